@@ -63,14 +63,14 @@ def _measure(folder: Path, home: Path) -> dict[str, Any]:
     set_up_memory()
     from graphrag_pipeline.core.progress import listening
     from graphrag_pipeline.core.settings import load_settings
-    from graphrag_pipeline.planning.pending import nothing_to_do
+    from graphrag_pipeline.planning.pending import look_at, nothing_to_do
     from graphrag_pipeline.planning.status import summarise
     from graphrag_pipeline.store.workspace import Workspace
 
     workspace = Workspace(load_settings())
     times = _Times()
     # As `graphrag-pipeline index` does: Dagster is imported where there is something to do.
-    if not nothing_to_do(workspace, folder):
+    if not nothing_to_do(workspace, look_at(workspace, folder)):
         from graphrag_pipeline.orchestration.runs import index_folder
 
         with listening(times.hear):

@@ -11,6 +11,7 @@ from conftest import Engine, without_privileges
 from graphrag_pipeline.core.errors import InputError, StorageError
 from graphrag_pipeline.core.settings import BatchSettings, InputSettings, Settings
 from graphrag_pipeline.ingest.stages import ingest_documents
+from graphrag_pipeline.store import batches
 from graphrag_pipeline.store.batches import Batch, BatchLog, make_batch
 
 
@@ -36,8 +37,11 @@ def test_a_log_in_use_sees_manifests_written_rewritten_and_removed_by_others(eng
     other = BatchLog(engine.log.home)
 
     def sources_agree():
+        known = other.sources(), other.first_names(), other.endings(), other.gone()
+        # What was folded is remembered for all logs of a folder.
+        batches._folded.clear()
         fresh = BatchLog(engine.log.home)
-        assert (other.sources(), other.first_names()) == (fresh.sources(), fresh.first_names())
+        assert known == (fresh.sources(), fresh.first_names(), fresh.endings(), fresh.gone())
         return set(other.sources())
 
     engine.write({"a.txt": "one", "b.txt": "two"})
@@ -52,6 +56,25 @@ def test_a_log_in_use_sees_manifests_written_rewritten_and_removed_by_others(eng
     assert sources_agree() == {"documents/b.txt", "documents/c.txt"}
     (engine.log.folder / f"{first.key}.json").unlink()
     assert sources_agree() == {"documents/c.txt"}
+
+
+def test_what_was_looked_at_is_cut_as_it_was_seen_unless_another_wrote_meanwhile(engine):
+    limits, most = BatchSettings(), 1_000_000
+
+    def cut(looked):
+        return listed(engine.log.cut(engine.inbox, limits, max_bytes=most, looked=looked))
+
+    def look():
+        return engine.log.look(engine.inbox, max_bytes=most)
+
+    engine.write({"a.txt": "one"})
+    looked = look()
+    engine.write({"b.txt": "two"})
+    assert cut(looked) == {"a.txt": "add"}
+    looked = look()
+    other = BatchLog(engine.log.home)
+    assert listed(other.cut(engine.inbox, limits, max_bytes=most)) == {"b.txt": "add"}
+    assert cut(looked) == {}
 
 
 def test_a_change_of_the_same_length_is_seen(engine):

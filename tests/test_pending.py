@@ -20,7 +20,7 @@ from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.graph.communities import ask_for_clustering
 from graphrag_pipeline.graph.resolution.asking import FAILED
 from graphrag_pipeline.orchestration.runs import index_folder
-from graphrag_pipeline.planning.pending import nothing_to_do
+from graphrag_pipeline.planning import pending
 from graphrag_pipeline.releases.publishing import content_hash, refresh_needed
 from graphrag_pipeline.store.index_store import IndexStore
 from graphrag_pipeline.store.workspace import Workspace
@@ -44,6 +44,11 @@ def copied(built: Built, tmp_path: Path) -> Built:
     for folder in built:
         shutil.copytree(folder, tmp_path / folder.name)
     return tmp_path / "home", tmp_path / "documents"
+
+
+def nothing_to_do(workspace: Workspace, folder: Path) -> bool:
+    """Whether a run that looks at a folder now would leave all as it is."""
+    return pending.nothing_to_do(workspace, pending.look_at(workspace, folder))
 
 
 def idle(place: Built, **given: Any) -> bool:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from graphrag_pipeline.exchange.importing import ImportResult
     from graphrag_pipeline.index import Index, Update
     from graphrag_pipeline.ingest.sites import Fetched
+    from graphrag_pipeline.store.batches import Look
     from graphrag_pipeline.store.workspace import Workspace
 
 
@@ -87,6 +88,8 @@ def index(
     settings = settings_for_runs()
     if watch:
         _watch(settings, source, yes=yes, verify=verify)
+    from graphrag_pipeline.planning.estimate_log import end_estimate
+    from graphrag_pipeline.planning.pending import look_at, nothing_to_do
     from graphrag_pipeline.store.workspace import Workspace
     from graphrag_pipeline.updating import cut_batches
 
@@ -99,17 +102,26 @@ def index(
             cut_batches(workspace, folder, remove_all=remove_all)
         if not place.is_dir():
             raise InputError(f"{place} is not a folder: name one that holds your documents")
-        if not (workspace.batches.batches() or _has_files(workspace, place)):
-            raise InputError(
-                f"{place} holds no file that can be indexed, and nothing is indexed yet: put "
-                "documents in, or name another folder"
-            )
-        _check_model(workspace, place)
-        if not recluster and (unchanged := _unchanged(workspace, place)):
-            return unchanged
+        # To import Dagster, and to start a run in which each stage finds nothing to do, takes most
+        # of the time of small runs.
+        with progress(f"Looking for changes in {place}") as seconds:
+            looked = look_at(workspace, place)
+            if workspace.batches.is_empty() and not looked.changes:
+                raise InputError(
+                    f"{place} holds no file that can be indexed, and nothing is indexed yet: put "
+                    "documents in, or name another folder"
+                )
+            _check_model(workspace, place)
+            is_done = not recluster and nothing_to_do(workspace, looked)
+        if is_done:
+            end_estimate(workspace)
+            times = seconds.by_stage()
+            return _outcome(workspace, times, (), (), new_release=False, reclustered=False)
         _estimate(workspace, place, yes=yes, recluster=recluster)
         try:
-            return _index(workspace, place, recluster=recluster, remove_all=remove_all)
+            return _index(
+                workspace, place, recluster=recluster, remove_all=remove_all, looked=looked
+            )
         except RemovalError as error:
             console.confirm_removal(error)
             return _index(workspace, place, recluster=recluster, remove_all=True)
@@ -181,13 +193,20 @@ def _by_workers() -> Callable[[Index, Path], Update]:
 
 
 def _index(
-    workspace: Workspace, folder: Path, *, recluster: bool, remove_all: bool
+    workspace: Workspace,
+    folder: Path,
+    *,
+    recluster: bool,
+    remove_all: bool,
+    looked: Look | None = None,
 ) -> dict[str, Any]:
     with progress(f"Looking for changes in {folder}") as seconds:
         from graphrag_pipeline.orchestration.runs import index_folder
         from graphrag_pipeline.planning.estimate_log import end_estimate
 
-        outcome = index_folder(workspace, folder, recluster=recluster, remove_all=remove_all)
+        outcome = index_folder(
+            workspace, folder, recluster=recluster, remove_all=remove_all, looked=looked
+        )
     end_estimate(workspace)
     return _outcome(
         workspace,
@@ -197,27 +216,6 @@ def _index(
         new_release=outcome.is_new,
         reclustered=recluster,
     )
-
-
-def _has_files(workspace: Workspace, folder: Path) -> bool:
-    most = workspace.settings.input.max_file_bytes
-    return bool(workspace.batches.look(folder, max_bytes=most).changes)
-
-
-def _unchanged(workspace: Workspace, folder: Path) -> dict[str, Any] | None:
-    """Return the outcome of a run that has nothing to do, without starting one; None if it has.
-
-    To import Dagster, and to start a run in which each stage finds nothing to do, takes most of
-    the time of small runs.
-    """
-    from graphrag_pipeline.planning.estimate_log import end_estimate
-    from graphrag_pipeline.planning.pending import nothing_to_do
-
-    with progress(f"Looking for changes in {folder}") as seconds:
-        if not nothing_to_do(workspace, folder):
-            return None
-    end_estimate(workspace)
-    return _outcome(workspace, seconds.by_stage(), (), (), new_release=False, reclustered=False)
 
 
 @contextlib.contextmanager

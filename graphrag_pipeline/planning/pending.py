@@ -14,25 +14,30 @@ from graphrag_pipeline.graph.resolution.resolving import undecided_pairs
 from graphrag_pipeline.ingest.stages import pending_batches
 from graphrag_pipeline.releases.kept import published_release
 from graphrag_pipeline.releases.publishing import refresh_needed
+from graphrag_pipeline.store.batches import Look
 from graphrag_pipeline.store.spending import uses_model
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.registry import wanted_structures
 
 
-def nothing_to_do(workspace: Workspace, folder: Path) -> bool:
-    """Whether a run on this folder would leave the index and its release as they are.
+def look_at(workspace: Workspace, folder: Path) -> Look:
+    """Return what a run would find changed in a folder.
+
+    What the folder leaves out is written down for `status`, where there is an index. Raises
+    InputError if the folder cannot be read.
+    """
+    largest = workspace.settings.input.max_file_bytes
+    return workspace.batches.look(folder, max_bytes=largest, remember=workspace.exists)
+
+
+def nothing_to_do(workspace: Workspace, looked: Look) -> bool:
+    """Whether a run on a folder that was just looked at would leave index and release as they are.
 
     Where a model takes part the answer is no if it failed to give something, for a run asks for
-    that again; and if a structure is asked for that may have such a gap. What the folder leaves
-    out is written down for `status`. Raises InputError if the
-    folder cannot be read, ConfigError for an ``aliases.csv`` that cannot be used.
+    that again; and if a structure is asked for that may have such a gap. Raises ConfigError for an
+    ``aliases.csv`` that cannot be used.
     """
-    if not _can_tell(workspace):
-        return False
-    largest = workspace.settings.input.max_file_bytes
-    if workspace.batches.look(folder, max_bytes=largest, remember=True).changes:
-        return False
-    return nothing_pending(workspace)
+    return not looked.changes and nothing_pending(workspace)
 
 
 def nothing_pending(workspace: Workspace) -> bool:

@@ -76,10 +76,16 @@ class Batch:
 
 @dataclass(frozen=True)
 class Look:
-    """What a look into a folder shows: the changes, and what is left out of it by which rule."""
+    """What a look into a folder shows: the changes, and what is left out of it by which rule.
+
+    ``scan`` and ``compared`` are what was seen, while the manifests were these.
+    """
 
     changes: tuple[SourceChange, ...]
     left_out: tuple[LeftOut, ...]
+    scan: Scan
+    compared: _Comparison
+    manifests: tuple[tuple[str, int, int, int], ...]
 
 
 @dataclass(frozen=True)
@@ -98,6 +104,8 @@ class _Fold:
     manifests: tuple[tuple[str, int, int, int], ...] = ()
     sources: Mapping[str, Source] = field(default_factory=dict)
     endings: Mapping[str, frozenset[str] | None] = field(default_factory=dict)
+    named: Set[str] = frozenset()
+    """The uris of all files that they tell of, those that are gone included."""
 
     @cached_property
     def firsts(self) -> Mapping[str, str]:
@@ -135,6 +143,10 @@ class BatchLog:
         """Return every batch, oldest first."""
         return [read_manifest(path) for path in sorted(self.folder.glob("*.json"))]
 
+    def is_empty(self) -> bool:
+        """Whether there is no batch."""
+        return next(self.folder.glob("*.json"), None) is None
+
     def get(self, key: str) -> Batch:
         """Return one batch. Raises InputError if there is no such batch."""
         path = self.folder / f"{key}.json"
@@ -164,11 +176,13 @@ class BatchLog:
         if folded.manifests != manifests[:n_known]:
             folded, n_known = _Fold(), 0
         sources, endings = dict(folded.sources), dict(folded.endings)
+        named = set(folded.named)
         for name, *_ in manifests[n_known:]:
             batch = read_manifest(self.folder / name)
             apply_changes(sources, batch.changes, batch=batch.key, root=batch.root)
             endings[name.removesuffix(".json")] = batch.endings
-        folded = _Fold(manifests, sources, endings)
+            named |= {u for each in batch.changes for u in (each.uri, each.origin) if u}
+        folded = _Fold(manifests, sources, endings, named)
         _folded.clear()
         _folded[folder] = folded
         return folded
@@ -205,11 +219,14 @@ class BatchLog:
         max_bytes: int,
         settle_seconds: float = 0,
         remove_all: bool = False,
+        looked: Look | None = None,
     ) -> list[Batch]:
         """Compare a folder with the corpus and write a manifest for what differs.
 
         Files changed in the last ``settle_seconds`` are left for the next look; files over
         ``max_bytes`` are listed but not read. Two processes at once never list a change twice.
+        ``looked`` is what a look with the same limits has just shown of this folder: it is not
+        scanned again unless another process has written a manifest meanwhile.
         Raises InputError if the folder cannot be read, StorageError if a manifest cannot be
         written. Unless ``remove_all``, raises RemovalError, and writes nothing, where all documents
         of the folder are gone, or more of many than ``limits.max_removed_share``.
@@ -218,10 +235,10 @@ class BatchLog:
         if not folder.is_dir():
             raise InputError(f"{folder} is not a folder: name one that holds your documents")
         with self._lock():
-            sources = self.sources()
-            scan = scan_folder(folder, self.home, self._selection(root))
-            seen = self._compare(scan, folder, root, sources, max_bytes, settle_seconds)
-            changes = with_names(seen.changes, sources, root)
+            if looked is None or looked.manifests != self._fold().manifests:
+                looked = self._look(folder, root, max_bytes, settle_seconds)
+            sources, scan, seen = self.sources(), looked.scan, looked.compared
+            changes = looked.changes
             self.note_left_out(folder, scan.left_out)
             question = _ask_about_removals(folder, root, sources, changes, limits)
             if question and not remove_all:
@@ -242,13 +259,18 @@ class BatchLog:
         if not folder.is_dir():
             raise InputError(f"{folder} is not a folder: name one that holds your documents")
         root = self.root_name(folder)
-        sources = self.sources()
-        scan = scan_folder(folder, self.home, self._selection(root))
-        seen = self._compare(scan, folder, root, sources, max_bytes, settle_seconds)
+        look = self._look(folder, root, max_bytes, settle_seconds)
         if remember:
-            self._remember(seen, sources, root)
-            self.note_left_out(folder, scan.left_out)
-        return Look(tuple(with_names(seen.changes, sources, root)), tuple(scan.left_out))
+            self._remember(look.compared, self.sources(), root)
+            self.note_left_out(folder, look.left_out)
+        return look
+
+    def _look(self, folder: Path, root: str, max_bytes: int, settle_seconds: float) -> Look:
+        folded = self._fold()
+        scan = scan_folder(folder, self.home, self._selection(root))
+        seen = self._compare(scan, folder, root, folded.sources, max_bytes, settle_seconds)
+        changes = with_names(seen.changes, folded.sources, root)
+        return Look(tuple(changes), tuple(scan.left_out), scan, seen, folded.manifests)
 
     def _compare(
         self,
@@ -358,10 +380,8 @@ class BatchLog:
 
     def gone(self) -> list[str]:
         """Return the uris of files that were removed, and of which manifests still tell."""
-        present = self.sources()
-        changes = (change for batch in self.batches() for change in batch.changes)
-        uris = {uri for change in changes for uri in (change.uri, change.origin) if uri}
-        return sorted(uris - present.keys())
+        folded = self._fold()
+        return sorted(folded.named - folded.sources.keys())
 
     def forget_gone(self, done: Collection[str]) -> int:
         """Put in place what :meth:`without_gone` returns; return the number of manifests.
