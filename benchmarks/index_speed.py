@@ -70,7 +70,7 @@ def _measure(folder: Path, home: Path) -> dict[str, Any]:
     workspace = Workspace(load_settings())
     times = _Times()
     # As `graphrag-pipeline index` does: Dagster is imported where there is something to do.
-    if not nothing_to_do(workspace, look_at(workspace, folder)):
+    if not nothing_to_do(workspace, look_at(workspace, folder).changes):
         from graphrag_pipeline.orchestration.runs import index_folder
 
         with listening(times.hear):

@@ -18,7 +18,6 @@ from graphrag_pipeline.ingest.stages import (
 from graphrag_pipeline.llm.configured import model_options
 from graphrag_pipeline.releases.publishing import Release
 from graphrag_pipeline.stages import PUBLISH, refresh_stages, unchanged_release
-from graphrag_pipeline.store.batches import Look
 from graphrag_pipeline.store.cache_limit import keep_cache_within
 from graphrag_pipeline.store.space import changes_of, check_space
 from graphrag_pipeline.store.spending import ledger_position, needs_model, spending
@@ -84,13 +83,13 @@ def cut_batches(
     *,
     settle_seconds: float = 0,
     remove_all: bool = False,
-    looked: Look | None = None,
+    as_looked: bool = False,
 ) -> list[str]:
     """Write down what changed in a folder, and return the keys of the new batches.
 
-    Files changed in the last ``settle_seconds`` are left for the next time. ``looked`` is what has
-    just been seen of the folder. Raises RemovalError where so many documents are gone that someone
-    should look first, unless ``remove_all`` says that they are to go.
+    Files changed in the last ``settle_seconds`` are left for the next time. With ``as_looked`` the
+    folder is not scanned again after it was looked at. Raises RemovalError where so many documents
+    are gone that someone should look first, unless ``remove_all`` says that they are to go.
     """
     settings = workspace.settings
     make_home(settings)
@@ -100,7 +99,7 @@ def cut_batches(
         max_bytes=settings.input.max_file_bytes,
         settle_seconds=settle_seconds,
         remove_all=remove_all,
-        looked=looked,
+        as_looked=as_looked,
     )
     return [batch.key for batch in batches]
 

@@ -61,20 +61,22 @@ def test_a_log_in_use_sees_manifests_written_rewritten_and_removed_by_others(eng
 def test_what_was_looked_at_is_cut_as_it_was_seen_unless_another_wrote_meanwhile(engine):
     limits, most = BatchSettings(), 1_000_000
 
-    def cut(looked):
-        return listed(engine.log.cut(engine.inbox, limits, max_bytes=most, looked=looked))
+    def cut():
+        return listed(engine.log.cut(engine.inbox, limits, max_bytes=most, as_looked=True))
 
     def look():
-        return engine.log.look(engine.inbox, max_bytes=most)
+        engine.log.look(engine.inbox, max_bytes=most, remember=True)
 
     engine.write({"a.txt": "one"})
-    looked = look()
+    look()
     engine.write({"b.txt": "two"})
-    assert cut(looked) == {"a.txt": "add"}
-    looked = look()
+    assert cut() == {"a.txt": "add"}
+    assert cut() == {"b.txt": "add"}
+    engine.write({"c.txt": "three"})
+    look()
     other = BatchLog(engine.log.home)
-    assert listed(other.cut(engine.inbox, limits, max_bytes=most)) == {"b.txt": "add"}
-    assert cut(looked) == {}
+    assert listed(other.cut(engine.inbox, limits, max_bytes=most)) == {"c.txt": "add"}
+    assert cut() == {}
 
 
 def test_a_change_of_the_same_length_is_seen(engine):

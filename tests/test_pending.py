@@ -48,7 +48,7 @@ def copied(built: Built, tmp_path: Path) -> Built:
 
 def nothing_to_do(workspace: Workspace, folder: Path) -> bool:
     """Whether a run that looks at a folder now would leave all as it is."""
-    return pending.nothing_to_do(workspace, pending.look_at(workspace, folder))
+    return pending.nothing_to_do(workspace, pending.look_at(workspace, folder).changes)
 
 
 def idle(place: Built, **given: Any) -> bool:

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from graphrag_pipeline.exchange.importing import ImportResult
     from graphrag_pipeline.index import Index, Update
     from graphrag_pipeline.ingest.sites import Fetched
-    from graphrag_pipeline.store.batches import Look
     from graphrag_pipeline.store.workspace import Workspace
 
 
@@ -105,14 +104,14 @@ def index(
         # To import Dagster, and to start a run in which each stage finds nothing to do, takes most
         # of the time of small runs.
         with progress(f"Looking for changes in {place}") as seconds:
-            looked = look_at(workspace, place)
-            if workspace.batches.is_empty() and not looked.changes:
+            changes = look_at(workspace, place).changes
+            if workspace.batches.is_empty() and not changes:
                 raise InputError(
                     f"{place} holds no file that can be indexed, and nothing is indexed yet: put "
                     "documents in, or name another folder"
                 )
             _check_model(workspace, place)
-            is_done = not recluster and nothing_to_do(workspace, looked)
+            is_done = not recluster and nothing_to_do(workspace, changes)
         if is_done:
             end_estimate(workspace)
             times = seconds.by_stage()
@@ -120,7 +119,7 @@ def index(
         _estimate(workspace, place, yes=yes, recluster=recluster)
         try:
             return _index(
-                workspace, place, recluster=recluster, remove_all=remove_all, looked=looked
+                workspace, place, recluster=recluster, remove_all=remove_all, as_looked=True
             )
         except RemovalError as error:
             console.confirm_removal(error)
@@ -198,14 +197,14 @@ def _index(
     *,
     recluster: bool,
     remove_all: bool,
-    looked: Look | None = None,
+    as_looked: bool = False,
 ) -> dict[str, Any]:
     with progress(f"Looking for changes in {folder}") as seconds:
         from graphrag_pipeline.orchestration.runs import index_folder
         from graphrag_pipeline.planning.estimate_log import end_estimate
 
         outcome = index_folder(
-            workspace, folder, recluster=recluster, remove_all=remove_all, looked=looked
+            workspace, folder, recluster=recluster, remove_all=remove_all, as_looked=as_looked
         )
     end_estimate(workspace)
     return _outcome(

@@ -47,7 +47,6 @@ from graphrag_pipeline.resources.index import BESIDE_OTHERS
 from graphrag_pipeline.resources.liveness import end_dead_runs, show_life
 from graphrag_pipeline.sensors.runs import COMMAND, FIRST_BATCH, LAST_BATCH, VERSION, files_of
 from graphrag_pipeline.stages import PUBLISH
-from graphrag_pipeline.store.batches import Look
 from graphrag_pipeline.store.objects import ObjectStore
 from graphrag_pipeline.store.spending import LEDGER_TAG, ledger_position, uses_model
 from graphrag_pipeline.store.workspace import Workspace
@@ -179,18 +178,18 @@ def index_folder(
     recluster: bool = False,
     remove_all: bool = False,
     settle_seconds: float = 0,
-    looked: Look | None = None,
+    as_looked: bool = False,
 ) -> IndexOutcome:
     """Index what changed in a folder since the last time, then refresh and publish.
 
     Files changed in the last ``settle_seconds`` are left for the next time. With ``recluster``,
-    communities are clustered anew instead of repaired. ``looked`` is what has just been seen of the
-    folder. Raises RemovalError, and does nothing, where
+    communities are clustered anew instead of repaired. With ``as_looked`` the folder is not
+    scanned again after :func:`look_at`. Raises RemovalError, and does nothing, where
     most documents are gone, unless ``remove_all``; RunFailedError with the reason when a stage
     fails: what was finished is kept, and the next run goes on from there.
     """
     cut_batches(
-        workspace, folder, remove_all=remove_all, settle_seconds=settle_seconds, looked=looked
+        workspace, folder, remove_all=remove_all, settle_seconds=settle_seconds, as_looked=as_looked
     )
     if recluster:
         ask_for_clustering(workspace)

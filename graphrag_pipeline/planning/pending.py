@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import duckdb
@@ -15,6 +16,7 @@ from graphrag_pipeline.ingest.stages import pending_batches
 from graphrag_pipeline.releases.kept import published_release
 from graphrag_pipeline.releases.publishing import refresh_needed
 from graphrag_pipeline.store.batches import Look
+from graphrag_pipeline.store.sources import SourceChange
 from graphrag_pipeline.store.spending import uses_model
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.registry import wanted_structures
@@ -30,14 +32,14 @@ def look_at(workspace: Workspace, folder: Path) -> Look:
     return workspace.batches.look(folder, max_bytes=largest, remember=workspace.exists)
 
 
-def nothing_to_do(workspace: Workspace, looked: Look) -> bool:
-    """Whether a run on a folder that was just looked at would leave index and release as they are.
+def nothing_to_do(workspace: Workspace, changes: Sequence[SourceChange]) -> bool:
+    """Whether a run that finds these changes in a folder would leave index and release as they are.
 
     Where a model takes part the answer is no if it failed to give something, for a run asks for
     that again; and if a structure is asked for that may have such a gap. Raises ConfigError for an
     ``aliases.csv`` that cannot be used.
     """
-    return not looked.changes and nothing_pending(workspace)
+    return not changes and nothing_pending(workspace)
 
 
 def nothing_pending(workspace: Workspace) -> bool:

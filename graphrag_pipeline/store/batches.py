@@ -76,16 +76,10 @@ class Batch:
 
 @dataclass(frozen=True)
 class Look:
-    """What a look into a folder shows: the changes, and what is left out of it by which rule.
-
-    ``scan`` and ``compared`` are what was seen, while the manifests were these.
-    """
+    """What a look into a folder shows: the changes, and what is left out of it by which rule."""
 
     changes: tuple[SourceChange, ...]
     left_out: tuple[LeftOut, ...]
-    scan: Scan
-    compared: _Comparison
-    manifests: tuple[tuple[str, int, int, int], ...]
 
 
 @dataclass(frozen=True)
@@ -95,6 +89,16 @@ class _Comparison:
     changes: Sequence[SourceChange]
     entries: Mapping[str, Seen]
     written: Mapping[str, Seen]
+
+
+@dataclass(frozen=True)
+class _Looked:
+    """A look into a folder, and what it rests on: the files, the limits and the manifests."""
+
+    look: Look
+    compared: _Comparison
+    given: tuple[Path, int, float]
+    manifests: tuple[tuple[str, int, int, int], ...]
 
 
 @dataclass(frozen=True)
@@ -133,6 +137,7 @@ class BatchLog:
         self.verify_days = verify_days
         self._trusts_written = True
         self._read: dict[str, Seen] = {}
+        self._looked: _Looked | None = None
 
     def verify(self) -> None:
         """Read every file once more, at the next look, also those that look as they did."""
@@ -219,14 +224,14 @@ class BatchLog:
         max_bytes: int,
         settle_seconds: float = 0,
         remove_all: bool = False,
-        looked: Look | None = None,
+        as_looked: bool = False,
     ) -> list[Batch]:
         """Compare a folder with the corpus and write a manifest for what differs.
 
         Files changed in the last ``settle_seconds`` are left for the next look; files over
         ``max_bytes`` are listed but not read. Two processes at once never list a change twice.
-        ``looked`` is what a look with the same limits has just shown of this folder: it is not
-        scanned again unless another process has written a manifest meanwhile.
+        With ``as_looked`` what the last look has shown is listed, and the folder not scanned again,
+        unless it was another folder or another process has written a manifest meanwhile.
         Raises InputError if the folder cannot be read, StorageError if a manifest cannot be
         written. Unless ``remove_all``, raises RemovalError, and writes nothing, where all documents
         of the folder are gone, or more of many than ``limits.max_removed_share``.
@@ -235,17 +240,18 @@ class BatchLog:
         if not folder.is_dir():
             raise InputError(f"{folder} is not a folder: name one that holds your documents")
         with self._lock():
-            if looked is None or looked.manifests != self._fold().manifests:
-                looked = self._look(folder, root, max_bytes, settle_seconds)
-            sources, scan, seen = self.sources(), looked.scan, looked.compared
-            changes = looked.changes
-            self.note_left_out(folder, scan.left_out)
+            given, folded = (folder, max_bytes, settle_seconds), self._fold()
+            looked, self._looked = self._looked if as_looked else None, None
+            if looked is None or (looked.given, looked.manifests) != (given, folded.manifests):
+                looked = self._look(*given)
+            sources, changes = dict(folded.sources), looked.look.changes
+            self.note_left_out(folder, looked.look.left_out)
             question = _ask_about_removals(folder, root, sources, changes, limits)
             if question and not remove_all:
                 raise RemovalError(question)
             batches = [self._write(root, part) for part in _parts(changes, limits)]
             apply_changes(sources, changes, batch="", root=root)
-            self._remember(seen, sources, root)
+            self._remember(looked.compared, sources, root)
             return batches
 
     def look(
@@ -254,23 +260,25 @@ class BatchLog:
         """Return what `cut` would list, and what is left out, without writing anything.
 
         With ``remember``, which files were read is written down, so that the next look need not
-        read them again. Raises InputError if the folder cannot be read.
+        read them again, and what was seen is kept for :meth:`cut`. Raises InputError if the folder
+        cannot be read.
         """
         if not folder.is_dir():
             raise InputError(f"{folder} is not a folder: name one that holds your documents")
-        root = self.root_name(folder)
-        look = self._look(folder, root, max_bytes, settle_seconds)
+        looked = self._look(folder, max_bytes, settle_seconds)
         if remember:
-            self._remember(look.compared, self.sources(), root)
-            self.note_left_out(folder, look.left_out)
-        return look
+            self._looked = looked
+            self._remember(looked.compared, self.sources(), self.root_name(folder))
+            self.note_left_out(folder, looked.look.left_out)
+        return looked.look
 
-    def _look(self, folder: Path, root: str, max_bytes: int, settle_seconds: float) -> Look:
-        folded = self._fold()
+    def _look(self, folder: Path, max_bytes: int, settle_seconds: float) -> _Looked:
+        root, folded = self.root_name(folder), self._fold()
         scan = scan_folder(folder, self.home, self._selection(root))
         seen = self._compare(scan, folder, root, folded.sources, max_bytes, settle_seconds)
         changes = with_names(seen.changes, folded.sources, root)
-        return Look(tuple(changes), tuple(scan.left_out), scan, seen, folded.manifests)
+        look = Look(tuple(changes), tuple(scan.left_out))
+        return _Looked(look, seen, (folder, max_bytes, settle_seconds), folded.manifests)
 
     def _compare(
         self,
