@@ -260,14 +260,14 @@ class BatchLog:
         """Return what `cut` would list, and what is left out, without writing anything.
 
         With ``remember``, which files were read is written down, so that the next look need not
-        read them again, and what was seen is kept for :meth:`cut`. Raises InputError if the folder
-        cannot be read.
+        read them again, and what was found changed is kept for :meth:`cut`. Raises InputError if
+        the folder cannot be read.
         """
         if not folder.is_dir():
             raise InputError(f"{folder} is not a folder: name one that holds your documents")
         looked = self._look(folder, max_bytes, settle_seconds)
         if remember:
-            self._looked = looked
+            self._looked = looked if looked.look.changes else None
             self._remember(looked.compared, self.sources(), self.root_name(folder))
             self.note_left_out(folder, looked.look.left_out)
         return looked.look
