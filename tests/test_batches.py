@@ -38,8 +38,8 @@ def test_a_log_in_use_sees_manifests_written_rewritten_and_removed_by_others(eng
 
     def sources_agree():
         known = other.sources(), other.first_names(), other.endings(), other.gone()
-        # What was folded is remembered for all logs of a folder.
-        batches._folded.clear()
+        # What one log has folded serves the others of its folder.
+        batches._folds.clear()
         fresh = BatchLog(engine.log.home)
         assert known == (fresh.sources(), fresh.first_names(), fresh.endings(), fresh.gone())
         return set(other.sources())

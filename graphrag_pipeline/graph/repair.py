@@ -377,7 +377,7 @@ def _heirs(label: Ints, prior: Ints) -> tuple[Ints, Ints]:
 def _pairs(one: Ints, two: Ints) -> tuple[Ints, Ints]:
     """Return the distinct pairs of numbers from 0, ascending, shape (2, n), and how many of each.
 
-    As ``numpy.unique`` of columns, which sorts them as bytes, in eight times the time.
+    As ``numpy.unique`` of columns, which sorts them as bytes, in ten times the time.
     """
     n = int(two.max(initial=0)) + 1
     keys, counts = np.unique(one * n + two, return_counts=True)

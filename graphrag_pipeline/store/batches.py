@@ -12,7 +12,8 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
+import weakref
+from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping, Sequence, Set
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -117,8 +118,8 @@ class _Fold:
         return first_names(self.sources)
 
 
-_folded: dict[str, _Fold] = {}
-"""The fold of the folder that was looked at last: that of a large corpus takes a second."""
+_folds: MutableMapping[str, _Fold] = weakref.WeakValueDictionary()
+"""What the logs in use have folded, by folder: two of one folder need not both read it."""
 
 
 class BatchLog:
@@ -137,6 +138,7 @@ class BatchLog:
         self.verify_days = verify_days
         self._trusts_written = True
         self._read: dict[str, Seen] = {}
+        self._folded = _Fold()
         self._looked: _Looked | None = None
 
     def verify(self) -> None:
@@ -174,8 +176,9 @@ class BatchLog:
     def _fold(self) -> _Fold:
         """Return the fold, in which only manifests that are new since the last are read."""
         folder, manifests = str(self.folder.absolute()), tuple(self._manifests())
-        folded = _folded.get(folder, _Fold())
+        folded = _folds.get(folder, self._folded)
         if folded.manifests == manifests:
+            self._folded = folded
             return folded
         n_known = len(folded.manifests)
         if folded.manifests != manifests[:n_known]:
@@ -187,10 +190,8 @@ class BatchLog:
             apply_changes(sources, batch.changes, batch=batch.key, root=batch.root)
             endings[name.removesuffix(".json")] = batch.endings
             named |= {u for each in batch.changes for u in (each.uri, each.origin) if u}
-        folded = _Fold(manifests, sources, endings, named)
-        _folded.clear()
-        _folded[folder] = folded
-        return folded
+        self._folded = _folds[folder] = _Fold(manifests, sources, endings, named)
+        return self._folded
 
     def _manifests(self) -> Iterator[tuple[str, int, int, int]]:
         for path in sorted(self.folder.glob("*.json")):
