@@ -11,7 +11,6 @@ from typing import Any
 
 import dagster as dg
 import duckdb
-from dagster_duckdb import DuckDBResource
 from pydantic import Field, PrivateAttr
 
 from graphrag_pipeline.core.errors import ConfigError, GraphRAGError
@@ -69,7 +68,7 @@ def _mark_outage() -> None:
         context.instance.add_run_tags(context.run_id, {OUTAGE: "true"})
 
 
-class IndexResource(DuckDBResource):
+class IndexResource(dg.ConfigurableResource):
     """The pipeline's DuckDB file, its document batches and its settings.
 
     ``get_connection`` waits its turn fairly among processes, always closes, and by default is
