@@ -10,7 +10,7 @@ RUN python3 -m venv /opt/graphrag
 # What else is installed: compose.cluster.yaml asks for server,cluster.
 ARG EXTRAS=server
 WORKDIR /src
-COPY pyproject.toml constraints.txt README.md ./
+COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY assets assets
 COPY resources resources
 COPY sensors sensors
