@@ -444,7 +444,7 @@ def _what_starts_runs(defs: Any) -> Iterator[tuple[str, Any]]:
     from graphrag_pipeline.sensors import build_marts_sensor
 
     yield from (("job", job) for job in defs.jobs)
-    sensors = [*defs.sensors, build_marts_sensor(IndexResource.of(Settings()), Names())]
+    sensors = [*defs.sensors, build_marts_sensor(IndexResource.of(Settings()), Names(), "RUNNING")]
     yield from (("sensor", sensor) for sensor in sensors)
     yield from (("schedule", schedule) for schedule in defs.schedules)
 

@@ -12,7 +12,7 @@ import dagster as dg
 from pydantic import BaseModel, ConfigDict, create_model
 
 from graphrag_pipeline.core.settings import Settings, load_settings
-from graphrag_pipeline.definitions import SettingsOnce, build_definitions
+from graphrag_pipeline.definitions import Automation, SettingsOnce, build_definitions
 
 
 def _settings_model() -> type[BaseModel]:
@@ -22,6 +22,11 @@ def _settings_model() -> type[BaseModel]:
     }
     config = ConfigDict(extra="forbid")
     return create_model("GraphRAGSettings", __config__=config, **fields)
+
+
+def _resolve_automation(_: dg.ResolutionContext, value: bool | str) -> str:
+    # YAML takes the bare words off and on for false and true.
+    return ("on" if value else "off") if isinstance(value, bool) else value
 
 
 def _resolve_settings(context: dg.ResolutionContext, model: Any) -> Mapping[str, Any]:
@@ -36,6 +41,8 @@ class GraphRAGComponent(dg.Component, dg.Resolvable):
     the environment, then from ``graphrag.toml``, then from the defaults. Folders are relative to
     the project. With a ``key_prefix``, all keys begin with it and the resource is called
     ``PREFIX_index``: a project holds as many indexes as it has prefixes, each with its own home.
+    Nothing starts by itself unless ``automation`` is on: sensors and schedules are switched on in
+    the UI.
     """
 
     settings: Annotated[
@@ -54,10 +61,23 @@ class GraphRAGComponent(dg.Component, dg.Resolvable):
     marts: Annotated[
         bool, dg.Resolver.default(description="Whether to build the marts, with dbt.")
     ] = True
+    automation: Annotated[
+        Automation,
+        dg.Resolver(
+            _resolve_automation,
+            model_field_type=Automation | bool,
+            description="Whether sensors and schedules begin switched on: off or on.",
+        ),
+    ] = "off"
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         """Return the definitions of the index."""
-        build = partial(build_definitions, key_prefix=self.key_prefix, marts=self.marts)
+        build = partial(
+            build_definitions,
+            key_prefix=self.key_prefix,
+            marts=self.marts,
+            automation=self.automation,
+        )
         name = "/".join([self.key_prefix] if isinstance(self.key_prefix, str) else self.key_prefix)
         return SettingsOnce(partial(self._read, context.project_root), build, name).build_defs()
 

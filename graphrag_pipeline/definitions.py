@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import dagster as dg
 from dagster._core.definitions.definitions_load_context import StateBackedDefinitionsLoader
@@ -27,6 +27,7 @@ from graphrag_pipeline.resources import IndexResource
 from graphrag_pipeline.resources.index import BESIDE_OTHERS
 from graphrag_pipeline.sensors import (
     FETCH_JOB,
+    Status,
     build_addresses_sensor,
     build_check_schedule,
     build_evaluation_schedule,
@@ -40,6 +41,8 @@ from graphrag_pipeline.sensors import (
 from graphrag_pipeline.store.spending import uses_model
 from graphrag_pipeline.workers.slices import wanted_kinds
 
+Automation = Literal["off", "on"]
+"""Whether sensors and schedules begin switched on."""
 INGEST_JOB = "ingest_batch"
 REFRESH_JOB = "refresh_index"
 EVALUATION_JOB = "evaluate_experiment"
@@ -51,7 +54,11 @@ _PREFIXES: dict[Path, tuple[str, ...]] = {}
 
 
 def build_definitions(
-    settings: Settings, *, key_prefix: str | Sequence[str] = (), marts: bool = False
+    settings: Settings,
+    *,
+    key_prefix: str | Sequence[str] = (),
+    marts: bool = False,
+    automation: Automation = "off",
 ) -> dg.Definitions:
     """Return the definitions of the index with these settings; with ``marts``, those of dbt too.
 
@@ -60,6 +67,9 @@ def build_definitions(
     own, live in one code location. dbt takes seconds to import, and to read its project for the
     first time: only who shows or builds the marts asks for them.
 
+    Nothing starts by itself: sensors and schedules are there, and are switched on in the UI. With
+    ``automation="on"`` they run as soon as the daemon does.
+
     Raises ConfigError where a process has defined an index of this home under another prefix.
     """
     if not isinstance(settings, Settings):
@@ -67,6 +77,7 @@ def build_definitions(
             f"build_definitions takes Settings, not {type(settings).__name__}: "
             "use Settings(**values) or load_settings()"
         )
+    status = _status(automation)
     check_crons(settings)
     if uses_model(settings):
         check_own_prompts(settings)
@@ -88,21 +99,27 @@ def build_definitions(
     batches = [key for asset in ingestion for key in asset.keys]
     # With workers the coordinator follows the folder: graphrag-pipeline index --watch.
     followers = [
-        build_inbox_sensor(ingest_job, index, names),
-        build_refresh_sensor(refresh_job, ingest_job.name, batches, index, names),
+        build_inbox_sensor(ingest_job, index, names, status),
+        build_refresh_sensor(refresh_job, ingest_job.name, batches, index, names, status),
     ]
     followers = followers if settings.workers.launcher == IN_PROCESS else []
     main = dg.Definitions(
         assets=[build_inbox(settings, names), *ingestion, *tail],
         jobs=[ingest_job, refresh_job],
         sensors=followers,
-        schedules=[build_refresh_schedule(refresh_job, index, names)] if followers else [],
+        schedules=[build_refresh_schedule(refresh_job, index, names, status)] if followers else [],
         resources={names.resource: index},
     )
-    parts = [main, _check(index, names), *_addresses(index, names), *_evaluation(index, names)]
-    parts += _slices(index, names)
-    parts += [_marts(index, names)] if marts else []
-    return dg.Definitions.merge(*parts, _failures(parts, index, names))
+    parts = [main, _check(index, names, status), *_addresses(index, names, status)]
+    parts += [*_evaluation(index, names), *_slices(index, names)]
+    parts += [_marts(index, names, status)] if marts else []
+    return dg.Definitions.merge(*parts, _failures(parts, index, names, status))
+
+
+def _status(automation: str) -> Status:
+    if automation not in get_args(Automation):
+        raise ConfigError(f"automation = {automation!r}: must be 'off' or 'on'")
+    return "RUNNING" if automation == "on" else "STOPPED"
 
 
 def _check_prefix(home: Path, prefix: tuple[str, ...]) -> None:
@@ -132,7 +149,7 @@ def _nightly(names: Names) -> dg.AssetSelection:
     return dg.AssetSelection.checks(build_index_check(names))
 
 
-def _check(index: IndexResource, names: Names) -> dg.Definitions:
+def _check(index: IndexResource, names: Names, status: Status) -> dg.Definitions:
     check = build_index_check(names)
     job = dg.define_asset_job(
         names.name(CHECK_JOB),
@@ -141,11 +158,11 @@ def _check(index: IndexResource, names: Names) -> dg.Definitions:
         executor_def=ONE_PROCESS,
         description="Verify index, vectors, releases, manifests and answers against each other.",
     )
-    schedule = build_check_schedule(job, index, names)
+    schedule = build_check_schedule(job, index, names, status)
     return dg.Definitions(asset_checks=[check], jobs=[job], schedules=[schedule])
 
 
-def _addresses(index: IndexResource, names: Names) -> list[dg.Definitions]:
+def _addresses(index: IndexResource, names: Names, status: Status) -> list[dg.Definitions]:
     pages = build_web_pages(index.settings, names)
     if not pages:
         return []
@@ -154,7 +171,7 @@ def _addresses(index: IndexResource, names: Names) -> list[dg.Definitions]:
         pages,
         "Fetch what is new of the addresses in the settings.",
     )
-    sensor = build_addresses_sensor(job, index, names)
+    sensor = build_addresses_sensor(job, index, names, status)
     return [dg.Definitions(assets=pages, jobs=[job], sensors=[sensor])]
 
 
@@ -182,7 +199,7 @@ def _evaluation(index: IndexResource, names: Names) -> list[dg.Definitions]:
     return [dg.Definitions(assets=experiment, jobs=[job], schedules=[schedule])]
 
 
-def _marts(index: IndexResource, names: Names) -> dg.Definitions:
+def _marts(index: IndexResource, names: Names, status: Status) -> dg.Definitions:
     from graphrag_pipeline.assets.evaluation import build_evaluations
     from graphrag_pipeline.assets.marts import build_marts
     from graphrag_pipeline.resources.marts import build_dbt
@@ -196,13 +213,13 @@ def _marts(index: IndexResource, names: Names) -> dg.Definitions:
     return dg.Definitions(
         assets=[models, build_evaluations(index.settings, names)],
         jobs=[job],
-        sensors=[build_marts_sensor(index, names)],
+        sensors=[build_marts_sensor(index, names, status)],
         resources={names.name("dbt"): build_dbt()},
     )
 
 
 def _failures(
-    parts: Sequence[dg.Definitions], index: IndexResource, names: Names
+    parts: Sequence[dg.Definitions], index: IndexResource, names: Names, status: Status
 ) -> dg.Definitions:
     jobs = [job.name for part in parts for job in part.jobs or ()]
     made = [
@@ -212,7 +229,7 @@ def _failures(
         if isinstance(asset, dg.AssetsDefinition)
         for key in asset.keys
     ]
-    return dg.Definitions(sensors=build_run_sensors(jobs, made, index, names))
+    return dg.Definitions(sensors=build_run_sensors(jobs, made, index, names, status))
 
 
 class SettingsOnce(StateBackedDefinitionsLoader[dict[str, Any]]):
@@ -249,6 +266,7 @@ class SettingsOnce(StateBackedDefinitionsLoader[dict[str, Any]]):
 
 @dg.definitions
 def defs() -> dg.Definitions:
-    """Return the definitions that Dagster's tools load."""
-    index = SettingsOnce(load_settings, partial(build_definitions, marts=True), "home")
+    """Return the definitions that our own UI loads; there the automation is on."""
+    build = partial(build_definitions, marts=True, automation="on")
+    index = SettingsOnce(load_settings, build, "home")
     return dg.Definitions.merge(index.build_defs(), dg.Definitions(executor=ONE_PROCESS))

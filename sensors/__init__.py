@@ -7,10 +7,12 @@ from graphrag_pipeline.sensors.failures import build_run_sensors
 from graphrag_pipeline.sensors.inbox import build_inbox_sensor
 from graphrag_pipeline.sensors.marts import build_marts_sensor
 from graphrag_pipeline.sensors.refresh import build_refresh_schedule, build_refresh_sensor
+from graphrag_pipeline.sensors.runs import Status
 from graphrag_pipeline.sensors.upkeep import build_check_schedule
 
 __all__ = [
     "FETCH_JOB",
+    "Status",
     "build_addresses_sensor",
     "build_check_schedule",
     "build_evaluation_schedule",

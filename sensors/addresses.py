@@ -13,12 +13,14 @@ from graphrag_pipeline.core.settings import fingerprint
 from graphrag_pipeline.core.text import counted
 from graphrag_pipeline.resources import IndexResource
 from graphrag_pipeline.resources.liveness import end_dead_runs
-from graphrag_pipeline.sensors.runs import unfinished_runs
+from graphrag_pipeline.sensors.runs import Status, unfinished_runs
 
 FETCH_JOB = "fetch_addresses"
 
 
-def build_addresses_sensor(job: Any, index: IndexResource, names: Names) -> dg.SensorDefinition:
+def build_addresses_sensor(
+    job: Any, index: IndexResource, names: Names, status: Status
+) -> dg.SensorDefinition:
     """Return the sensor that asks for a fetch: at first, on other addresses, and ever so often.
 
     A fetch takes longer than a sensor may, so it is a run; while one is under way none is asked
@@ -31,7 +33,7 @@ def build_addresses_sensor(job: Any, index: IndexResource, names: Names) -> dg.S
         name=names.name("addresses_sensor"),
         job=job,
         minimum_interval_seconds=options.poll_seconds,
-        default_status=dg.DefaultSensorStatus.RUNNING,
+        default_status=dg.DefaultSensorStatus[status],
         description=f"Fetches {counted(len(options.urls), 'address', 'addresses')} of the web "
         f"every {options.urls_every_minutes:g} minutes.",
     )

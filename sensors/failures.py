@@ -12,11 +12,15 @@ from graphrag_pipeline.marts.build import MARTS_JOB
 from graphrag_pipeline.resources import IndexResource
 from graphrag_pipeline.resources.index import OUTAGE
 from graphrag_pipeline.sensors.addresses import FETCH_JOB
-from graphrag_pipeline.sensors.runs import BATCH, COMMAND, concerns
+from graphrag_pipeline.sensors.runs import BATCH, COMMAND, Status, concerns
 
 
 def build_run_sensors(
-    jobs: Sequence[str], assets: Sequence[dg.AssetKey], index: IndexResource, names: Names
+    jobs: Sequence[str],
+    assets: Sequence[dg.AssetKey],
+    index: IndexResource,
+    names: Names,
+    status: Status,
 ) -> list[dg.SensorDefinition]:
     """Return the sensors that tell how runs of these jobs, and of these assets, ended.
 
@@ -27,7 +31,7 @@ def build_run_sensors(
 
     @dg.run_failure_sensor(
         name=names.name("run_failure_sensor"),
-        default_status=dg.DefaultSensorStatus.RUNNING,
+        default_status=dg.DefaultSensorStatus[status],
         description="Tells of each failed run, with what to do about it.",
     )
     def run_failure_sensor(context: dg.RunFailureSensorContext) -> None:
@@ -46,7 +50,7 @@ def build_run_sensors(
     @dg.run_status_sensor(
         run_status=dg.DagsterRunStatus.SUCCESS,
         name=names.name("run_success_sensor"),
-        default_status=dg.DefaultSensorStatus.RUNNING,
+        default_status=dg.DefaultSensorStatus[status],
         description="Tells when what had failed goes well again.",
     )
     def run_success_sensor(context: dg.RunStatusSensorContext) -> None:

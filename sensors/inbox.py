@@ -22,7 +22,14 @@ from graphrag_pipeline.resources import IndexResource
 from graphrag_pipeline.resources.index import OUTAGE
 from graphrag_pipeline.resources.liveness import end_dead_runs
 from graphrag_pipeline.sensors.addresses import FETCH_JOB
-from graphrag_pipeline.sensors.runs import BATCH, VERSION, files_of, is_about, unfinished_runs
+from graphrag_pipeline.sensors.runs import (
+    BATCH,
+    VERSION,
+    Status,
+    files_of,
+    is_about,
+    unfinished_runs,
+)
 from graphrag_pipeline.store.snapshots import snapshot_folder
 from graphrag_pipeline.store.workspace import Workspace
 
@@ -33,7 +40,9 @@ _LOOKED_AT = 10
 _FAILED = (dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
 
 
-def build_inbox_sensor(job: Any, index: IndexResource, names: Names) -> dg.SensorDefinition:
+def build_inbox_sensor(
+    job: Any, index: IndexResource, names: Names, status: Status
+) -> dg.SensorDefinition:
     """Return the sensor that watches the input folder.
 
     It works by level: at every tick it asks for each batch that is not done and has no run
@@ -49,7 +58,7 @@ def build_inbox_sensor(job: Any, index: IndexResource, names: Names) -> dg.Senso
         name=names.name("inbox_sensor"),
         job=job,
         minimum_interval_seconds=settings.input.poll_seconds,
-        default_status=dg.DefaultSensorStatus.RUNNING,
+        default_status=dg.DefaultSensorStatus[status],
         description=f"Watches {settings.input.folder} for added, changed and removed documents.",
     )
     def inbox_sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:

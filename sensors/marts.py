@@ -12,7 +12,7 @@ from graphrag_pipeline.marts.build import MARTS_JOB, is_of_this_version, marts_o
 from graphrag_pipeline.releases.kept import release_file
 from graphrag_pipeline.resources import IndexResource
 from graphrag_pipeline.resources.liveness import end_dead_runs
-from graphrag_pipeline.sensors.runs import unfinished_runs
+from graphrag_pipeline.sensors.runs import Status, unfinished_runs
 
 MOST_ATTEMPTS = 3
 RELEASE = "graphrag/release"
@@ -21,7 +21,7 @@ EVALUATED = "graphrag/evaluated"
 _SECONDS = 30
 
 
-def build_marts_sensor(index: IndexResource, names: Names) -> dg.SensorDefinition:
+def build_marts_sensor(index: IndexResource, names: Names, status: Status) -> dg.SensorDefinition:
     """Return the sensor that compares what the marts tell of with what there is.
 
     It works by level: at every tick it asks for a build if they differ, up to three times for a
@@ -35,7 +35,7 @@ def build_marts_sensor(index: IndexResource, names: Names) -> dg.SensorDefinitio
         name=names.name("marts_sensor"),
         job_name=job_name,
         minimum_interval_seconds=_SECONDS,
-        default_status=dg.DefaultSensorStatus.RUNNING,
+        default_status=dg.DefaultSensorStatus[status],
         description="Builds the marts of each new release, and when an experiment is done.",
     )
     def marts_sensor(context: dg.SensorEvaluationContext) -> dg.RunRequest | dg.SkipReason:

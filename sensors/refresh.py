@@ -12,13 +12,18 @@ from graphrag_pipeline.core.errors import BusyError, GraphRAGError
 from graphrag_pipeline.releases.publishing import refresh_needed
 from graphrag_pipeline.resources import IndexResource
 from graphrag_pipeline.resources.liveness import end_dead_runs
-from graphrag_pipeline.sensors.runs import concerns, unfinished_runs
+from graphrag_pipeline.sensors.runs import Status, concerns, unfinished_runs
 
 _SECONDS = 5
 
 
 def build_refresh_sensor(
-    job: Any, after: str, assets: Sequence[dg.AssetKey], index: IndexResource, names: Names
+    job: Any,
+    after: str,
+    assets: Sequence[dg.AssetKey],
+    index: IndexResource,
+    names: Names,
+    status: Status,
 ) -> dg.SensorDefinition:
     """Return the sensor that asks for a refresh as soon as a batch is done.
 
@@ -31,7 +36,7 @@ def build_refresh_sensor(
         name=names.name("batch_done_sensor"),
         request_job=job,
         minimum_interval_seconds=_SECONDS,
-        default_status=dg.DefaultSensorStatus.RUNNING,
+        default_status=dg.DefaultSensorStatus[status],
         description="Refreshes and publishes as soon as a batch is done.",
     )
     def batch_done_sensor(context: dg.RunStatusSensorContext) -> dg.RunRequest | dg.SkipReason:
@@ -45,14 +50,16 @@ def build_refresh_sensor(
     return batch_done_sensor
 
 
-def build_refresh_schedule(job: Any, index: IndexResource, names: Names) -> dg.ScheduleDefinition:
+def build_refresh_schedule(
+    job: Any, index: IndexResource, names: Names, status: Status
+) -> dg.ScheduleDefinition:
     """Return the schedule of the unpartitioned stages; it skips when nothing is new."""
 
     @dg.schedule(
         name=names.name("refresh_schedule"),
         job=job,
         cron_schedule=index.settings.schedule.refresh_cron,
-        default_status=dg.DefaultScheduleStatus.RUNNING,
+        default_status=dg.DefaultScheduleStatus[status],
         description="Graph, communities, reports, embeddings and a new release, when needed.",
     )
     def refresh_schedule(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:

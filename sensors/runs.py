@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import dagster as dg
 
@@ -14,6 +15,8 @@ from graphrag_pipeline.resources.index import BATCH
 from graphrag_pipeline.resources.liveness import end_dead_runs
 from graphrag_pipeline.store.batches import Batch
 
+Status = Literal["RUNNING", "STOPPED"]
+"""Whether a sensor or schedule begins switched on; in the UI it is switched on and off."""
 FIRST_BATCH = "dagster/asset_partition_range_start"
 LAST_BATCH = "dagster/asset_partition_range_end"
 VERSION = "graphrag/version"

@@ -116,6 +116,22 @@ def test_dagster_lists_the_component() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("line", "begins"),
+    [("", "STOPPED"), ("automation: off", "STOPPED"), ("automation: on", "RUNNING")],
+)
+def test_the_automation_of_a_component_is_off_unless_its_yaml_says_on(
+    tmp_path: Path, line: str, begins: str
+) -> None:
+    component = GraphRAGComponent.resolve_from_yaml(
+        f"settings: {{home: {tmp_path}}}\nmarts: false\n{line}"
+    )
+    built = dg.build_defs_for_component(component)
+    statuses = {each.default_status.value for each in built.sensors or ()}
+    statuses |= {each.default_status.value for each in built.schedules or ()}
+    assert statuses == {begins}
+
+
 def named(defs: dg.Definitions) -> dict[str, set[str]]:
     """Return all names by which two indexes could collide."""
     graph = defs.resolve_asset_graph()

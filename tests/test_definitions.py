@@ -21,7 +21,7 @@ from graphrag_pipeline.core.settings import (
     ReportSettings,
     Settings,
 )
-from graphrag_pipeline.definitions import build_definitions
+from graphrag_pipeline.definitions import build_definitions, defs
 
 SNAPSHOT = Path(__file__).parent / "snapshots" / "asset_graph.json"
 UPDATE = "UPDATE_SNAPSHOTS=1 python -m pytest tests/test_definitions.py"
@@ -180,6 +180,43 @@ def test_the_shipped_dagster_settings_are_those_of_the_repository() -> None:
     for name in ("dagster.yaml", "workspace.yaml"):
         shipped = (root / "graphrag_pipeline" / "data" / name).read_text()
         assert shipped == (root / name).read_text()
+
+
+EVERYTHING = {
+    "input": {"urls": ["https://example.org/a"]},
+    "evaluation": {"experiment": "e.toml"},
+}
+"""Settings under which there is every sensor and schedule."""
+
+
+def _begins(definitions: dg.Definitions) -> dict[str, str]:
+    """Return how each sensor and schedule begins."""
+    started = [*(definitions.sensors or ()), *(definitions.schedules or ())]
+    return {each.name: each.default_status.value for each in started}
+
+
+def test_in_a_project_of_ones_own_no_sensor_or_schedule_begins_switched_on(tmp_path: Path) -> None:
+    given = Settings.exactly({"home": str(tmp_path), **EVERYTHING})
+    begins = _begins(build_definitions(given, marts=True))
+    assert len(begins) == 9
+    assert set(begins.values()) == {"STOPPED"}
+
+
+def test_in_our_own_ui_all_begin_switched_on_but_the_paid_experiment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRAPHRAG_HOME", str(tmp_path))
+    monkeypatch.setenv("GRAPHRAG_INPUT__URLS", '["https://example.org/a"]')
+    monkeypatch.setenv("GRAPHRAG_EVALUATION__EXPERIMENT", "e.toml")
+    begins = _begins(defs())
+    assert len(begins) == 9
+    stopped = [name for name, status in begins.items() if status == "STOPPED"]
+    assert stopped == ["evaluation_schedule"]
+
+
+def test_another_word_for_automation_is_refused_in_one_line() -> None:
+    with pytest.raises(ConfigError, match="automation = 'maybe': must be 'off' or 'on'"):
+        build_definitions(Settings(), automation="maybe")  # pyright: ignore[reportArgumentType]
 
 
 def test_settings_that_are_none_are_refused_in_one_line() -> None:

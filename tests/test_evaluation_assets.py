@@ -113,7 +113,7 @@ def test_there_is_an_experiment_where_the_settings_name_one_and_its_schedule_is_
 ) -> None:
     def keys(experiment: str) -> set[str]:
         given = Settings(evaluation=EvaluationSettings(experiment=experiment))
-        defs = build_definitions(given)
+        defs = build_definitions(given, automation="on")
         graph = defs.resolve_asset_graph()
         assert [s.name for s in defs.schedules or () if s.default_status.value == "STOPPED"] == (
             ["evaluation_schedule"] if experiment else []

@@ -357,7 +357,7 @@ def test_nothing_new_builds_nothing_and_writes_nothing_where_one_stands(built, h
 def test_the_sensor_asks_until_the_marts_tell_of_what_is_published(
     built, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sensor = build_marts_sensor(IndexResource.of(load_settings()), Names())
+    sensor = build_marts_sensor(IndexResource.of(load_settings()), Names(), "RUNNING")
 
     def tick(instance: dg.DagsterInstance) -> dg.RunRequest | dg.SkipReason:
         context = dg.build_sensor_context(instance)

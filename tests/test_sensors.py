@@ -429,15 +429,6 @@ def test_runs_asked_for_by_the_sensor_say_which_files_they_hold(
     assert request.tags["graphrag/files"] == "2 files: people.txt, places.md"
 
 
-def test_sensors_and_schedule_run_without_being_switched_on(pipeline: Pipeline) -> None:
-    sensors = ("inbox_sensor", "batch_done_sensor", "run_failure_sensor", "run_success_sensor")
-    for name in sensors:
-        sensor = named(pipeline.defs.sensors, name)
-        assert sensor.default_status == dg.DefaultSensorStatus.RUNNING
-    schedule = named(pipeline.defs.schedules, "refresh_schedule")
-    assert schedule.default_status == dg.DefaultScheduleStatus.RUNNING
-
-
 @pytest.mark.parametrize(
     ("tags", "told"),
     [
