@@ -1,9 +1,11 @@
 """Paid answers, ledger and budget of workers that share an index, in a real Postgres."""
 
 import asyncio
+import contextlib
 import os
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import cluster_services
 import pytest
@@ -386,6 +388,24 @@ def test_a_cache_that_is_too_large_loses_what_was_not_used_for_longest(place):
     after = measure_cache(place)
     assert after.calls == before.calls
     assert after.file_bytes < before.file_bytes
+
+
+def test_a_vacuum_waits_as_long_as_it_takes_and_no_other_statement_does(place, monkeypatch):
+    session = Session(place)
+    with place.connect() as reader, ThreadPoolExecutor(1) as beside:
+        monkeypatch.setattr("graphrag_pipeline.core.postgres._ANSWER_SECONDS", 0.4)
+        monkeypatch.setattr("graphrag_pipeline.core.postgres._STATEMENT_MS", 200)
+        with reader.transaction():
+            reader.execute("SELECT count(*) FROM responses")
+            vacuum = beside.submit(session.vacuum)
+            with pytest.raises(TimeoutError):
+                vacuum.result(0.8)
+        vacuum.result(60)
+    session.close()
+    with contextlib.closing(Session(place)) as session:
+        session.vacuum()
+        with pytest.raises(StorageError, match="statement timeout"):
+            session.rows("SELECT pg_sleep(5)")
 
 
 def test_a_stage_counts_its_own_calls_and_the_index_has_those_of_all(place, server, tmp_path):

@@ -7,6 +7,7 @@ too.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import threading
@@ -94,20 +95,24 @@ class Postgres:
         except psycopg.Error as error:
             raise self.error(error) from None
 
-    def _open(self) -> psycopg.Connection:
+    def _open(self, *, is_patient: bool = False) -> psycopg.Connection:
+        """Return a connection; one that is patient waits for each statement, however long."""
         import psycopg
 
         given = self._values()
         given = {**_CONNECTING, **{k: v for k, v in given.items() if v is not None}}
-        con = _connection_class().connect(
-            **given, autocommit=True, cursor_factory=psycopg.RawCursor
-        )
+        connection = psycopg.Connection if is_patient else _connection_class()
+        con = connection.connect(**given, autocommit=True, cursor_factory=psycopg.RawCursor)
         try:
             con.execute(
                 "SELECT set_config('search_path', $1, false),"
                 " set_config('statement_timeout', $2, false),"
                 " set_config('idle_in_transaction_session_timeout', $3, false)",
-                (self.schema, str(_STATEMENT_MS), str(_STATEMENT_MS // 3)),
+                (
+                    self.schema,
+                    "0" if is_patient else str(_STATEMENT_MS),
+                    str(_STATEMENT_MS // 3),
+                ),
             )
             if self._version(con) != _VERSION:
                 self._migrate(con)
@@ -220,21 +225,20 @@ class Session:
         return self.run(lambda con: con.execute(sql.encode(), values, binary=True).fetchall())
 
     def vacuum(self) -> None:
-        """Write all tables anew, so that nothing deleted is left in them; others wait meanwhile."""
+        """Write all tables anew, so that nothing deleted is left in them; others wait meanwhile.
+
+        It takes as long as it takes, on a connection of its own.
+        """
         import psycopg
         from psycopg.sql import SQL, Identifier
 
         tables = [table for (table,) in self.rows(_TABLES, (self.postgres.schema,))]
-        with self._turn:
-            try:
-                con = self._con = self._con or self.postgres._open()
-                con.execute("SET statement_timeout = 0")
+        try:
+            with contextlib.closing(self.postgres._open(is_patient=True)) as con:
                 for table in tables:
                     con.execute(SQL("VACUUM FULL {}").format(Identifier(table)))
-                con.execute(SQL("SET statement_timeout = {}").format(_STATEMENT_MS))
-            except psycopg.Error as error:
-                self._drop_broken()
-                raise self.postgres.error(error) from None
+        except psycopg.Error as error:
+            raise self.postgres.error(error) from None
 
     def close(self) -> None:
         """Close the connection."""
