@@ -5,15 +5,21 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
+import duckdb
+import pyarrow as pa
 import pytest
+from conftest import Engine
 
 from graphrag_pipeline.core import memory
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.memory import OutOfMemoryError, told_out_of_memory
 from graphrag_pipeline.core.settings import EmbeddingSettings, Settings, StorageSettings
+from graphrag_pipeline.extraction import extractors
 from graphrag_pipeline.index import Index
+from graphrag_pipeline.ingest import mention_files
 from graphrag_pipeline.store.index_store import IndexStore, memory_database
 from graphrag_pipeline.store.limits import Limits, limits_of
 from graphrag_pipeline.store.workspace import Workspace
@@ -28,6 +34,37 @@ with IndexStore(sys.argv[1], Limits(20_000_000, 1, Path(sys.argv[2]))).read() as
     con.execute("{LARGE}")
     os.kill(os.getpid(), 9)
 """
+OF_50_MB, OF_200_MB = (
+    f"CREATE OR REPLACE TEMP TABLE t AS SELECT repeat('abcd', 1000) || i AS s FROM range({n}) r(i)"
+    for n in (12_500, 50_000)
+)
+
+
+def in_memory(limits: Limits) -> duckdb.DuckDBPyConnection:
+    """Open a database with these limits that can put nothing on disk."""
+    con = duckdb.connect(config={"temp_directory": ""})
+    limits.bound(con)
+    return con
+
+
+def two_threads_meet(con: duckdb.DuckDBPyConnection, seconds: float) -> bool:
+    """Return whether two threads work on one query at once, which is waited for so long."""
+    meeting = threading.Barrier(2)
+    met: dict[int, bool] = {}
+
+    def meet(numbers: pa.ChunkedArray) -> pa.ChunkedArray:
+        if threading.get_ident() not in met:
+            try:
+                met[threading.get_ident()] = meeting.wait(seconds) >= 0
+            except threading.BrokenBarrierError:
+                met[threading.get_ident()] = False
+        return numbers
+
+    con.execute("CREATE OR REPLACE TEMP TABLE numbers AS SELECT i FROM range(500000) r(i)")
+    con.create_function("meet", meet, ["BIGINT"], "BIGINT", type="arrow")
+    con.execute("SELECT sum(meet(i)) FROM numbers").fetchall()
+    con.remove_function("meet")
+    return any(met.values())
 
 
 def spilled(folder: Path) -> list[str]:
@@ -72,6 +109,113 @@ def test_limits_hold_for_copies_in_memory_which_spill_beside_the_index_s_own(tmp
         with IndexStore(tmp_path / "index.duckdb", limits).read():
             assert spilled(tmp_path / "fast")
         assert con.execute("SELECT count(s) FROM t").fetchone() == (3_000_000,)
+
+
+@pytest.mark.parametrize("limits", [Limits(), Limits(120_000_000)])
+def test_after_less_memory_for_a_while_a_table_has_what_it_had_before_and_no_more(limits):
+    with in_memory(limits) as con:
+        with (
+            limits.narrowed(con, memory_bytes=20_000_000, threads=1),
+            pytest.raises(duckdb.OutOfMemoryException),
+        ):
+            con.execute(OF_50_MB)
+        con.execute(OF_50_MB)
+        if limits.memory_bytes:
+            with pytest.raises(duckdb.OutOfMemoryException):
+                con.execute(OF_200_MB)
+        else:
+            con.execute(OF_200_MB)
+
+
+def test_after_one_thread_for_a_while_there_are_as_many_as_before():
+    limits = Limits(threads=2)
+    with in_memory(limits) as con:
+        with limits.narrowed(con, memory_bytes=100_000_000, threads=1):
+            assert not two_threads_meet(con, 0.1)
+        assert two_threads_meet(con, 30)
+
+
+def test_less_memory_for_a_while_is_never_more_than_there_was():
+    limits = Limits(20_000_000, 1)
+    with (
+        in_memory(limits) as con,
+        limits.narrowed(con, memory_bytes=500_000_000, threads=9),
+        pytest.raises(duckdb.OutOfMemoryException),
+    ):
+        con.execute(OF_50_MB)
+
+
+def test_less_memory_within_less_memory_gives_back_what_was_around_it():
+    limits = Limits()
+    with in_memory(limits) as con:
+        with limits.narrowed(con, memory_bytes=80_000_000, threads=1):
+            with limits.narrowed(con, memory_bytes=20_000_000, threads=1):
+                pass
+            con.execute(OF_50_MB)
+            with pytest.raises(duckdb.OutOfMemoryException):
+                con.execute(OF_200_MB)
+        con.execute(OF_200_MB)
+
+
+def test_a_limit_that_nobody_knows_exactly_does_not_sink_with_each_time():
+    reported = "SELECT current_setting('memory_limit')"
+    with in_memory(Limits(1_900_000_000)) as con:
+        before = con.execute(reported).fetchone()
+        for _ in range(9):
+            with Limits().narrowed(con, memory_bytes=20_000_000, threads=1):
+                pass
+        assert con.execute(reported).fetchone() == before
+
+
+def test_memory_is_given_back_where_the_transaction_was_aborted():
+    limits = Limits()
+    with in_memory(limits) as con:
+        con.execute("BEGIN")
+        with (
+            pytest.raises(duckdb.OutOfMemoryException),
+            limits.narrowed(con, memory_bytes=20_000_000, threads=1),
+        ):
+            con.execute(OF_50_MB)
+        con.execute("ROLLBACK")
+        con.execute(OF_50_MB)
+
+
+def test_two_connections_that_want_less_memory_at_once_give_back_what_there_was():
+    limits = Limits()
+    second_began, first_ended = threading.Event(), threading.Event()
+
+    def narrow(con: duckdb.DuckDBPyConnection) -> None:
+        with limits.narrowed(con, memory_bytes=20_000_000, threads=1):
+            second_began.set()
+            first_ended.wait(30)
+
+    with in_memory(limits) as con, con.cursor() as beside:
+        second = threading.Thread(target=narrow, args=[beside])
+        with limits.narrowed(con, memory_bytes=20_000_000, threads=1):
+            second.start()
+            second_began.wait(0.1)
+        first_ended.set()
+        second.join()
+        con.execute(OF_50_MB)
+
+
+@pytest.mark.parametrize("memory_gb", [0, 0.4])
+@pytest.mark.usefixtures("plain_stores")
+def test_after_many_dense_documents_a_table_has_the_memory_that_the_settings_give(
+    tmp_path, monkeypatch, memory_gb
+):
+    monkeypatch.setattr(extractors, "_SLICE_BYTES", 20_000)
+    monkeypatch.setattr(mention_files, "_MEMORY_BYTES", 20_000_000)
+    engine = Engine(tmp_path, Settings(storage=StorageSettings(memory_gb=memory_gb)))
+    engine.write({f"{n}.txt": f"Ann Lee{n} met Bob Roe{n % 7} in Paris. " * 9 for n in range(40)})
+    store = engine.workspace.store
+    with store.session():
+        engine.index()
+        with store.read() as con:
+            con.execute(OF_50_MB)
+            assert not spilled(tmp_path)
+            con.execute(OF_200_MB)
+            assert bool(spilled(tmp_path)) == bool(memory_gb)
 
 
 @pytest.mark.parametrize("version", [1, 2])

@@ -18,18 +18,21 @@ from graphrag_pipeline.core.identity import make_id
 from graphrag_pipeline.core.temporary import sweep, temporary_folder
 from graphrag_pipeline.core.text import normalize_title
 from graphrag_pipeline.extraction.mentions import Extraction
+from graphrag_pipeline.store.limits import Limits
 
 _WAITING = "extracting"
-_MEMORY = "192MB"
+_MEMORY_BYTES = 192_000_000
 
 
 class MentionFiles:
     """Mentions with the ids of what they mention, in files of a folder that is there.
 
-    Raises StorageError where they cannot be written.
+    ``limits`` are those of the database they will be staged in. Raises StorageError where they
+    cannot be written.
     """
 
-    def __init__(self, folder: Path, found: Iterable[Extraction]) -> None:
+    def __init__(self, folder: Path, found: Iterable[Extraction], limits: Limits) -> None:
+        self._limits = limits
         self.n_entities = self.n_relationships = 0
         self._files: dict[str, list[str]] = {"entity_mentions": [], "relationship_mentions": []}
         for number, part in enumerate(found):
@@ -44,33 +47,25 @@ class MentionFiles:
         """Stage the mentions as a batch's. Call it in a transaction."""
         for table, files in self._files.items():
             if files:
-                with _frugal(con) if len(files) > 1 else contextlib.nullcontext():
+                with self._frugal(con) if len(files) > 1 else contextlib.nullcontext():
                     con.execute(
                         f"""INSERT INTO staging.{table} BY NAME
                             SELECT *, $batch AS batch FROM read_parquet($files)""",
                         {"batch": batch, "files": files},
                     )
 
-
-@contextlib.contextmanager
-def _frugal(con: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """Have DuckDB put what it writes on disk at once; by itself it would fill the memory first."""
-    with con.cursor() as beside:  # one that an aborted transaction does not hold up
-        ((threads,),) = beside.sql("SELECT current_setting('threads')").fetchall()
-        beside.execute("SET threads = 1")
-        try:
-            with contextlib.suppress(duckdb.OutOfMemoryException):  # it holds more already
-                beside.execute(f"SET memory_limit = '{_MEMORY}'")
-            yield
-        finally:
-            beside.execute(f"SET threads = {threads}; RESET memory_limit")
+    def _frugal(self, con: duckdb.DuckDBPyConnection) -> contextlib.AbstractContextManager[None]:
+        """Have DuckDB put what it writes on disk at once; by itself it would fill memory first."""
+        return self._limits.narrowed(con, memory_bytes=_MEMORY_BYTES, threads=1)
 
 
 @contextlib.contextmanager
-def mention_files(place: Path, found: Iterable[Extraction]) -> Iterator[MentionFiles]:
+def mention_files(
+    place: Path, found: Iterable[Extraction], limits: Limits
+) -> Iterator[MentionFiles]:
     """Write what is found into files in a folder of their own, which are gone at the end.
 
-    So are those that killed processes have left there.
+    So are those that killed processes have left there. ``limits`` are those of the database.
     """
     sweep(place, _WAITING)
     with contextlib.ExitStack() as stack:
@@ -78,7 +73,7 @@ def mention_files(place: Path, found: Iterable[Extraction]) -> Iterator[MentionF
             folder = stack.enter_context(temporary_folder(place, _WAITING))
         except OSError as error:
             raise StorageError(f"cannot write in {place}: {error.strerror}") from error
-        yield MentionFiles(folder, found)
+        yield MentionFiles(folder, found, limits)
 
 
 def _write(rows: pl.DataFrame, file: Path) -> None:

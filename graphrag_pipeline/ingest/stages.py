@@ -191,7 +191,7 @@ def ingest_extractions(workspace: Workspace, key: str) -> StageResult:
         extracted = todo.extracted()
         extractor = settings.extraction.extractor
         with (
-            mention_files(settings.home_path, extracted.found) as mentions,
+            mention_files(settings.home_path, extracted.found, workspace.store.limits) as mentions,
             _ledger(workspace, line) as con,
         ):
             chunk_ids = todo.chunk_ids()

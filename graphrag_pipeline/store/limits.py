@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +19,12 @@ from graphrag_pipeline.core.settings import Settings, fingerprint
 _PROGRAM_BYTES = 800_000_000
 """What a run takes besides its tables: libraries, and rows on their way."""
 _LEAST_SHARE = 0.25
+_IN_FORCE = """
+SELECT current_setting('memory_limit'), current_setting('threads'),
+       current_setting('memory_limit') = format_bytes($bytes)
+"""
+_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
+_narrowing = threading.RLock()
 
 
 @dataclass(frozen=True)
@@ -55,10 +63,51 @@ class Limits:
 
     def bound(self, con: duckdb.DuckDBPyConnection) -> None:
         """Set on a database what memory and threads it may take."""
-        if self.memory_bytes is not None:
-            con.execute(f"SET GLOBAL memory_limit = '{self.memory_bytes // 1000} KB'")
         if self.threads is not None:
             con.execute(f"SET GLOBAL threads = {self.threads}")
+        if self.memory_bytes is not None:
+            con.execute(f"SET GLOBAL memory_limit = '{self.memory_bytes} bytes'")
+
+    @contextlib.contextmanager
+    def narrowed(
+        self, con: duckdb.DuckDBPyConnection, *, memory_bytes: int, threads: int
+    ) -> Iterator[None]:
+        """Let a database that has these limits take less for a while, and then what it took before.
+
+        The limits are those of all its connections. Threads of this process therefore narrow one
+        after the other: none takes for the former value what another has set. One that holds more
+        than ``memory_bytes`` already keeps its limit of memory.
+        """
+        with _narrowing, con.cursor() as beside:  # an aborted transaction does not hold it up
+            before = self._in_force(beside)
+            try:
+                with contextlib.suppress(duckdb.OutOfMemoryException):
+                    least = min(memory_bytes, before.memory_bytes or memory_bytes)
+                    Limits(least, min(threads, before.threads or threads)).bound(beside)
+                yield
+            finally:
+                # Not by RESET: DuckDB would tell of its default, and go on with the smaller limit.
+                before.bound(beside)
+
+    def _in_force(self, con: duckdb.DuckDBPyConnection) -> Limits:
+        """Return the memory and threads that are in force; exactly, where it is these limits."""
+        row = con.execute(_IN_FORCE, {"bytes": self.memory_bytes}).fetchone()
+        assert row is not None
+        reported, threads, is_ours = row
+        return Limits(self.memory_bytes if is_ours else _least_bytes(reported), threads)
+
+
+def _least_bytes(reported: str) -> int:
+    """Return the least memory that DuckDB reports so.
+
+    It cuts to a tenth of a unit: set to the tenth itself, most limits are reported as one less.
+    """
+    number, unit = reported.split()
+    power = _UNITS.index(unit)
+    if not power:
+        return int(number)
+    tenths = int(number.replace(".", ""))
+    return -(-tenths * 1024 // 10) * 1024 ** (power - 1)
 
 
 def _spill_to(con: duckdb.DuckDBPyConnection, folder: Path) -> None:

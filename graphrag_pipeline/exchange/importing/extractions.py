@@ -134,7 +134,9 @@ def import_extractions(file: Path, workspace: Workspace) -> ImportResult:
     report("import", 2, _STEPS)
     with (
         workspace.store.transaction() as con,
-        mention_files(workspace.settings.home_path, [extraction]) as mentions,
+        mention_files(
+            workspace.settings.home_path, [extraction], workspace.store.limits
+        ) as mentions,
     ):
         batch = stage_import(con, file.stem, documents, chunks, extracted, mentions)
         staged = _count_staged(con, batch.key)

@@ -116,7 +116,9 @@ def _import(workspace: Workspace, source: _Source) -> tuple[str, Mapping[str, in
     report("import", 2, _STEPS)
     with (
         workspace.store.transaction() as con,
-        mention_files(workspace.settings.home_path, [extraction]) as mentions,
+        mention_files(
+            workspace.settings.home_path, [extraction], workspace.store.limits
+        ) as mentions,
     ):
         batch = stage_import(con, source.label, source.documents, chunks, chunks["id"], mentions)
         _stage_claims(con, source, batch.key)
