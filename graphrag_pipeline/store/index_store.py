@@ -30,7 +30,6 @@ _SMALL_BYTES = 512 * 2**20
 _FEW_BYTES = 256 * 2**20
 _IDLE_SECONDS = 2.0
 _WATCH_SECONDS = 0.05
-_NO_BAR = "SET enable_progress_bar = false"
 
 
 class IndexStore:
@@ -363,7 +362,7 @@ def memory_database(limits: Limits | None = None) -> duckdb.DuckDBPyConnection:
     spill = process_folder(limits.spill_folder() or private_temporary(), "spill")
     config = {"python_enable_replacements": False, "temp_directory": str(spill / uuid.uuid4().hex)}
     con = duckdb.connect(":memory:", config=config)
-    con.execute(_NO_BAR)
+    hide_progress(con)
     limits.bound(con)
     return con
 
@@ -513,15 +512,24 @@ def assign_identifiers(con: duckdb.DuckDBPyConnection, kind: str, ids: str) -> N
 def _cursor(database: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     """Return a connection of its own to an open database, with its own temporary tables."""
     con = database.cursor()
-    con.execute(_NO_BAR)
+    hide_progress(con)
     return con
+
+
+def hide_progress(con: duckdb.DuckDBPyConnection) -> None:
+    """Keep DuckDB from drawing a bar of its own.
+
+    In a notebook without ipywidgets it draws none, and refuses to be told so.
+    """
+    with contextlib.suppress(duckdb.InvalidInputException):
+        con.execute("SET enable_progress_bar = false")
 
 
 def _set_up(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("SET GLOBAL TimeZone = 'UTC'")
     # DuckDB would compare every row of a side that it takes for small with every row of the other.
     con.execute("SET GLOBAL asof_loop_join_threshold = 0")
-    con.execute(_NO_BAR)
+    hide_progress(con)
 
 
 def _spare_threads(con: duckdb.DuckDBPyConnection, limits: Limits, *files: Path) -> None:

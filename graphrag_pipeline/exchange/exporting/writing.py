@@ -10,10 +10,11 @@ from pathlib import Path
 
 import duckdb
 
+from graphrag_pipeline.core import showing
 from graphrag_pipeline.core.errors import InputError, StorageError
 from graphrag_pipeline.core.files import replace_durably
 from graphrag_pipeline.core.temporary import sweep, temporary_folder
-from graphrag_pipeline.store.index_store import add_what_older_lack
+from graphrag_pipeline.store.index_store import add_what_older_lack, hide_progress
 
 _BATCH_ROWS = 10_000
 _RELEASE = "SELECT id FROM releases ORDER BY created_at DESC, id DESC LIMIT 1"
@@ -38,6 +39,8 @@ class Export:
     files: tuple[WrittenFile, ...]
     lost: tuple[str, ...]
     next: str
+
+    __repr__ = showing.brief
 
 
 class Writer:
@@ -139,7 +142,7 @@ def _opened(release: Path, folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         con.execute("USE published")
         add_what_older_lack(con)
         con.execute("SET TimeZone = 'UTC'")
-        con.execute("SET enable_progress_bar = false")
+        hide_progress(con)
         con.execute(f"SET allowed_directories = ['{folder_literal}/']")
         con.execute("SET enable_external_access = false")
         yield con
