@@ -25,9 +25,9 @@ from graphrag_pipeline.cli.command import (
 from graphrag_pipeline.cli.index_views import show_index, show_status
 from graphrag_pipeline.cli.plan import plan_total
 from graphrag_pipeline.cli.progress import progress
-from graphrag_pipeline.cli.wording import changed_files
 from graphrag_pipeline.core.errors import GraphRAGError, InputError, RemovalError
 from graphrag_pipeline.core.text import counted
+from graphrag_pipeline.store.sources import changed_files
 
 if TYPE_CHECKING:
     from graphrag_pipeline.core.settings import Settings

@@ -8,9 +8,10 @@ from typing import Any
 
 from graphrag_pipeline.cli import console
 from graphrag_pipeline.cli.left_out import show_left_out
-from graphrag_pipeline.cli.wording import amount, changed_files, money
+from graphrag_pipeline.cli.wording import amount, money
 from graphrag_pipeline.core.rows import one_line
 from graphrag_pipeline.core.text import counted
+from graphrag_pipeline.store.sources import changed_files
 
 _MOST_UNREAD = 10
 

@@ -19,9 +19,10 @@ from graphrag_pipeline.cli.command import (
     settings_here,
 )
 from graphrag_pipeline.cli.left_out import show_left_out
-from graphrag_pipeline.cli.wording import amount, changed_files, money
+from graphrag_pipeline.cli.wording import amount, money
 from graphrag_pipeline.core.rows import one_line
 from graphrag_pipeline.core.text import counted
+from graphrag_pipeline.store.sources import changed_files
 
 if TYPE_CHECKING:
     from graphrag_pipeline.planning.plan import Plan

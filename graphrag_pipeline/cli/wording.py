@@ -1,4 +1,4 @@
-"""Costs and changes in words."""
+"""Costs in words."""
 
 from __future__ import annotations
 
@@ -6,13 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from graphrag_pipeline.core.text import counted
-
-_COUNTED = {
-    "add": "file added",
-    "change": "file changed",
-    "remove": "file removed",
-    "rename": "file renamed",
-}
 
 
 def money(cost: float | None) -> str:
@@ -25,8 +18,3 @@ def amount(took: Mapping[str, Any]) -> str:
     from_cache = f" ({took['cached']:,} more in the cache)" if took["cached"] else ""
     calls = counted(took["calls"], "call")
     return f"{calls}{from_cache}, {took['tokens']:,} tokens, {money(took['cost'])}"
-
-
-def changed_files(changes: Mapping[str, int]) -> str:
-    """Return how many files were added, changed, removed, renamed; nothing if none was."""
-    return ", ".join(counted(number, _COUNTED[name]) for name, number in changes.items() if number)

@@ -13,9 +13,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from graphrag_pipeline.core.text import counted
 from graphrag_pipeline.store.snapshots import is_address
 
-ACTIONS = ("add", "change", "remove", "rename")
+_COUNTED = {
+    "add": "file added",
+    "change": "file changed",
+    "remove": "file removed",
+    "rename": "file renamed",
+}
+ACTIONS = tuple(_COUNTED)
 _IMPORT = "import:"
 
 
@@ -50,6 +57,11 @@ class Source:
     mtime_ns: int
     identity: str
     is_link: bool = False
+
+
+def changed_files(changes: Mapping[str, int]) -> str:
+    """Return how many files were added, changed, removed, renamed; nothing if none was."""
+    return ", ".join(counted(number, _COUNTED[name]) for name, number in changes.items() if number)
 
 
 def is_import(source: Source) -> bool:
