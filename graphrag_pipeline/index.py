@@ -8,11 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphrag_pipeline.core.errors import AccessError, ConfigError, InputError
+from graphrag_pipeline.core import showing
+from graphrag_pipeline.core.errors import AccessError, ConfigError, GraphRAGError, InputError
 from graphrag_pipeline.core.settings import Settings, load_settings
 from graphrag_pipeline.exchange.exporting import Export, export_release
 from graphrag_pipeline.exchange.importing import ImportResult, import_graphrag
 from graphrag_pipeline.ingest.sites import Fetched, fetch_sites
+from graphrag_pipeline.pages import pictures
 from graphrag_pipeline.planning.plan import Plan, plan_run
 from graphrag_pipeline.planning.status import changes_in, summarise
 from graphrag_pipeline.query import Answer, QueryEngine, Retrieval
@@ -29,6 +31,7 @@ from graphrag_pipeline.store import cache_limit
 from graphrag_pipeline.store.cache_limit import CacheUse
 from graphrag_pipeline.store.index_store import connect_published
 from graphrag_pipeline.store.snapshots import is_address, snapshot_folder
+from graphrag_pipeline.store.sources import changed_files
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.registry import ask_for_clustering
 from graphrag_pipeline.updating import check_key, cut_batches, run_stages
@@ -47,6 +50,8 @@ WHERE table_catalog = 'published' AND table_schema = 'main' ORDER BY table_name
 """
 _NODES = "SELECT * FROM entities ORDER BY human_readable_id"
 _EDGES = "SELECT * FROM relationships ORDER BY human_readable_id"
+_DRAWN = 400
+"""How many entities a notebook shows of a graph."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,25 @@ class Update:
     is_new: bool
     counts: Mapping[str, int]
     fetched: Fetched | None = None
+
+    def __repr__(self) -> str:
+        release = f"new release {self.release}" if self.is_new else f"still release {self.release}"
+        holds = ", ".join(f"{n:,} {name}" for name, n in self.counts.items())
+        return showing.two_lines(f"Update: {self._changes}, {release}", holds)
+
+    def _repr_html_(self) -> str:
+        return showing.block(
+            showing.heading(f"{self._changes}; {'new' if self.is_new else 'same'} release"),
+            showing.paragraph(self.release, is_small=True),
+            showing.table(("", "in the index"), self.counts.items()),
+            showing.paragraph(f"Pages that did not come: {len(problems):,}; see fetched.problems")
+            if (problems := self.fetched.problems if self.fetched else {})
+            else "",
+        )
+
+    @property
+    def _changes(self) -> str:
+        return changed_files(self.changes) or "no file changed"
 
 
 @dataclass(frozen=True)
@@ -104,6 +128,25 @@ class Index(Workspace):
 
     def __repr__(self) -> str:
         return f"Index({str(self.home)!r})"
+
+    def _repr_html_(self) -> str:
+        try:
+            shown = self._picture()
+        except GraphRAGError as error:
+            shown = showing.paragraph(str(error))
+        return showing.block(showing.heading(str(self.home)), shown)
+
+    def _picture(self) -> str:
+        """Return the most central part of the published graph as an image."""
+        con = connect_published(release_file(self._followed_home))
+        try:
+            graph = pictures.read_graph(con, _DRAWN)
+            picture = pictures.graph_picture(graph, pictures.read_names(con, 0))
+        finally:
+            con.close()
+        if picture is None:
+            return showing.paragraph("The graph has no communities yet.")
+        return showing.picture(picture.draw(), picture.caption)
 
     def plan(self, folder: str | Path, *, recluster: bool = False, verify: bool = False) -> Plan:
         """Return what :meth:`update` would do and cost; nothing is spent.

@@ -45,6 +45,7 @@ from pydantic_settings import (
     SettingsError,
 )
 
+from graphrag_pipeline.core import showing
 from graphrag_pipeline.core.environment import BROKER, POSTGRES, Secret, variable
 from graphrag_pipeline.core.errors import ConfigError, InputError, StorageError
 from graphrag_pipeline.core.levels import parse_level
@@ -791,6 +792,9 @@ class Settings(BaseSettings):
         extra="forbid",
         frozen=True,
     )
+
+    def __repr__(self) -> str:
+        return f"Settings({showing.cut(self.as_set(), 2 * showing.WIDTH)})"
 
     def __init__(
         self, _file: Path | None = None, _env_file: Path | None = None, **values: Any

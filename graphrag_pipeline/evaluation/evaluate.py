@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from graphrag_pipeline.core import showing
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.evaluation.experiment import Experiment
 from graphrag_pipeline.evaluation.history import record_means
@@ -56,6 +57,8 @@ class ExperimentPlan:
     errors: tuple[str, ...]
     notes: tuple[str, ...] = ()
 
+    __repr__ = showing.brief
+
     @property
     def cost(self) -> float | None:
         """Dollars, None where a price is not known."""
@@ -75,6 +78,8 @@ class Evaluated:
     verdicts: int
     failures: tuple[str, ...]
     notes: tuple[str, ...] = ()
+
+    __repr__ = showing.brief
 
 
 def plan_fitted(

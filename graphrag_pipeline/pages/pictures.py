@@ -113,9 +113,9 @@ class PictureNames:
     n: int
 
 
-def read_graph(con: duckdb.DuckDBPyConnection) -> GraphToDraw:
-    """Return the part of the graph to draw: at most MOST_NODES entities and MOST_EDGES edges."""
-    nodes = con.execute(_NODES, {"most": MOST_NODES}).pl()
+def read_graph(con: duckdb.DuckDBPyConnection, most_nodes: int = MOST_NODES) -> GraphToDraw:
+    """Return the part of the graph to draw: at most so many entities and MOST_EDGES edges."""
+    nodes = con.execute(_NODES, {"most": most_nodes}).pl()
     put_rows(con, "drawn_places", nodes.select("id").with_row_index("place"))
     edges = con.execute(_EDGES, {"most": MOST_EDGES}).pl()
     drop_rows(con, "drawn_places")

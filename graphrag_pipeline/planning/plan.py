@@ -14,6 +14,7 @@ from pathlib import Path
 
 import polars as pl
 
+from graphrag_pipeline.core import showing
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.core.text import counted
 from graphrag_pipeline.extraction.model.llm import extract_llm
@@ -54,6 +55,7 @@ from graphrag_pipeline.store.sources import (
     Source,
     SourceChange,
     apply_changes,
+    changed_files,
     first_names,
 )
 from graphrag_pipeline.store.space import Space, space_for
@@ -112,6 +114,14 @@ class Plan:
     space: Space
     stages: Sequence[StagePlan]
     assumptions: Sequence[str]
+
+    def __repr__(self) -> str:
+        cost = "at an unknown cost" if self.cost is None else f"for ${self.cost:,.4f}"
+        chunks = f"{counted(self.chunks, 'chunk')}, {self.to_extract:,} of them to extract"
+        return showing.two_lines(
+            f"Plan: {changed_files(self.changes) or 'no file changed'}; {chunks}; "
+            f"{counted(self.calls, 'model call')} {cost}"
+        )
 
     @property
     def calls(self) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from graphrag_pipeline.core import showing
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.query.history import HISTORY_TURNS, Turn, recent_turns
 from graphrag_pipeline.query.limited import checked_where
@@ -47,6 +48,8 @@ class Ask:
     sentences: int = SENTENCES
     context: int = 0
     follow_ups: int = 0
+
+    __repr__ = showing.brief
 
     def __post_init__(self) -> None:
         _check_number("sentences", self.sentences, 1)

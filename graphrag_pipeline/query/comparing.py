@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from graphrag_pipeline.core import showing
 from graphrag_pipeline.core.errors import GraphRAGError, InputError
 from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.llm.running import run_calls
@@ -35,6 +36,8 @@ class Compared:
     answer: Answer | None = None
     error: str = ""
     context_tokens: int = 0
+
+    __repr__ = showing.brief
 
     @property
     def kinds(self) -> dict[str, int]:

@@ -9,9 +9,13 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
+
+from graphrag_pipeline.core import showing
+from graphrag_pipeline.core.text import counted
 
 Kind = Literal["report", "finding", "entity", "relationship", "claim", "chunk", "summary"]
 
@@ -28,6 +32,10 @@ _SECTIONS: dict[Kind, tuple[str, str]] = {
     "chunk": ("Sources", "id,title,text"),
 }
 """The name of each kind's section, and its columns: number, title, attributes, text."""
+
+_PLURALS = {"entity": "entities", "summary": "summaries"}
+_ROWS = 6
+"""How many records of a kind a notebook shows."""
 
 _FORGED_SECTION = re.compile(r"^(\s*)-{5}", re.MULTILINE)
 
@@ -56,6 +64,10 @@ class Record:
         copy.__dict__.update(self.__dict__, n_tokens=n_tokens)
         return copy
 
+    def __repr__(self) -> str:
+        about = f"Record {self.number}: {self.kind} {showing.quoted(self.title)}"
+        return showing.two_lines(f"{about}, score {self.score:.4g}", self.text)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Citation:
@@ -76,6 +88,19 @@ class Citation:
     text: str
     report_id: str | None = None
     references: tuple[str, ...] = ()
+
+    @property
+    def place(self) -> str:
+        """Where it stands, as one line: the document's name and the span, or the report."""
+        if not self.uri:
+            return f"report {self.report_id}"
+        return f"{self.uri}, characters {self.start_char:,} to {self.end_char:,}"
+
+    def __repr__(self) -> str:
+        about = f"Citation {self.number}: {showing.quoted(self.document_title)}"
+        if self.uri:
+            about += f", characters {self.start_char} to {self.end_char}"
+        return showing.two_lines(about, self.text)
 
 
 @dataclass(frozen=True)
@@ -103,6 +128,26 @@ class Retrieval:
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON."""
         return asdict(self)
+
+    def __repr__(self) -> str:
+        return showing.two_lines(
+            f"Retrieval by {self.method}: {_kinds(self.records)}{_seconds(self.timings)}",
+            self.query,
+        )
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (r.kind, r.title, r.text.removeprefix(f"# {r.title}"), r.n_tokens)
+            for r in _best(self.records)
+        ]
+        about = f"{self.method}: {_kinds(self.records)}{_seconds(self.timings)}"
+        left_out = len(self.records) - len(rows)
+        return showing.block(
+            showing.heading(self.query),
+            showing.paragraph("\n".join([about, *self.steps]), is_small=True),
+            showing.table(("kind", "title", "text", "tokens"), rows),
+            showing.paragraph(f"and {left_out:,} more", is_small=True) if left_out else "",
+        )
 
 
 @dataclass(frozen=True)
@@ -139,6 +184,52 @@ class Answer:
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON."""
         return asdict(self)
+
+    def __repr__(self) -> str:
+        notice, _, evidence = self._parts
+        return showing.two_lines(f"Answer by {self._about}", evidence or notice)
+
+    def _repr_html_(self) -> str:
+        sources = (
+            showing.source(cited.number, cited.document_title, cited.text, cited.place)
+            for cited in self.citations
+        )
+        return showing.block(
+            showing.heading(self.query),
+            showing.paragraph(self._parts[0]),
+            *sources,
+            *(showing.paragraph(failure, is_small=True) for failure in self.failures),
+            showing.paragraph(self._about, is_small=True),
+        )
+
+    @property
+    def _parts(self) -> tuple[str, str, str]:
+        """A text, or the notice that it is none and the evidence, which its sources quote."""
+        return (self.text, "", "") if self.generated else self.text.partition("\n\n")
+
+    @property
+    def _about(self) -> str:
+        writer = "written by a model" if self.generated else "quoted from the documents"
+        price = f", ${self.cost:.4f}" if self.cost else ""
+        sources = counted(len(self.citations), "source")
+        return f"{self.method}: {writer}, {sources}{price}{_seconds(self.timings)}"
+
+
+def _best(records: Sequence[Record]) -> list[Record]:
+    """Return the first records of each kind, as many as a notebook shows."""
+    of_kind = {kind: [r for r in records if r.kind == kind] for kind in _SECTIONS}
+    return [record for records in of_kind.values() for record in records[:_ROWS]]
+
+
+def _kinds(records: Sequence[Record]) -> str:
+    """Return how many records there are of each kind, in words."""
+    kinds = Counter(record.kind for record in records)
+    counts = [counted(n, kind, _PLURALS.get(kind, "")) for kind, n in kinds.items()]
+    return ", ".join(counts) or "nothing"
+
+
+def _seconds(timings: Mapping[str, float]) -> str:
+    return f", {timings['total']:.2g} s" if "total" in timings else ""
 
 
 def render_context(records: Sequence[Record]) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import duckdb
 
+from graphrag_pipeline.core import showing
 from graphrag_pipeline.core.errors import InputError, NothingPublishedError, StorageError
 from graphrag_pipeline.releases.kept import (
     find_release,
@@ -44,6 +45,8 @@ class ReleaseDiff:
     before: str
     after: str
     tables: Mapping[str, TableDiff]
+
+    __repr__ = showing.brief
 
 
 @dataclass(frozen=True)

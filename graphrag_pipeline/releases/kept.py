@@ -22,6 +22,7 @@ from pathlib import Path
 
 import duckdb
 
+from graphrag_pipeline.core import showing
 from graphrag_pipeline.core.errors import InputError, NothingPublishedError, StorageError
 from graphrag_pipeline.core.files import replace_durably, sync_folder
 from graphrag_pipeline.core.home import Home
@@ -60,6 +61,8 @@ class KeptRelease:
     """Whether it is what readers see now."""
     is_withdrawn: bool
     """Whether it was published and then rolled back."""
+
+    __repr__ = showing.brief
 
 
 def published_release(home: Path) -> str | None:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from graphrag_pipeline.core import progress
+from graphrag_pipeline.core import progress, showing
 from graphrag_pipeline.core.errors import BusyError, StorageError
 from graphrag_pipeline.core.text import counted
 from graphrag_pipeline.evaluation.documents import indexes_in
@@ -125,6 +125,10 @@ class Checked:
     problems: Sequence[Problem]
     repairs: Sequence[str] = ()
     notes: Sequence[str] = ()
+
+    def __repr__(self) -> str:
+        first = self.problems[0].line if self.problems else None
+        return showing.two_lines(f"Checked: {self.verdict}", first)
 
     @property
     def verdict(self) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from graphrag_pipeline.core import progress
+from graphrag_pipeline.core import progress, showing
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.query.carrying import carry_arrays
 from graphrag_pipeline.releases.kept import (
@@ -88,6 +88,8 @@ class Purge:
     bytes_before: int = 0
     bytes_after: int = 0
     elsewhere: Sequence[str] = ()
+
+    __repr__ = showing.brief
 
 
 def plan_purge(workspace: Workspace, names: Sequence[str] = ()) -> Purge:
