@@ -47,6 +47,10 @@ SELECT id, created_at, embedder, COLUMNS('n_(.*)') AS '\\1' FROM releases
 """
 
 
+class UnknownReleaseError(InputError):
+    """A release was named that is not kept, any more or at all; or more than one begins so."""
+
+
 @dataclass(frozen=True)
 class KeptRelease:
     """A release that can be read, in the words of its row in ``releases``."""
@@ -131,7 +135,7 @@ def _listed(
 def find_release(home: Path, prefix: str) -> str:
     """Return the one release whose id is ``prefix`` or begins with it.
 
-    Raises InputError, naming those that are kept, when there is none or more than one;
+    Raises UnknownReleaseError, naming those that are kept, when there is none or more than one;
     NothingPublishedError when nothing was published yet.
     """
     ids = release_ids(home)
@@ -143,9 +147,11 @@ def find_release(home: Path, prefix: str) -> str:
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
-        raise InputError(f"release {prefix} could be {_named(fitting)}: write more of the id")
+        raise UnknownReleaseError(
+            f"release {prefix} could be {_named(fitting)}: write more of the id"
+        )
     are = "is" if len(ids) == 1 else "are"
-    raise InputError(f"no release {prefix} is kept; there {are} {_named(ids)}")
+    raise UnknownReleaseError(f"no release {prefix} is kept; there {are} {_named(ids)}")
 
 
 def release_file(home: Path, prefix: str | None = None) -> Path:
@@ -157,7 +163,7 @@ def release_file(home: Path, prefix: str | None = None) -> Path:
         release = find_release(home, prefix)
         path = _path(home, release)
         if path == Home(home).published and published_release(home) != release:
-            raise InputError(f"release {release} was let go a moment ago: name another")
+            raise UnknownReleaseError(f"release {release} was let go a moment ago: name another")
         return path
     path = Home(home).published
     if not path.is_file():

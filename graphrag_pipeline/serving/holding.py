@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from graphrag_pipeline.core.errors import (
+    AccessError,
     ConfigError,
     GraphRAGError,
     InputError,
@@ -84,8 +85,8 @@ class Holder:
     def lease(self, release: str | None = None) -> Iterator[QueryEngine]:
         """Yield an engine on the published release, or on another that is kept, while it is used.
 
-        Raises NothingPublishedError where there is no release, InputError for one that is not kept,
-        and StorageError or ConfigError where it cannot be opened and none was open before.
+        Raises NothingPublishedError where there is no release, UnknownReleaseError for one that is
+        not kept, StorageError or ConfigError where it cannot be opened and none was open before.
         """
         held = self._take(release or self._release)
         try:
@@ -138,12 +139,23 @@ class Holder:
 
     def _take(self, release: str | None) -> _Held:
         if release is not None:
-            return self._take_pinned(release)
+            return self._take_named(release)
         self._look_if_due()
         with self._lock:
             assert self._current is not None
             self._current.leases += 1
             return self._current
+
+    def _take_named(self, release: str) -> _Held:
+        """Take what is open, where that is the release; most addresses name the published one."""
+        if self._current is not None:
+            self._look_if_due()
+        with self._lock:
+            current = self._current
+            if current is not None and current.engine.index.facts.id == release:
+                current.leases += 1
+                return current
+        return self._take_pinned(release)
 
     def _look_if_due(self) -> None:
         """Open what is published, where that is another file than the one that is open.
@@ -247,14 +259,14 @@ class Seen:
     def lease(self, release: str | None = None) -> Iterator[QueryEngine]:
         """Yield what the caller may see of an engine; see :meth:`Holder.lease`.
 
-        Also raises AccessError where his labels open nothing.
+        Also raises AccessError where his labels open nothing, or not that release.
         """
-        with self.holder.lease(release) as engine:
+        with self.holder.lease(self._release_of(release)) as engine:
             yield self._view(engine)
 
     def use(self, work: Callable[[QueryEngine], T], release: str | None = None) -> T:
-        """Return what some work gives; see :meth:`Holder.use`."""
-        return self.holder.use(lambda engine: work(self._view(engine)), release)
+        """Return what some work gives; see :meth:`Holder.use` and :meth:`lease`."""
+        return self.holder.use(lambda engine: work(self._view(engine)), self._release_of(release))
 
     def tables(self) -> Collection[str] | None:
         """Return the tables of vectors of the release; see :meth:`Holder.tables`."""
@@ -288,6 +300,18 @@ class Seen:
             return self.holder.use(lambda engine: engine.index.access[0]) == "filtered"
         except NothingPublishedError:
             return False
+
+    def _release_of(self, named: str | None) -> str | None:
+        """Return the release to open. Raises AccessError for one that labels do not open.
+
+        What is said of such a release does not depend on whether it is kept.
+        """
+        if named is None or not self.is_limited():
+            return named
+        published = self.holder.use(lambda engine: engine.index.facts.id)
+        if not published.startswith(named):
+            raise AccessError("only the published release is open to labels: leave out the release")
+        return published
 
     def _view(self, engine: QueryEngine) -> QueryEngine:
         is_open = self.labels is None or engine.index.access[0] == "off"

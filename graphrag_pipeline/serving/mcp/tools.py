@@ -109,6 +109,9 @@ class ToRead(_InCollection):
     end: int | None = Field(
         None, ge=0, description=f"After the last; at most {_TEXT_CHARACTERS:,} come at once."
     )
+    release: str | None = Field(
+        None, max_length=128, description="The release of the answer that cites it."
+    )
 
 
 class ToRun(_InCollection):
@@ -185,7 +188,7 @@ async def _read_document(request: Request, asked: ToRead) -> str:
     most = asked.start + _TEXT_CHARACTERS
     until = most if asked.end is None else min(asked.end, most)
     work = partial(text_of_document, id=asked.document, start=asked.start, until=until)
-    return document_text(await read(request, asked.collection, work))
+    return document_text(await read(request, asked.collection, work, asked.release))
 
 
 async def _list_methods(request: Request, asked: _InCollection) -> str:
@@ -299,7 +302,7 @@ TOOLS = {
 def document_text(part: dict[str, Any]) -> str:
     """Return a part of a document for an assistant, and where to read on."""
     start, end, n_chars = part["start_char"], part["end_char"], part["n_chars"]
-    head = f"Characters {start} to {max(start, end)} of {n_chars}."
+    head = f"Characters {start} to {max(start, end)} of {n_chars}, release {part['release']}."
     more = f" Read on with read_document from {end}." if end < n_chars else ""
     named = to_json_line({"document": part["id"], "title": part["title"], "uri": part["uri"]})
     return "\n\n".join((f"{head}{more}", RULE, quoted(f"{named}\n{part['text']}")))

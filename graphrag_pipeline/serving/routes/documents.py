@@ -12,7 +12,13 @@ from starlette.responses import Response
 from graphrag_pipeline.serving.callers import needs
 from graphrag_pipeline.serving.limits import TEXT_CHARACTERS
 from graphrag_pipeline.serving.routes.questions import PROBLEMS
-from graphrag_pipeline.serving.routes.reading import CollectionName, MostRows, one, read
+from graphrag_pipeline.serving.routes.reading import (
+    CollectionName,
+    MostRows,
+    ReleaseName,
+    one,
+    read,
+)
 from graphrag_pipeline.serving.state import json_response
 
 if TYPE_CHECKING:
@@ -48,7 +54,8 @@ def page_of_documents(index: Release, *, after: int, most: int) -> dict[str, Any
 
 def text_of_document(index: Release, *, id: str, start: int, until: int) -> dict[str, Any]:
     """Return characters of a text. Raises a 404 Problem for an id that there is not."""
-    return one(index.rows(_TEXT, id=id, start=start, until=max(start, until)), "document")
+    row = one(index.rows(_TEXT, id=id, start=start, until=max(start, until)), "document")
+    return {**row, "release": index.facts.id}
 
 
 @router.get("")
@@ -57,20 +64,24 @@ async def documents(
     after: Annotated[int, Query(ge=-1, description="The human_readable_id to begin after.")] = -1,
     most: MostRows = 50,
     collection: CollectionName = None,
+    release: ReleaseName = None,
 ) -> Response:
     """List documents, in the order in which they first came; ``next`` is where to go on."""
     work = partial(page_of_documents, after=after, most=most)
-    return json_response(await read(request, collection, work))
+    return json_response(await read(request, collection, work, release))
 
 
 @router.get("/{id}")
-async def document(request: Request, id: str, collection: CollectionName = None) -> Response:
+async def document(
+    request: Request, id: str, collection: CollectionName = None, release: ReleaseName = None
+) -> Response:
     """Return what is known of a document, without its text."""
 
-    def found(index: Release) -> dict[str, Any]:
-        return _plain(one(index.rows(_DOCUMENT, id=id), "document"))
+    def facts(index: Release) -> dict[str, Any]:
+        row = one(index.rows(_DOCUMENT, id=id), "document")
+        return {**_plain(row), "release": index.facts.id}
 
-    return json_response(await read(request, collection, found))
+    return json_response(await read(request, collection, facts, release))
 
 
 @router.get("/{id}/text")
@@ -80,11 +91,16 @@ async def text(
     start: Annotated[int, Query(ge=0, description="The first character, from 0.")] = 0,
     end: Annotated[int | None, Query(ge=0, description="After the last character.")] = None,
     collection: CollectionName = None,
+    release: ReleaseName = None,
 ) -> Response:
-    """Return characters of a document's text, as citations count them; at most 100,000 at once."""
+    """Return characters of a document's text, as citations count them; at most 100,000 at once.
+
+    Characters are counted in the text of one release: name that of the answer. Where it is no
+    longer kept the answer is 404.
+    """
     until = start + TEXT_CHARACTERS if end is None else min(end, start + TEXT_CHARACTERS)
     work = partial(text_of_document, id=id, start=start, until=until)
-    return json_response(await read(request, collection, work))
+    return json_response(await read(request, collection, work, release))
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,13 @@ from graphrag_pipeline.serving.callers import needs
 from graphrag_pipeline.serving.limits import MOST_HOPS
 from graphrag_pipeline.serving.problems import Problem
 from graphrag_pipeline.serving.routes.questions import PROBLEMS
-from graphrag_pipeline.serving.routes.reading import CollectionName, MostRows, one, read
+from graphrag_pipeline.serving.routes.reading import (
+    CollectionName,
+    MostRows,
+    ReleaseName,
+    one,
+    read,
+)
 from graphrag_pipeline.serving.state import json_response
 
 if TYPE_CHECKING:
@@ -121,16 +127,20 @@ async def entities(
     q: Annotated[str, Query(min_length=1, max_length=200, description="Part of a name.")],
     most: MostRows = 20,
     collection: CollectionName = None,
+    release: ReleaseName = None,
 ) -> Response:
     """Find entities by a part of a name or alias, the best connected first."""
-    return json_response(await read(request, collection, partial(entities_named, q=q, most=most)))
+    work = partial(entities_named, q=q, most=most)
+    return json_response(await read(request, collection, work, release))
 
 
 @router.get("/entities/{id}")
-async def entity(request: Request, id: str, collection: CollectionName = None) -> Response:
+async def entity(
+    request: Request, id: str, collection: CollectionName = None, release: ReleaseName = None
+) -> Response:
     """Return an entity: its aliases, where documents tell of it, and its communities."""
 
-    def found(index: Release) -> dict[str, Any]:
+    def facts(index: Release) -> dict[str, Any]:
         return {
             **one(index.rows(_BY_ID, id=id), "entity"),
             "aliases": [row["known_as"] for row in index.rows(_ALIASES, id=id)],
@@ -139,7 +149,7 @@ async def entity(request: Request, id: str, collection: CollectionName = None) -
             "release": index.facts.id,
         }
 
-    return json_response(await read(request, collection, found))
+    return json_response(await read(request, collection, facts, release))
 
 
 @router.get("/entities/{id}/neighbourhood")
@@ -149,19 +159,24 @@ async def neighbourhood(
     hops: Annotated[int, Query(ge=1, le=MOST_HOPS)] = 1,
     most: MostRows = 100,
     collection: CollectionName = None,
+    release: ReleaseName = None,
 ) -> Response:
     """Return the entities within some hops, the nearest first, and what relates them."""
     work = partial(neighbourhood_of, id=id, hops=hops, most=most)
-    return json_response(await read(request, collection, work))
+    return json_response(await read(request, collection, work, release))
 
 
 @router.get("/communities/{id}")
 async def community(
-    request: Request, id: str, most: MostRows = 100, collection: CollectionName = None
+    request: Request,
+    id: str,
+    most: MostRows = 100,
+    collection: CollectionName = None,
+    release: ReleaseName = None,
 ) -> Response:
     """Return a community: what it is part of and parted into, its members, and its report."""
 
-    def found(index: Release) -> dict[str, Any]:
+    def facts(index: Release) -> dict[str, Any]:
         return {
             **one(index.rows(_COMMUNITY, id=id), "community"),
             "parts": index.rows(_PARTS, id=id, most=most),
@@ -169,15 +184,17 @@ async def community(
             "release": index.facts.id,
         }
 
-    return json_response(await read(request, collection, found))
+    return json_response(await read(request, collection, facts, release))
 
 
 @router.get("/reports/{id}")
-async def report(request: Request, id: str, collection: CollectionName = None) -> Response:
+async def report(
+    request: Request, id: str, collection: CollectionName = None, release: ReleaseName = None
+) -> Response:
     """Return the report of a community, with its findings and where they stand."""
 
-    def found(index: Release) -> dict[str, Any]:
+    def facts(index: Release) -> dict[str, Any]:
         row = one(index.rows(_REPORT, id=id), "report")
         return {**row, "release": index.facts.id}
 
-    return json_response(await read(request, collection, found))
+    return json_response(await read(request, collection, facts, release))

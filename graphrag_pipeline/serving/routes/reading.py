@@ -1,4 +1,4 @@
-"""Rows of the published release, for addresses that look something up."""
+"""Rows of a release, for addresses that look something up."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import Query
 
 from graphrag_pipeline.query.control import Control
+from graphrag_pipeline.releases.kept import UnknownReleaseError
 from graphrag_pipeline.serving.callers import caller_of
 from graphrag_pipeline.serving.inquiry import record_failure, record_reading
 from graphrag_pipeline.serving.limits import MOST_ROWS, attended
@@ -24,22 +25,42 @@ if TYPE_CHECKING:
 CollectionName = Annotated[
     str | None, Query(description="The collection; without it, the default one.")
 ]
+ReleaseName = Annotated[
+    str | None,
+    Query(
+        max_length=128,
+        description="The release, as an answer names it; without it, the published one.",
+    ),
+]
 MostRows = Annotated[int, Query(ge=1, le=MOST_ROWS, description="At most so many rows.")]
+_NOT_KEPT = "release {} is not kept: leave it out to read what is published now"
 
 
-async def read(request: Request, collection: str | None, work: Callable[[Release], Any]) -> Any:
-    """Return what some reading of the published release gives, within the limits."""
+async def read(
+    request: Request,
+    collection: str | None,
+    work: Callable[[Release], Any],
+    release: str | None = None,
+) -> Any:
+    """Return what some reading of a release gives, within the limits; None: the published one.
+
+    Raises a 404 Problem for a release that is not kept: another would say something else.
+    """
     server = server_of(request)
     holder = holder_of(request, collection)
     control = Control()
 
     def reading() -> Any:
-        return holder.use(lambda engine: work(engine.index.controlled(control)))
+        return holder.use(lambda engine: work(engine.index.controlled(control)), release)
 
     try:
         with server.limits.place(caller_of(request).key_id):
             seconds = server.limits.seconds
             result = await attended(request, control, asyncio.to_thread(reading), seconds)
+    except UnknownReleaseError as error:
+        problem = Problem(404, _NOT_KEPT.format(release))
+        record_failure(request, problem, holder.name)
+        raise problem from error
     except BaseException as error:
         record_failure(request, error, holder.name)
         raise
