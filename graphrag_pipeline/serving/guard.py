@@ -27,10 +27,14 @@ if TYPE_CHECKING:
     from graphrag_pipeline.serving.keys import Keyring
     from graphrag_pipeline.serving.metrics import Metrics
 
-OPEN = frozenset({"/", "/explorer", "/health", "/ready", "/openapi.json"})
+VIEWS = ("/", "/compare", "/documents")
+"""The addresses of the views of the page."""
+LINKED = ("/documents/", "/entities/", "/communities/", "/reports/")
+"""How the addresses begin by which the page opens one thing; an id follows."""
+OPEN = frozenset({*VIEWS, "/explorer", "/health", "/ready", "/openapi.json"})
 """What may be read without a key. Nothing of an index is told there."""
-PAGE_FILES = "/page/"
-"""Where the files of the page are, which are open too."""
+OPEN_BELOW = (*LINKED, "/page/")
+"""How addresses begin that are open too: of the page, and of the files it is made of."""
 UPLOADS = "/v1/documents"
 """Where documents are sent to, each with a limit of its own."""
 _HEADERS = [
@@ -181,7 +185,7 @@ def _host_of(header: str) -> str:
 
 def _is_open(scope: Scope) -> bool:
     path = scope["path"]
-    is_open = path in OPEN or path.startswith(PAGE_FILES)
+    is_open = path in OPEN or path.startswith(OPEN_BELOW)
     return is_open and scope["method"] in ("GET", "HEAD")
 
 

@@ -67,7 +67,7 @@ class Inquiry:
             self._reservation = self.server.accounts.reserve(
                 self.caller.key,
                 limits.seconds + _ENDING_SECONDS,
-                asks_model=any(_asks_model(holder.settings) for holder in self.holders),
+                asks_model=any(asks_model(holder.settings) for holder in self.holders),
             )
             self._place = stack.pop_all()
         return self
@@ -157,8 +157,8 @@ class Inquiry:
         _write(self._request, entry, self._question)
 
 
-def _asks_model(settings: Settings) -> bool:
-    """Whether a question asks a model: to write, to embed or to rank."""
+def asks_model(settings: Settings) -> bool:
+    """Return whether a question asks a model: to write, to embed or to rank."""
     query, embedder = settings.query, settings.embeddings.embedder
     return "llm" in (query.answers, query.reranker, embedder)
 

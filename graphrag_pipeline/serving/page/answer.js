@@ -1,14 +1,15 @@
 import { count, dollars, element, foreign, growing, seconds, shortUri, typeName } from "./dom.js";
 import { referencesIn, writeAnswer } from "./prose.js";
-import { cited, entityLink, opener, relationship, report } from "./views.js";
-import { panel } from "./panel.js";
+import { citationAddress } from "./places.js";
+import { entityLink, link, relationshipButton } from "./views.js";
 
 const SHOWN_SOURCES = 5;
 
-/** The citations of an answer, by number and by the references that a model makes to them. */
+/** The citations of an answer of a release, by number and by the references that a model makes to them. */
 export class Citations {
-  constructor(citations = []) {
+  constructor(citations = [], release = undefined) {
     this.all = citations;
+    this.release = release;
     this.byNumber = new Map(citations.map((each) => [each.number, each]));
     this.byReference = new Map();
     for (const { number, references } of citations) {
@@ -22,14 +23,14 @@ export class Citations {
     return [...new Set(referencesIn(references).flatMap((name) => this.byReference.get(name) ?? []))];
   }
 
-  /** Buttons that lead to the places; before the places are known, only their number. */
+  /** Links to the places; before the places are known, only their number. */
   cite(numbers) {
     return element("span", { class: "cites" }, numbers.map((n) => {
       const citation = this.byNumber.get(n);
       if (!citation) return element("span", { class: "cite pending", text: n });
-      return element("button", { type: "button", class: "cite", text: n, title: citation.document_title,
-        "aria-label": `Source ${n}: ${citation.document_title}`,
-        onclick: () => panel.open(cited(citation)) });
+      const title = citation.document_title || "a report";
+      return element("a", { href: citationAddress(citation, this.release), class: "cite", text: n, title,
+        "aria-label": `Source ${n}: ${title}` });
     }));
   }
 
@@ -43,12 +44,12 @@ export class Citations {
     if (!this.all.length) return null;
     const once = [...this.byNumber.values()].sort((a, b) => a.number - b.number);
     return element("section", { class: "sources" }, element("h3", { text: "Sources" }),
-      ...growing(once, (each) => sourceCard(each), { first: SHOWN_SOURCES, name: "cards" }));
+      ...growing(once, (each) => sourceCard(each, this.release), { first: SHOWN_SOURCES, name: "cards" }));
   }
 }
 
-function sourceCard(citation) {
-  const card = element("button", { type: "button", class: "card", onclick: () => panel.open(cited(citation)) },
+function sourceCard(citation, release) {
+  const card = element("a", { class: "card", href: citationAddress(citation, release) },
     element("span", { class: "line" }, element("span", { class: "cite", text: citation.number }),
       foreign(citation.document_title || shortUri(citation.uri || "A report"), { class: "name" })),
     foreign(citation.text, { class: "quote" }),
@@ -57,7 +58,7 @@ function sourceCard(citation) {
 }
 
 /** What an answer rests on, by kind: entities, relationships, reports and passages. */
-export function evidence({ records }) {
+export function evidence({ records, release }) {
   const of = (...kinds) => records.filter((record) => kinds.includes(record.kind));
   const [entities, ties, reports] = [of("entity"), of("relationship"), unique(of("report", "finding"))];
   const [others, passages] = [of("claim", "summary"), of("chunk").length];
@@ -73,11 +74,11 @@ export function evidence({ records }) {
     element("summary", { text: `Behind this: ${said.join(", ")}` }));
   const part = (title, rows, make, name) => rows.length && details.append(
     element("h4", { text: title }), ...growing(rows, make, { first: 12, name }));
-  part("Entities", entities, (record) => element("li", { class: "chip" }, entityLink(record.id, record.title),
+  part("Entities", entities, (record) => element("li", { class: "chip" }, entityLink(record.id, record.title, release),
     element("span", { class: "note", text: typeName(record.attributes?.type) })), "chips");
-  part("Relationships", ties, (record) => element("li", {}, opener(relationship(record), foreign(record.title))), "rows");
+  part("Relationships", ties, (record) => element("li", {}, relationshipButton(record, release)), "rows");
   part("Reports", reports, (record) => element("li", {},
-    record.kind === "report" ? opener(() => report(record.id), foreign(record.title)) : foreign(record.title)), "rows");
+    record.kind === "report" ? link("reports", record.id, { release }, foreign(record.title)) : foreign(record.title)), "rows");
   part("Other records", others, (record) => element("li", {}, foreign(record.title),
     element("p", { class: "quiet clamped", dir: "auto", text: record.text })), "rows");
   if (!entities.length && !ties.length && !reports.length && !others.length) {

@@ -17,8 +17,12 @@ export const key = {
   set: (value) => (value ? sessionStorage.setItem(KEY, value) : sessionStorage.removeItem(KEY)),
 };
 
-/** Which collection is asked, what the caller may do, and the promise that both are known. */
-export const where = { collection: null, scopes: [], ready: null };
+/**
+ * Which collection is asked, whether there are others, its published release, what the caller may
+ * do, whether a question asks a model, and the promise that all this is known.
+ */
+export const where = { collection: null, isOneOfSeveral: false, release: null, scopes: [],
+  asksModel: false, ready: null };
 
 /** Return an address of the collection that is asked. */
 export function address(path, parameters = {}) {

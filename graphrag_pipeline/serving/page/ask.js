@@ -1,4 +1,5 @@
 import { events, where } from "./api.js";
+import { here, readdress, viewAddress, visit } from "./places.js";
 import { Citations, evidence, stepsOf, took } from "./answer.js";
 import { by, element, reveal, say } from "./dom.js";
 
@@ -30,6 +31,7 @@ export class Conversation {
     this.turns = turns;
     this.place.replaceChildren();
     for (const turn of turns) new Turn(this, turn.question).finish(turn.answer);
+    this.asked = turns.length ? { question: turns.at(-1).question } : null;
     this.arrange();
   }
 
@@ -38,8 +40,30 @@ export class Conversation {
     this.turns = [];
     sessionStorage.removeItem(KEPT);
     this.place.replaceChildren();
+    this.asked = null;
+    visit(this.address());
     this.arrange();
     by("question").focus();
+  }
+
+  get isEmpty() { return !this.place.children.length; }
+
+  /** The address that asks the last question again. */
+  address() { return viewAddress("ask", this.asked ?? {}); }
+
+  /** Fill in the question of an address that somebody opened; ask it where that costs nothing. */
+  askLinked({ question, method = "" }) {
+    if (!question || this.turns.some((turn) => turn.question === question)) return;
+    by("question").value = question;
+    fit(by("question"));
+    this.methods.choose(method);
+    if (!where.asksModel) by("composer").requestSubmit();
+  }
+
+  /** Bring a question of this conversation into sight. */
+  find(question) {
+    const turn = [...this.place.children].findLast((each) => each.dataset.question === question);
+    if (turn) reveal(turn, "start");
   }
 
   async submit() {
@@ -52,6 +76,9 @@ export class Conversation {
   }
 
   async ask(question) {
+    const { method } = this.methods.chosen();
+    this.asked = { question, method };
+    if (here().view === "ask") readdress(this.address());
     const turn = new Turn(this, question);
     const control = new AbortController();
     this.asking = control;
@@ -90,9 +117,8 @@ export class Conversation {
 
   arrange() {
     const isAsking = this.asking !== null;
-    const isEmpty = !this.place.children.length;
-    by("welcome").classList.toggle("unseen", !isEmpty);
-    by("new").hidden = isEmpty || isAsking;
+    by("welcome").classList.toggle("unseen", !this.isEmpty);
+    by("new").hidden = this.isEmpty || isAsking;
     by("stop").hidden = !isAsking;
     by("send").hidden = isAsking;
     by("question").placeholder = this.turns.length && this.methods.writes
@@ -109,7 +135,7 @@ class Turn {
     this.prose = element("div", { class: "prose" });
     this.rest = element("div", { class: "rest" });
     this.body = element("div", { class: "answer", "aria-busy": "true" }, this.wait, this.how, this.prose, this.rest);
-    this.place = element("article", { class: "turn" },
+    this.place = element("article", { class: "turn", dataset: { question } },
       element("h2", { class: "asked", dir: "auto", text: question }), this.body);
     conversation.place.append(this.place);
   }
@@ -152,7 +178,7 @@ class Turn {
 
   finish(answer) {
     this.end();
-    this.citations = new Citations(answer.citations);
+    this.citations = new Citations(answer.citations, answer.release);
     this.citations.write(this.prose, answer.text, { generated: answer.generated });
     const { steps } = answer.retrieval;
     this.how.hidden = !steps.length;

@@ -118,7 +118,7 @@ function column(result) {
   const place = element("article", { class: "column", "aria-label": result.method },
     element("h2", { text: result.method }));
   if (result.error) return place.append(element("p", { class: "bad", dir: "auto", text: result.error })), place;
-  const citations = new Citations(result.citations);
+  const citations = new Citations(result.citations, result.release);
   if (result.text !== undefined) {
     const prose = element("div", { class: "prose" });
     citations.write(prose, result.text, { generated: result.generated });
@@ -135,7 +135,7 @@ function column(result) {
   if (sources) place.append(sources);
   if (entities.length) {
     place.append(element("h3", { text: "Entities" }), ...growing(entities, ({ id, title }) =>
-      element("li", { class: "chip" }, entityLink(id, title)), { name: "chips" }));
+      element("li", { class: "chip" }, entityLink(id, title, result.release)), { name: "chips" }));
   }
   for (const line of result.failures ?? []) place.append(element("p", { class: "notice" }, foreign(line)));
   return place;

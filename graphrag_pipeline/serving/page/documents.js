@@ -1,7 +1,7 @@
 import { get, where } from "./api.js";
 import { by, count, element, foreign, say, shortUri, typeName } from "./dom.js";
 import { Uploads } from "./uploads.js";
-import { entityLink, opener, wholeDocument } from "./views.js";
+import { entityLink, link } from "./views.js";
 
 const AT_ONCE = 50;
 
@@ -34,12 +34,12 @@ export class Documents {
   async more() {
     const before = by("listed").children.length;
     try {
-      const { documents, total, next } = await get("/v1/documents", { after: this.next, most: AT_ONCE });
-      by("listed").append(...documents.map(row));
+      const { documents, total, next, release } = await get("/v1/documents", { after: this.next, most: AT_ONCE });
+      by("listed").append(...documents.map((document) => row(document, release)));
       this.next = next;
       by("listed-more").hidden = next === null;
       by("listed-facts").textContent = count(total, "document");
-      if (before) by("listed").children[before]?.querySelector("button").focus();
+      if (before) by("listed").children[before]?.querySelector("a").focus();
     } catch (error) {
       this.isShown = false;
       by("listed-facts").textContent = error.message;
@@ -51,8 +51,8 @@ export class Documents {
     const q = by("find").value.trim();
     if (!q) return by("entities").replaceChildren();
     try {
-      const { entities } = await get("/v1/entities", { q });
-      const rows = entities.map(({ id, title, type, degree }) => element("li", {}, entityLink(id, title),
+      const { entities, release } = await get("/v1/entities", { q });
+      const rows = entities.map(({ id, title, type, degree }) => element("li", {}, entityLink(id, title, release),
         element("span", { class: "note", text: `${typeName(type)} · ${count(degree, "relationship")}` })));
       const none = element("p", { class: "quiet", text: "No entity has this in its name." });
       by("entities").replaceChildren(rows.length ? element("ul", { class: "rows" }, rows) : none);
@@ -63,7 +63,7 @@ export class Documents {
   }
 }
 
-function row(document) {
-  return element("li", {}, opener(wholeDocument(document), foreign(document.title || shortUri(document.uri))),
-    element("bdi", { class: "note", dir: "auto", title: document.uri, text: shortUri(document.uri) }));
+function row({ id, title, uri }, release) {
+  return element("li", {}, link("documents", id, { release }, foreign(title || shortUri(uri))),
+    element("bdi", { class: "note", dir: "auto", title: uri, text: shortUri(uri) }));
 }

@@ -4,26 +4,32 @@ import { Conversation } from "./ask.js";
 import { Documents } from "./documents.js";
 import { by, count, element } from "./dom.js";
 import { Methods } from "./methods.js";
-import { panel } from "./panel.js";
+import { panel, titled } from "./panel.js";
+import { followLinks, here, viewAddress, visit } from "./places.js";
+import { shown } from "./views.js";
 
 const VIEWS = ["ask", "compare", "documents"];
 const CHOSEN = "graphrag.collection";
 
-/** Ties the parts together: the address after # says which view is shown. */
+/** Ties the parts together: the address says which view is shown, and what is open in it. */
 class Page {
   constructor() {
     this.methods = new Methods();
     this.conversation = new Conversation(this.methods);
     this.comparison = new Comparison();
     this.documents = new Documents();
+    this.view = "ask";
     this.collections = [];
-    addEventListener("hashchange", () => this.route());
+    followLinks();
+    addEventListener("popstate", () => this.route());
+    addEventListener("visited", () => this.route());
+    addEventListener("panel-left", () => visit(this.address()));
     addEventListener("key-wanted", (event) => this.askKey(event.detail));
     by("key").addEventListener("click", () => this.askKey());
     by("key-form").addEventListener("submit", () => this.useKey(by("key-value").value.trim()));
     by("key-forget").addEventListener("click", () => { by("key-dialog").close(); this.useKey(""); });
     by("key-cancel").addEventListener("click", () => by("key-dialog").close());
-    by("collection").addEventListener("change", () => { where.ready = this.choose(by("collection").value); });
+    by("collection").addEventListener("change", () => { where.ready = this.change(by("collection").value); });
     document.querySelector(".skip").addEventListener("click", (event) => {
       event.preventDefault();
       (this.view === "compare" ? by("compare-question") : this.view === "documents" ? by("find") : by("question")).focus();
@@ -34,10 +40,14 @@ class Page {
   begin() { where.ready = this.load(); }
 
   async load() {
-    this.route();
     where.collection = null;
+    this.route();
     try {
-      ({ collections: this.collections, scopes: where.scopes } = await get("/v1/collections"));
+      const { collections, scopes, has_key: hasKey } = await get("/v1/collections");
+      this.collections = collections;
+      where.scopes = scopes;
+      by("key").hidden = !hasKey;
+      by("to-explorer").hidden = !scopes.includes("read");
     } catch (error) {
       by("facts").textContent = error.message;
       return;
@@ -49,16 +59,28 @@ class Page {
     const names = this.collections.map(({ name }) => name);
     by("collection").replaceChildren(...names.map((name) => element("option", { value: name, text: name })));
     by("collection-label").hidden = names.length < 2;
-    const chosen = new URLSearchParams(location.search).get("collection") ?? sessionStorage.getItem(CHOSEN);
+    where.isOneOfSeveral = names.length > 1;
+    const chosen = here().collection ?? sessionStorage.getItem(CHOSEN);
     await this.choose(names.includes(chosen) ? chosen : names[0]);
+    await this.route();
+    this.conversation.askLinked(here());
+  }
+
+  /** Go on in another collection, where nothing is open yet. */
+  async change(name) {
+    await this.choose(name);
+    visit(viewAddress(this.view));
   }
 
   async choose(name) {
     where.collection = name;
     by("collection").value = name;
     sessionStorage.setItem(CHOSEN, name);
-    panel.close();
-    const { counts, created_at: created, problem, uploads } = this.collections.find((each) => each.name === name);
+    const { counts, created_at: created, problem, uploads, release, asks_model: asksModel } = this.collections.find((each) => each.name === name);
+    where.release = release;
+    where.asksModel = asksModel;
+    for (const view of VIEWS) by(`to-${view}`).href = viewAddress(view);
+    by("to-explorer").href = `/explorer?collection=${encodeURIComponent(name)}`;
     by("facts").textContent = problem ?? `${count(counts.documents, "document")}, `
       + `${count(counts.entities, "entity", "entities")} and ${count(counts.relationships, "relationship")}, `
       + `published ${day(created)}.`;
@@ -71,23 +93,40 @@ class Page {
     }
     this.conversation.restore();
     this.documents.forget(where.scopes.includes("write") ? uploads : null);
-    this.route();
   }
 
-  route() {
-    const asked = location.hash.slice(1);
-    const before = this.view;
-    this.view = VIEWS.includes(asked) ? asked : "ask";
-    if (before && before !== this.view) panel.close();
+  /** Show what the address names, in its collection. */
+  async route() {
+    const place = here();
+    this.show(place.view ?? history.state?.view ?? this.view);
+    if (!where.collection) return;
+    const isTheirs = this.collections.some(({ name }) => name === place.collection);
+    if (isTheirs && place.collection !== where.collection) await (where.ready = this.choose(place.collection));
+    if (this.view === "documents") this.documents.show();
+    if (place.view) {
+      panel.close();
+      this.conversation.find(place.question);
+    } else {
+      const isAlone = this.view === "ask" && this.conversation.isEmpty;
+      document.body.classList.toggle("reading", isAlone);
+      await panel.show(() => (place.collection && !isTheirs ? strange(place.collection) : shown(place)));
+    }
+  }
+
+  show(view) {
+    this.view = view;
     for (const name of VIEWS) {
-      by(name).hidden = name !== this.view;
-      if (name === this.view) by(`to-${name}`).setAttribute("aria-current", "page");
+      by(name).hidden = name !== view;
+      if (name === view) by(`to-${name}`).setAttribute("aria-current", "page");
       else by(`to-${name}`).removeAttribute("aria-current");
     }
-    if (this.view === "documents" && where.collection) this.documents.show();
   }
 
+  /** The address of what is under the panel. */
+  address() { return this.view === "ask" ? this.conversation.address() : viewAddress(this.view); }
+
   askKey(message) {
+    by("key").hidden = false;
     if (message) by("key-message").textContent = message;
     by("key-value").value = key.get();
     by("key-forget").hidden = !key.get();
@@ -99,6 +138,9 @@ class Page {
     this.begin();
   }
 }
+
+const strange = (collection) => [...titled("This cannot be shown"), element("p", { class: "bad",
+  text: `There is no collection ${collection} here, or it is not open to you.` })];
 
 const day = (time) => new Date(time.slice(0, 10)).toLocaleDateString("en-GB", { day: "numeric", month: "long", year: "numeric" });
 

@@ -33,6 +33,12 @@ export class Methods {
     by("parameters").replaceChildren(...fieldsOf(method));
   }
 
+  /** Choose a method by name, where it can answer. */
+  choose(name) {
+    by("method").value = this.known.get(name)?.can_answer ? name : "";
+    this.describe();
+  }
+
   toggle() {
     const isOpen = by("options").hidden;
     by("options").hidden = !isOpen;

@@ -1,49 +1,44 @@
 import { by, element } from "./dom.js";
 
+const TITLE = document.title;
 const NARROW = matchMedia("(max-width: 980px)");
 
 /**
- * What is shown beside the answer, or over it on a narrow screen: one view after another, with a
- * way back. A view is a function that returns the elements to show, or a promise of them.
+ * What is shown beside the answer, or over it on a narrow screen. The address says what; closing it
+ * and going back are for whoever sets the address. A view is a function that returns the elements
+ * to show, or a promise of them.
  */
 class Panel {
   constructor() {
     this.place = by("panel");
     this.body = by("panel-body");
-    this.past = [];
     this.turn = 0;
-    by("panel-back").addEventListener("click", () => this.back());
-    by("panel-close").addEventListener("click", () => this.close());
+    by("panel-back").addEventListener("click", () => history.back());
+    by("panel-close").addEventListener("click", () => this.leave());
     NARROW.addEventListener("change", () => this.cover());
     addEventListener("keydown", (event) => {
-      if (event.key === "Escape" && !this.place.hidden && !by("key-dialog").open) this.close();
+      if (event.key === "Escape" && !this.place.hidden && !by("key-dialog").open) this.leave();
     });
   }
 
-  /** Open a view; the element that had the focus gets it back in the end. */
-  open(view) {
-    if (this.place.hidden) this.opener = document.activeElement;
-    if (this.view) this.past.push(this.view);
-    return this.show(view);
-  }
-
-  back() { return this.past.length ? this.show(this.past.pop()) : this.close(); }
+  leave() { dispatchEvent(new Event("panel-left")); }
 
   close() {
+    if (this.place.hidden) return;
     this.turn++;
-    this.view = null;
-    this.past = [];
     this.place.hidden = true;
     this.body.replaceChildren();
     this.cover();
+    document.title = TITLE;
     if (this.opener?.isConnected) this.opener.focus();
   }
 
+  /** Show a view; the element that had the focus gets it back when the panel is closed. */
   async show(view) {
     const turn = ++this.turn;
-    this.view = view;
+    if (this.place.hidden) this.opener = document.activeElement;
     this.place.hidden = false;
-    by("panel-back").hidden = !this.past.length;
+    by("panel-back").hidden = !(history.state?.depth > 1);
     this.cover();
     this.body.setAttribute("aria-busy", "true");
     let parts;
@@ -57,8 +52,8 @@ class Panel {
     this.body.removeAttribute("aria-busy");
     this.place.scrollTop = 0;
     by("panel-title")?.focus({ preventScroll: true });
-    const mark = this.body.querySelector("mark");
-    if (mark) mark.scrollIntoView({ block: "nearest" });
+    document.title = `${by("panel-title")?.textContent} · ${TITLE}`;
+    this.body.querySelector("mark")?.scrollIntoView({ block: "nearest" });
   }
 
   /** On a narrow screen the panel lies over the rest, which cannot be reached meanwhile. */

@@ -1,6 +1,6 @@
 import { address, get, send } from "./api.js";
 import { by, count, element, foreign, say } from "./dom.js";
-import { opener, wholeDocument } from "./views.js";
+import { link } from "./views.js";
 
 const STAGES = ["documents", "chunks", "extractions", "graph", "published"];
 const STAGE_NAMES = { documents: "read", chunks: "cut into passages", extractions: "entities extracted",
@@ -93,7 +93,7 @@ export class Uploads {
 }
 
 function row({ name, status, stages, reason, document_id: id, n_documents: many }) {
-  const title = id ? opener(wholeDocument({ id }), foreign(name)) : foreign(name);
+  const title = id ? link("documents", id, {}, foreign(name)) : foreign(name);
   const last = stages.length ? STAGE_NAMES[stages.at(-1)] : "begun";
   const text = { waiting: "waits for the next run", indexing: last, published: many > 1
     ? `published, ${count(many, "document")}` : "published", quarantined: "not read" }[status];

@@ -3,61 +3,60 @@ import { corrections } from "./corrections.js";
 import { count, element, foreign, growing, shortUri, typeName } from "./dom.js";
 import { panel, titled } from "./panel.js";
 import { picture } from "./picture.js";
+import { addressOf, visit } from "./places.js";
 
 const AROUND = 3000;
 const MOST_NEAR = 60;
+const SHOWN = { documents: documentText, entities: entity, communities: community, reports: report, relationship };
 
-/** A button that opens a view in the panel. */
-export function opener(view, ...children) {
-  return element("button", { type: "button", class: "link", onclick: () => panel.open(view) },
-    ...children);
+/** Return the elements that show a place: a document, entity, community, report or relationship. */
+export async function shown(place) {
+  try {
+    return await SHOWN[place.kind](place);
+  } catch (error) {
+    if (!place.release || ![403, 404].includes(error.status)) throw error;
+    const now = addressOf(place.kind, place.id, { collection: place.collection });
+    return [...titled("This cannot be shown"), element("p", { class: "bad", text: error.message }),
+      element("p", {}, element("a", { href: now, text: "Look for it in what is published now" }))];
+  }
 }
 
-export const entityLink = (id, title) => opener(() => entity(id), foreign(title));
+/** A link to a document, entity, community or report of a release. */
+export const link = (kind, id, { release, start, end }, ...children) =>
+  element("a", { href: addressOf(kind, id, { release, start, end }) }, ...children);
 
-/** The place a citation names: its document's text, with the cited words marked. */
-export function cited(citation) {
-  if (citation.report_id) return () => report(citation.report_id);
-  return () => passage(citation);
-}
+export const entityLink = (id, title, release) => link("entities", id, { release }, foreign(title));
 
-async function passage({ document_id: id, document_title: title, uri, start_char: start,
-  end_char: end, text }) {
-  const first = Math.max(0, start - AROUND);
-  const window = await get(`/v1/documents/${encodeURIComponent(id)}/text`,
-    { start: first, end: end + AROUND });
-  const shown = new Text(window, start, end);
-  const stillThere = text === undefined || shown.marked === text;
+async function documentText({ id, release, start, end }) {
+  const path = `/v1/documents/${encodeURIComponent(id)}`;
+  const isPassage = start !== undefined && end !== undefined;
+  const [first, last] = isPassage ? [Math.max(0, start - AROUND), end + AROUND] : [0, 2 * AROUND];
+  const [text, facts] = await Promise.all([get(`${path}/text`, { start: first, end: last, release }),
+    isPassage ? {} : get(path, { release })]);
+  const metadata = Object.entries(facts.metadata ?? {});
   return [
-    ...titled(title || shortUri(uri), "Passage"),
-    origin(uri, `characters ${start.toLocaleString("en")} to ${end.toLocaleString("en")}`),
-    stillThere ? null : element("p", { class: "notice", text: "The document has changed since this "
-      + "answer. These characters hold other words now." }),
-    ...shown.elements(),
-  ];
-}
-
-export const wholeDocument = (document) => async () => {
-  const path = `/v1/documents/${encodeURIComponent(document.id)}`;
-  const [facts, text] = await Promise.all([get(path), get(`${path}/text`, { end: 2 * AROUND })]);
-  const metadata = Object.entries(facts.metadata);
-  return [
-    ...titled(facts.title || shortUri(facts.uri), "Document"),
-    origin(facts.uri, `${count(facts.n_chars, "character")}, ${count(facts.n_chunks, "passage")}`),
+    ...titled(text.title || shortUri(text.uri), isPassage ? "Passage" : "Document"),
+    origin(text.uri, isPassage ? `characters ${start.toLocaleString("en")} to ${end.toLocaleString("en")}`
+      : `${count(facts.n_chars, "character")}, ${count(facts.n_chunks, "passage")}`),
+    earlier(text.release),
     metadata.length ? element("dl", { class: "metadata" }, metadata.map(([name, value]) => [
       element("dt", { text: name }),
       element("dd", {}, foreign(typeof value === "string" ? value : JSON.stringify(value)))])) : null,
-    ...new Text(text, 0, 0).elements(),
+    ...new Text(text, isPassage ? start : 0, isPassage ? end : 0).elements(),
   ];
-};
+}
+
+/** Say that what is shown is of a release that another has taken the place of. */
+const earlier = (release) => (release === where.release ? null : element("p", { class: "notice",
+  text: "This is from an earlier release. What is published now may differ." }));
 
 const origin = (uri, facts) => element("p", { class: "origin" },
   element("bdi", { dir: "auto", title: uri, text: shortUri(uri) }), ` · ${facts}`);
 
 /** A window on a document's text. Positions count characters, some of which are two of a string's. */
 class Text {
-  constructor({ id, text, start_char: start, end_char: end, n_chars: length }, first, last) {
-    Object.assign(this, { id, start, end, length });
+  constructor({ id, text, start_char: start, end_char: end, n_chars: length, release }, first, last) {
+    Object.assign(this, { id, start, end, length, release });
     const characters = Array.from(text);
     const cut = (from, to) => characters.slice(Math.max(0, from - start), Math.max(0, to - start)).join("");
     this.before = cut(start, first);
@@ -83,7 +82,9 @@ class Text {
     return [earlier, text, later];
   }
 
-  part(start, end) { return get(`/v1/documents/${encodeURIComponent(this.id)}/text`, { start, end }); }
+  part(start, end) {
+    return get(`/v1/documents/${encodeURIComponent(this.id)}/text`, { start, end, release: this.release });
+  }
 
   more(name, isThere, load) {
     const button = element("button", { type: "button", class: "plain more", text: name });
@@ -98,10 +99,11 @@ class Text {
   }
 }
 
-export async function entity(id, hops = 1) {
+async function entity({ id, release: asked, hops = 1 }) {
   const path = `/v1/entities/${encodeURIComponent(id)}`;
-  const [facts, near] = await Promise.all([
-    get(path), get(`${path}/neighbourhood`, { hops, most: MOST_NEAR })]);
+  const [facts, near] = await Promise.all([get(path, { release: asked }),
+    get(`${path}/neighbourhood`, { hops, most: MOST_NEAR, release: asked })]);
+  const { release } = facts;
   const titles = new Map(near.entities.map((each) => [each.id, each.title]));
   const ties = near.relationships.filter((tie) => tie.source_id === id || tie.target_id === id);
   const far = near.entities.filter((each) => each.hop > 1);
@@ -109,59 +111,67 @@ export async function entity(id, hops = 1) {
     ...titled(facts.title, typeName(facts.type)),
     facts.aliases.length ? element("p", { class: "quiet" }, "Also ",
       facts.aliases.flatMap((alias, n) => [n ? ", " : "", foreign(alias)])) : null,
+    earlier(release),
     element("p", { class: "description", dir: "auto", text: facts.description }),
     element("p", { class: "links" }, explorerLink("entity", facts.human_readable_id)),
     section(`Neighbourhood (${ties.length.toLocaleString("en")})`,
-      ties.length ? picture(near, id, (other) => panel.open(() => entity(other))) : null,
-      ...growing(ties, (tie) => relationshipRow(tie, id, titles)),
+      ties.length ? picture(near, id, (other) => visit(addressOf("entities", other, { release }))) : null,
+      ...growing(ties, (tie) => relationshipRow(tie, id, titles, release)),
       hops === 1 && ties.length
         ? element("button", { type: "button", class: "plain more", text: "Show two steps away",
-          onclick: () => panel.show(() => entity(id, 2)) }) : null),
+          onclick: () => panel.show(() => entity({ id, release, hops: 2 })) }) : null),
     far.length ? section("Two steps away", ...growing(far, (each) =>
-      element("li", {}, entityLink(each.id, each.title),
+      element("li", {}, entityLink(each.id, each.title, release),
         element("span", { class: "note", text: typeName(each.type) })))) : null,
     facts.communities.length ? section("Communities", element("ul", { class: "rows" },
       facts.communities.map((each) => element("li", {},
-        opener(() => community(each.id), foreign(each.report ?? each.title)),
+        link("communities", each.id, { release }, foreign(each.report ?? each.title)),
         element("span", { class: "note", text: each.level ? `level ${each.level}` : "root" }))))) : null,
-    corrections(facts),
+    release === where.release ? corrections(facts) : null,
     facts.places.length ? section("Where documents tell of it", ...growing(facts.places, (place) =>
-      element("li", {}, opener(() => passage(place), foreign(place.document_title || shortUri(place.uri))),
+      element("li", {}, link("documents", place.document_id,
+        { release, start: place.start_char, end: place.end_char }, foreign(place.document_title || shortUri(place.uri))),
         element("span", { class: "note", text: `character ${place.start_char.toLocaleString("en")}` })))) : null,
   ];
 }
 
-function relationshipRow(tie, id, titles) {
+function relationshipRow(tie, id, titles, release) {
   const other = tie.source_id === id ? tie.target_id : tie.source_id;
   return element("li", { class: "tie" }, element("div", { class: "line" },
-    entityLink(other, titles.get(other) ?? tie.target),
+    entityLink(other, titles.get(other) ?? tie.target, release),
     tie.type ? element("span", { class: "chip", text: tie.type }) : null,
     element("span", { class: "note", text: `weight ${+tie.weight.toFixed(2)}` })),
   tie.description ? element("p", { class: "quiet clamped", dir: "auto", text: tie.description }) : null);
 }
 
-/** A relationship among the evidence: what is told of it, and the way to both its ends. */
-export const relationship = (record) => () => {
-  const { source_id: source, target_id: target, weight } = record.attributes;
+/** A button that opens a relationship among the evidence, which has no address of its own. */
+export const relationshipButton = ({ title, text, attributes }, release) => element("button",
+  { type: "button", class: "link", onclick: () => visit(location.href,
+    { kind: "relationship", title, text, attributes, release, collection: where.collection }) }, foreign(title));
+
+/** What is told of a relationship, and the way to both its ends. */
+function relationship({ title, text, attributes, release }) {
+  const { source_id: source, target_id: target, weight } = attributes;
   return [
-    ...titled(record.title, "Relationship"),
-    element("p", { class: "description", dir: "auto", text: record.text }),
+    ...titled(title, "Relationship"),
+    element("p", { class: "description", dir: "auto", text }),
     weight === undefined ? null : element("p", { class: "quiet", text: `Weight ${+Number(weight).toFixed(2)}` }),
     source && target ? section("Between", element("ul", { class: "rows" },
-      [source, target].map((id) => element("li", {}, namedLater(id))))) : null,
+      [source, target].map((id) => element("li", {}, namedLater(id, release))))) : null,
   ];
-};
-
-/** A link to an entity whose name has to be asked for. */
-function namedLater(id) {
-  const name = element("bdi", { dir: "auto", text: "…" });
-  get(`/v1/entities/${encodeURIComponent(id)}`)
-    .then((facts) => { name.textContent = facts.title; }, () => { name.textContent = "no longer there"; });
-  return opener(() => entity(id), name);
 }
 
-export async function report(id) {
-  const facts = await get(`/v1/reports/${encodeURIComponent(id)}`);
+/** A link to an entity whose name has to be asked for. */
+function namedLater(id, release) {
+  const name = element("bdi", { dir: "auto", text: "…" });
+  get(`/v1/entities/${encodeURIComponent(id)}`, { release })
+    .then((facts) => { name.textContent = facts.title; }, () => { name.textContent = "no longer there"; });
+  return link("entities", id, { release }, name);
+}
+
+async function report({ id, release: asked }) {
+  const facts = await get(`/v1/reports/${encodeURIComponent(id)}`, { release: asked });
+  const { release } = facts;
   const writer = { extractive: "sentences picked from the text", import: "imported" }[facts.writer]
     ?? `written by ${facts.writer}`;
   const covered = facts.coverage === null ? "" : `, on ${Math.round(facts.coverage * 100)} % of its relationships`;
@@ -170,31 +180,34 @@ export async function report(id) {
     ...titled(facts.title, "Report"),
     element("p", { class: "quiet", title: facts.rating_explanation ?? "",
       text: `Rated ${Number(facts.rating).toFixed(1)} of 10. ${writer[0].toUpperCase()}${writer.slice(1)}${covered}.` }),
+    earlier(release),
     facts.outdated ? element("p", { class: "notice", text: "Documents have changed since it was written." }) : null,
     element("p", { class: "description", dir: "auto", text: facts.summary }),
-    element("p", { class: "links" }, opener(() => community(facts.community_id), "Its community")),
+    element("p", { class: "links" }, link("communities", facts.community_id, { release }, "Its community")),
     findings.length ? section("Findings", element("ol", { class: "findings" }, findings.map((each) =>
       element("li", { dir: "auto" }, element("strong", { text: each.summary }),
         element("p", { text: each.explanation }))))) : null,
   ];
 }
 
-export async function community(id) {
-  const facts = await get(`/v1/communities/${encodeURIComponent(id)}`);
+async function community({ id, release: asked }) {
+  const facts = await get(`/v1/communities/${encodeURIComponent(id)}`, { release: asked });
+  const { release } = facts;
   const place = facts.level === 0 ? "Root community" : `Community of level ${facts.level}`;
   return [
     ...titled(facts.report ?? facts.title, place),
     element("p", { class: "quiet", text: `${count(facts.size, "entity", "entities")}, `
       + count(facts.n_relationships, "relationship") }),
+    earlier(release),
     facts.summary ? element("p", { class: "description", dir: "auto", text: facts.summary }) : null,
-    element("p", { class: "links" }, facts.report_id ? opener(() => report(facts.report_id), "Its report") : null,
-      facts.parent_id ? opener(() => community(facts.parent_id), "The community above") : null,
+    element("p", { class: "links" }, facts.report_id ? link("reports", facts.report_id, { release }, "Its report") : null,
+      facts.parent_id ? link("communities", facts.parent_id, { release }, "The community above") : null,
       explorerLink("community", facts.human_readable_id)),
     facts.parts.length ? section(`Communities inside (${facts.parts.length})`, ...growing(facts.parts,
-      (part) => element("li", {}, opener(() => community(part.id), foreign(part.report ?? part.title)),
+      (part) => element("li", {}, link("communities", part.id, { release }, foreign(part.report ?? part.title)),
         element("span", { class: "note", text: part.size.toLocaleString("en") })))) : null,
     section(`Entities (${facts.size.toLocaleString("en")})`, ...growing(facts.members, (member) =>
-      element("li", {}, entityLink(member.id, member.title),
+      element("li", {}, entityLink(member.id, member.title, release),
         element("span", { class: "note", text: typeName(member.type) })))),
   ];
 }

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from graphrag_pipeline.core.errors import GraphRAGError
 from graphrag_pipeline.serving.callers import NOBODY, caller_of, needs
 from graphrag_pipeline.serving.holding import Seen, counts_in
+from graphrag_pipeline.serving.inquiry import asks_model
 from graphrag_pipeline.serving.metrics import MEDIA_TYPE
 from graphrag_pipeline.serving.problems import Problem, problem_of
 from graphrag_pipeline.serving.routes.questions import PROBLEMS
@@ -63,12 +64,19 @@ async def ready(request: Request, collection: CollectionName = None) -> Response
 async def collections(request: Request) -> Response:
     """List the collections that the caller may ask, and what he may do there.
 
-    Each has the release that answers and how much is in it, or the problem why none does.
+    Each has the release that answers and how much is in it, or the problem why none does; and
+    whether a question there asks a model, which may cost something. ``has_key``: a key is shown.
     """
     caller, holders = caller_of(request), server_of(request).collections.holders.values()
     seen = [Seen(holder, caller.labels) for holder in holders if caller.may_see(holder.name)]
     described = [await asyncio.to_thread(_described, holder) for holder in seen]
-    return json_response({"collections": described, "scopes": sorted(caller.scopes)})
+    return json_response(
+        {
+            "collections": described,
+            "scopes": sorted(caller.scopes),
+            "has_key": bool(caller.key_id),
+        }
+    )
 
 
 @router.get("/v1/releases", dependencies=[needs("read")])
@@ -100,7 +108,11 @@ def _release_of(holder: Holder) -> str:
 def _described(holder: Seen) -> dict[str, Any]:
     limits = holder.settings.server
     taken = {"kinds": kinds(), "most_mb": limits.upload_mb} if limits.uploads else None
-    described = {"name": holder.name, "uploads": taken}
+    described = {
+        "name": holder.name,
+        "uploads": taken,
+        "asks_model": asks_model(holder.settings),
+    }
     try:
         facts = holder.use(lambda engine: engine.index.facts)
     except GraphRAGError as error:

@@ -1,6 +1,7 @@
-"""`/`, `/page/...` and `/explorer`: pages, which are files of this package and ask the addresses.
+"""`/`, `/documents/{id}`, `/explorer` and so on: pages, which are files of this package.
 
-What one may do is said by its policy: run and show its own files, and speak to this server alone.
+All but the explorer are one page: it shows what its address names, and asks `/v1` for it. What one
+may do is said by its policy: run and show its own files, and speak to this server alone.
 On the page to ask on, text can never become an element: the browser refuses it (trusted types).
 """
 
@@ -14,6 +15,7 @@ from starlette.responses import FileResponse, Response
 from starlette.staticfiles import StaticFiles
 
 from graphrag_pipeline.pages.explorer import render_served
+from graphrag_pipeline.serving.guard import LINKED, VIEWS
 
 FOLDER = Path(__file__).parents[1] / "page"
 POLICY = (
@@ -26,11 +28,14 @@ router = APIRouter(include_in_schema=False)
 files = StaticFiles(directory=FOLDER)
 
 
-@router.get("/")
 async def page() -> Response:
     """Return the page."""
     headers = {"content-security-policy": POLICY}
     return FileResponse(FOLDER / "index.html", headers=headers, media_type="text/html")
+
+
+for _path in (*VIEWS, *(f"{kind}{{id}}" for kind in LINKED)):
+    router.get(_path)(page)
 
 
 @router.get("/explorer")
