@@ -131,11 +131,12 @@ class ModelClient:
         use_cache: bool = True,
         variant: str | None = None,
         check: Callable[[str], object] | None = None,
+        response_format: Mapping[str, Any] | None = None,
     ) -> Completion:
         """Return the model's answer to some messages; see :class:`ChatRequest`."""
         request = ChatRequest(
             messages, stage, batch, max_output_tokens, json_schema, logit_bias, temperature,
-            use_cache, variant, check,
+            use_cache, variant, check, response_format,
         )  # fmt: skip
         return await self.ask(request)
 
@@ -427,7 +428,8 @@ def unpriced(model: str) -> ConfigError:
 
 def check_usable(request: ChatRequest, text: str, finish_reason: str) -> None:
     """Raise ModelOutputError if a request's answer cannot be used."""
-    if request.json_schema is not None and finish_reason == "length":
+    is_json = request.json_schema is not None or request.response_format is not None
+    if is_json and finish_reason == "length":
         raise ModelOutputError("the answer was cut off at the limit of tokens: write less")
     if request.check is not None:
         request.check(text)

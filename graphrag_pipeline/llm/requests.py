@@ -21,6 +21,7 @@ class ChatRequest:
 
     ``json_schema`` asks for structured output where the server has it. ``variant`` makes another
     call of the same question (another sample). ``use_cache=False`` neither reads nor keeps.
+    ``response_format`` asks for it as somebody else's API has it, in place of ``json_schema``.
     ``check`` is given the text of an answer and raises ModelOutputError if that cannot be used: it
     is not kept then, and dropped where it was.
     """
@@ -35,6 +36,7 @@ class ChatRequest:
     use_cache: bool = True
     variant: str | None = None
     check: Callable[[str], object] | None = None
+    response_format: Mapping[str, Any] | None = None
 
 
 def chat_body(request: ChatRequest, options: LlmOptions) -> dict[str, Any]:
@@ -51,6 +53,8 @@ def chat_body(request: ChatRequest, options: LlmOptions) -> dict[str, Any]:
     if request.json_schema is not None and options.structured_output != "off":
         schema = {"name": "answer", "schema": request.json_schema, "strict": True}
         body["response_format"] = {"type": "json_schema", "json_schema": schema}
+    elif request.response_format is not None and options.structured_output != "off":
+        body["response_format"] = request.response_format
     if request.logit_bias:
         body["logit_bias"] = {str(k): v for k, v in sorted(request.logit_bias.items())}
     return body | dict(sorted(options.extra.items()))

@@ -150,7 +150,7 @@ async def aanswer_across(engines: Mapping[str, QueryEngine], ask: Ask) -> Answer
     if ask.follow_ups:
         raise InputError("follow_ups are suggested by one collection: leave them out")
     for engine in engines.values():
-        engine.check(ask.method, ask.parameters, ask.answer_style)
+        engine.check(ask.method, ask.parameters, ask.answer_style, ask.response_format)
     fused = await asyncio.to_thread(_found, engines, ask)
     if next(iter(engines.values())).writes:
         answer = await _written(fused)

@@ -9,6 +9,7 @@ from typing import Any
 from graphrag_pipeline.core import showing
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.query.history import HISTORY_TURNS, Turn, recent_turns
+from graphrag_pipeline.query.json_answers import checked_format
 from graphrag_pipeline.query.limited import checked_where
 from graphrag_pipeline.query.short_answers import check_style
 
@@ -26,9 +27,10 @@ class Ask:
     ``history`` is the conversation so far, (role, text) with the roles "user" and "assistant",
     oldest first, of which the ``history_turns`` most recent are held; ``response_type`` is the
     length and form asked for, ``answer_style`` "full" or "short" (see
-    :mod:`~graphrag_pipeline.query.short_answers`), by default those of the settings. Where no
-    model writes it, ``sentences`` is how many sentences the answer has at most, and ``context`` how
-    many more stand on either side of each.
+    :mod:`~graphrag_pipeline.query.short_answers`), by default those of the settings;
+    ``response_format`` asks for JSON, as in OpenAI's API. Where no model writes it, ``sentences``
+    is how many sentences the answer has at most, and ``context`` how many more stand on either side
+    of each.
 
     ``follow_ups`` is how many questions are suggested that may come next, none by default.
     ``where`` limits the question to documents: by keys of their metadata, ``title`` or ``uri``,
@@ -48,6 +50,7 @@ class Ask:
     sentences: int = SENTENCES
     context: int = 0
     follow_ups: int = 0
+    response_format: Mapping[str, Any] | None = None
 
     __repr__ = showing.brief
 
@@ -61,6 +64,7 @@ class Ask:
             "question": plain_question(self.question),
             "history": tuple(recent_turns(self.history, self.history_turns)),
             "where": checked_where(self.where),
+            "response_format": checked_format(self.response_format),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
@@ -79,6 +83,7 @@ class Ask:
         sentences: int = SENTENCES,
         context: int = 0,
         follow_ups: int = 0,
+        response_format: Mapping[str, Any] | None = None,
         **parameters: Any,
     ) -> Ask:
         """Return a question with its options, all others being parameters of the method."""
@@ -96,6 +101,7 @@ class Ask:
             sentences=sentences,
             context=context,
             follow_ups=follow_ups,
+            response_format=response_format,
         )
 
 

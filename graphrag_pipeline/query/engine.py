@@ -28,6 +28,7 @@ from graphrag_pipeline.query.ask import Ask
 from graphrag_pipeline.query.citations import citations_of, distinct
 from graphrag_pipeline.query.control import Control
 from graphrag_pipeline.query.follow_ups import follow_ups_by_rule
+from graphrag_pipeline.query.json_answers import checked_format
 from graphrag_pipeline.query.limited import checked_labels
 from graphrag_pipeline.query.methods import Method, method_named
 from graphrag_pipeline.query.methods.method import as_mapping
@@ -109,9 +110,9 @@ class QueryEngine:
         """Return an answer with its citations; see :meth:`retrieve` for errors.
 
         ``options`` are the method's parameters, and ``where``, ``follow_ups``, ``history``,
-        ``history_turns``, ``response_type``, ``answer_style``, ``sentences`` and ``context`` of
-        :class:`Ask`. Also raises the model's error, and InputError where a model is needed and none
-        is set.
+        ``history_turns``, ``response_type``, ``answer_style``, ``response_format``, ``sentences``
+        and ``context`` of :class:`Ask`. Also raises the model's error, and InputError where a model
+        is needed and none is set.
         """
         ask = self._checked(question, method, options)
         if not self.writes:
@@ -179,7 +180,11 @@ class QueryEngine:
         return self.index.settings.query.answers == "llm"
 
     def check(
-        self, name: str, parameters: Mapping[str, Any], answer_style: str | None = None
+        self,
+        name: str,
+        parameters: Mapping[str, Any],
+        answer_style: str | None = None,
+        response_format: Mapping[str, Any] | None = None,
     ) -> Method[Any]:
         """Return a method by name; raises InputError if it cannot answer as things are set."""
         method = method_named(name)
@@ -194,12 +199,16 @@ class QueryEngine:
                 f'{needing} needs a language model: set profile = "llm", or answers = "llm" in '
                 "[query], and OPENAI_API_KEY or [llm] base_url"
             )
+        if checked_format(response_format) is not None:
+            raise InputError(
+                "response_format: no model writes the answers here, so they are text: leave it out"
+            )
         return method
 
     def _checked(self, question: str | Ask, method: str, options: Mapping[str, Any]) -> Ask:
         """Return what is asked; raises InputError if it cannot be answered as things are set."""
         ask = _ask(question, method, options)
-        self.check(ask.method, ask.parameters, ask.answer_style)
+        self.check(ask.method, ask.parameters, ask.answer_style, ask.response_format)
         return ask
 
     def _retrieved(self, ask: Ask, index: Release) -> Retrieval:

@@ -9,6 +9,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.llm.configured import (
     calls_place,
     counted_client,
@@ -36,11 +37,14 @@ async def write_answer(
 ) -> AsyncGenerator[str | Answer, None]:
     """Yield the pieces of an answer, one piece where it is not to stream, then the whole of it.
 
+    JSON does not stream: it is read before it is given.
+
     Raises the model's error where there can be no answer, and InputError where the budget is too
-    small for any of what is found.
+    small for any of what is found, or nothing is found that JSON could be written from.
     """
     began = time.perf_counter()
     method = method_named(ask.method)
+    stream = stream and ask.response_format is None
     parameters = method.parametrise(ask.parameters, index.settings)
     options = model_options(index.settings)
     index = await asyncio.to_thread(index.limited, ask.where)
@@ -49,6 +53,8 @@ async def write_answer(
         final = await method.last_call(asking, parameters)
         if final is None:
             asking.trace.check_fit(as_mapping(parameters))
+            if ask.response_format is not None:
+                raise InputError("nothing in the index bears on this question: ask otherwise")
         references = ReferenceFilter(final.shown if final else Shown())
         texts: list[str] = []
         first = 0.0

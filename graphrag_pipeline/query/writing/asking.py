@@ -14,6 +14,7 @@ from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
 from graphrag_pipeline.llm.windows import history_tokens
 from graphrag_pipeline.query import short_answers as short
 from graphrag_pipeline.query.history import Turn
+from graphrag_pipeline.query.json_answers import json_rule, plain_json
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.trace import Trace
 from graphrag_pipeline.query.writing.references import Shown
@@ -62,6 +63,7 @@ class Asking:
         self._client = client
         self._folder = prompts
         self.is_short = (ask.answer_style or settings.query.answer_style) == "short"
+        self._format = ask.response_format
         usual = short.RESPONSE_TYPE if self.is_short else settings.query.response_type
         self._response_type = ask.response_type or usual
         self._use_cache = settings.query.cache
@@ -104,6 +106,17 @@ class Asking:
         self.trace.spend(step, completion)
         return completion.text
 
+    async def _say_json(self, step: str, talk: list[Message]) -> str:
+        completion = await self._client.complete(
+            talk,
+            stage=STAGE,
+            use_cache=self._use_cache,
+            check=plain_json,
+            response_format=self._format,
+        )
+        self.trace.spend(step, completion)
+        return plain_json(completion.text)
+
     async def read(
         self,
         step: str,
@@ -138,8 +151,12 @@ class Asking:
             self.trace.spend(final.step, stream.completion)
 
     async def text(self, final: Final) -> str:
-        """Return the final answer at once."""
-        return await self._say(final.step, self._last_messages(final))
+        """Return the final answer at once; as JSON alone, where that was asked for.
+
+        Raises ModelOutputError where the model gave no JSON.
+        """
+        say = self._say if self._format is None else self._say_json
+        return await say(final.step, self._last_messages(final))
 
     async def each(
         self, step: str, work: Sequence[Callable[[], Awaitable[T]]], *, one_at_least: bool = True
@@ -189,10 +206,11 @@ class Asking:
 
     def _last_messages(self, final: Final) -> list[Message]:
         *before, last = self.messages(final.prompt, final.values)
-        if self.is_short:
-            # In the last message: some servers take no two of one role in a row.
-            last = {**last, "content": f"{last['content']}\n\n{short.RULE}"}
-        return [*before, last]
+        rules = [short.RULE] if self.is_short else []
+        if self._format is not None:
+            rules.append(json_rule(self._format))
+        # In the last message: some servers take no two of one role in a row.
+        return [*before, {**last, "content": "\n\n".join([last["content"], *rules])}]
 
 
 def _without_answer(error: ModelError, step: str) -> ModelError:

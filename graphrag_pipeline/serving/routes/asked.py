@@ -96,6 +96,9 @@ class ToAnswer(ToRetrieve):
         None, max_length=500, description="Length and form, such as 'one paragraph' (with a model)."
     )
     answer_style: Literal["full", "short"] | None = None
+    response_format: dict[str, JsonValue] | None = Field(
+        None, description="JSON, as in OpenAI's API (with a model)."
+    )
     follow_ups: int = Field(0, ge=0, le=20, description="Questions to suggest as the next.")
     sentences: int = Field(SENTENCES, ge=1, le=100, description="At most so many (no model).")
     context: int = Field(0, ge=0, le=100, description="More on either side of each (no model).")
@@ -103,7 +106,7 @@ class ToAnswer(ToRetrieve):
     def ask(self, engine: QueryEngine) -> Ask:
         """Return what is asked, and raise what :meth:`ToRetrieve.ask` does."""
         method, parameters = self._method(engine)
-        engine.check(method, parameters, self.answer_style)
+        engine.check(method, parameters, self.answer_style, self.response_format)
         return Ask(
             question=self.question,
             method=method,
@@ -113,6 +116,7 @@ class ToAnswer(ToRetrieve):
             response_type=self.response_type,
             answer_style=self.answer_style,
             follow_ups=self.follow_ups,
+            response_format=self.response_format,
             sentences=self.sentences,
             context=self.context,
         )
