@@ -701,6 +701,9 @@ class ServerSettings(_Section):
     """Most questions that are worked on or wait; one more is told to come again later."""
     timeout_seconds: Annotated[float, Field(gt=0, le=3600)] = 120.0
     """A question that takes longer is stopped."""
+    address: Address = ""
+    """Address (https://graph.example.com) by which clients reach it, for links to sources; none
+    set: the one that a request is sent to."""
     hosts: tuple[str, ...] = ()
     """Names (graph.example.com) by which it may be called where there are keys; none set: any."""
     origins: tuple[Address, ...] = ()

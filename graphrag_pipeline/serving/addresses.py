@@ -2,11 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
+from graphrag_pipeline.serving.state import server_of
+
 if TYPE_CHECKING:
+    from fastapi import Request
+
     from graphrag_pipeline.query.results import Citation
+
+_HOST = re.compile(r"[A-Za-z0-9.:_\[\]-]+")
+
+
+def base_of(request: Request) -> str:
+    """Return where whoever sends a request reaches this server, without a slash at the end.
+
+    That is the address of the settings, or else what the request says: scheme, host, and where a
+    proxy puts the server.
+    """
+    if address := server_of(request).address:
+        return address.rstrip("/")
+    place = request.base_url.netloc
+    # A request may name anything; what is no name of a host is left out of what others read.
+    return str(request.base_url).rstrip("/") if _HOST.fullmatch(place) else ""
 
 
 def citation_address(base: str, collection: str, release: str, citation: Citation) -> str:

@@ -33,6 +33,7 @@ from graphrag_pipeline.serving.routes import (
     questions,
     uploads,
 )
+from graphrag_pipeline.serving.routes.chat_requests import IGNORED
 from graphrag_pipeline.serving.state import Server
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ def create_app(
         Metrics(lambda: limits.inside),
         Accounts(keyring.home and Home(keyring.home).accounts),
         _audit_of(keyring, settings),
+        settings.address,
     )
 
     assistants = Endpoint()
@@ -123,7 +125,7 @@ def _add_guards(app: FastAPI, server: Server, settings: ServerSettings, keyring:
             allow_origins=[origin.rstrip("/") for origin in settings.origins],
             allow_methods=["GET", "POST"],
             allow_headers=["*"],
-            expose_headers=["Retry-After"],
+            expose_headers=["Retry-After", IGNORED],
         )
 
 

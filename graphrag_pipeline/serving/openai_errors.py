@@ -4,7 +4,29 @@ from __future__ import annotations
 
 from typing import Any
 
-_PLACES = ("/v1/chat/", "/v1/models")
+CHAT = "/v1/chat/completions"
+"""Where clients of OpenAI's ask."""
+_OURS = ("/v1/chat/", "/v1/completions", "/v1/models")
+_TEXTS = f"answers are given at {CHAT}: ask there"
+_ELSEWHERE = {
+    "/v1/responses": _TEXTS,
+    "/v1/conversations": _TEXTS,
+    "/v1/assistants": _TEXTS,
+    "/v1/threads": _TEXTS,
+    "/v1/edits": _TEXTS,
+    "/v1/engines": f"the models are listed at /v1/models, and asked at {CHAT}",
+    "/v1/embeddings": "no embeddings are given here: /v1/retrieve gives the evidence for a "
+    f"question, {CHAT} an answer",
+    "/v1/rerank": "nothing is ranked here: /v1/retrieve gives the evidence for a question",
+    "/v1/vector_stores": "documents are listed at /v1/documents, and searched by /v1/retrieve",
+    "/v1/files": "documents are listed, and brought in, at /v1/documents",
+    "/v1/moderations": f"nothing is moderated here: questions are asked at {CHAT}",
+    "/v1/images": f"no pictures are made here: questions are asked at {CHAT}",
+    "/v1/audio": f"nothing is spoken or heard here: questions are asked at {CHAT}",
+    "/v1/realtime": f"nothing is spoken or heard here: questions are asked at {CHAT}",
+    "/v1/fine_tuning": f"no model is trained here: questions are asked at {CHAT}",
+}
+"""Addresses of OpenAI's that are none here, and what to do instead."""
 _CODES = {
     401: "invalid_api_key",
     403: "insufficient_permissions",
@@ -13,11 +35,17 @@ _CODES = {
     429: "rate_limit_exceeded",
 }
 _NO_MORE = "insufficient_quota"
+_NO_ADDRESS = "unknown_url"
 
 
 def speaks_openai(path: str) -> bool:
     """Return whether a path is one that clients of OpenAI's call."""
-    return path.startswith(_PLACES)
+    return path.startswith(_OURS) or _elsewhere(path) is not None
+
+
+def no_such_address(path: str) -> str:
+    """Return what to say of an address that there is not."""
+    return _elsewhere(path) or "there is no such address: /openapi.json lists all"
 
 
 def openai_status(status: int) -> int:
@@ -25,15 +53,23 @@ def openai_status(status: int) -> int:
     return 400 if status == 422 else status
 
 
+def _elsewhere(path: str) -> str | None:
+    """Return where to go instead of an address of OpenAI's that is none here."""
+    return _ELSEWHERE.get("/".join(path.split("/")[:3]))
+
+
 def openai_error(
-    status: int, detail: str, *, place: str | None, comes_back: bool
+    status: int, detail: str, *, place: str | None, comes_back: bool, path: str
 ) -> dict[str, Any]:
     """Return an error in OpenAI's form.
 
-    ``place`` is the part of the request that is not valid; ``comes_back``: a 429 will be over.
+    ``place`` is the part of the request that is not valid; ``comes_back``: a 429 will be over;
+    ``path`` is the address that was called.
     """
     code, kind = _CODES.get(status), "invalid_request_error" if status < 500 else "server_error"
     if status == 429:
         code, kind = (code, "requests") if comes_back else (_NO_MORE, _NO_MORE)
     param = place or ("model" if status == 404 else None)
+    if status == 404 and not path.startswith(_OURS):
+        code, param = _NO_ADDRESS, None
     return {"error": {"message": detail, "type": kind, "param": param, "code": code}}

@@ -30,7 +30,13 @@ from graphrag_pipeline.serving.accounts import OverLimitError
 from graphrag_pipeline.serving.audit import AuditError
 from graphrag_pipeline.serving.holding import UnknownCollectionError
 from graphrag_pipeline.serving.keys import without_keys
-from graphrag_pipeline.serving.openai_errors import openai_error, openai_status, speaks_openai
+from graphrag_pipeline.serving.openai_errors import (
+    CHAT,
+    no_such_address,
+    openai_error,
+    openai_status,
+    speaks_openai,
+)
 
 log = logging.getLogger("graphrag_pipeline")
 
@@ -72,13 +78,16 @@ class Problem(Exception):
             **({"errors": [*errors]} if errors else {}),
         }
 
-    def to_openai(self, errors: Sequence[Mapping[str, str]] = ()) -> dict[str, Any]:
-        """Return plain values in the form of OpenAI's errors."""
+    def to_openai(
+        self, path: str = CHAT, errors: Sequence[Mapping[str, str]] = ()
+    ) -> dict[str, Any]:
+        """Return plain values in the form of OpenAI's errors, for who has called a path."""
         return openai_error(
             self.status,
             without_keys(self.detail),
             place=errors[0]["place"] if errors else None,
             comes_back="Retry-After" in self.headers,
+            path=path,
         )
 
 
@@ -143,7 +152,7 @@ def response_of(problem: Problem, path: str, errors: Sequence[Mapping[str, str]]
     """Return a problem as it is sent to who has called a path."""
     if speaks_openai(path):
         return Response(
-            to_json(problem.to_openai(errors)),
+            to_json(problem.to_openai(path, errors)),
             openai_status(problem.status),
             headers=problem.headers,
             media_type="application/json",
@@ -168,7 +177,7 @@ def add_problem_handlers(app: FastAPI) -> None:
     async def of_http(request: Request, error: Any) -> Response:
         # FastAPI's 400 is of a body that JSON cannot be read from: its other mistakes are 422.
         status = 422 if error.status_code == 400 else error.status_code
-        problem = Problem(status, _detail(error), headers=error.headers)
+        problem = Problem(status, _detail(error, request.scope["path"]), headers=error.headers)
         return response_of(problem, request.scope["path"])
 
     async def of_validation(request: Request, error: Any) -> Response:
@@ -187,11 +196,11 @@ def add_problem_handlers(app: FastAPI) -> None:
     app.add_exception_handler(Exception, of_anything)
 
 
-def _detail(error: HTTPException) -> str:
+def _detail(error: HTTPException, path: str) -> str:
     if error.status_code == 400:
         return "body: it cannot be read: send JSON in UTF-8, not nested deeply"
     if error.status_code == 404:
-        return "there is no such address: /openapi.json lists all"
+        return no_such_address(path)
     if error.status_code == 405:
         return "this address does not take that method: /openapi.json says which it takes"
     return str(error.detail)

@@ -24,13 +24,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Server:
-    """The collections, the limits and the metrics of one process; ``audit`` None: none is kept."""
+    """The collections, the limits and the metrics of one process; ``audit`` None: none is kept.
+
+    ``address`` is that by which clients reach it, where the settings say so.
+    """
 
     collections: Collections
     limits: Limits
     metrics: Metrics
     accounts: Accounts
     audit: Audit | None
+    address: str = ""
     explorer: ExplorerData = field(default_factory=ExplorerData)
 
 

@@ -1,4 +1,4 @@
-"""`/v1/models` and `/v1/chat/completions`: what every client of OpenAI's API can ask.
+"""`/v1/models`, `/v1/chat/completions`, `/v1/completions`: what clients of OpenAI's API can ask.
 
 A model is a collection and a method, as in ``handbook/local``.
 """
@@ -6,31 +6,43 @@ A model is a collection and a method, as in ``handbook/local``.
 from __future__ import annotations
 
 import asyncio
-import re
+import functools
 import time
-import uuid
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationInfo, field_validator
-from pydantic_core import PydanticCustomError
+from pydantic import JsonValue
 from starlette.responses import Response
 
 from graphrag_pipeline.core.errors import InputError
-from graphrag_pipeline.core.rows import one_line
+from graphrag_pipeline.llm.configured import calls_place, counted_client, model_options
+from graphrag_pipeline.llm.errors import ModelError
 from graphrag_pipeline.query.engine import QueryEngine
+from graphrag_pipeline.query.follow_ups import follow_ups_by_rule
+from graphrag_pipeline.query.json_answers import checked_format
 from graphrag_pipeline.query.methods import METHODS, MODEL_METHODS, method_named, read_method
-from graphrag_pipeline.query.results import Answer, Citation
+from graphrag_pipeline.query.results import Answer
+from graphrag_pipeline.serving.addresses import base_of, citation_address
 from graphrag_pipeline.serving.callers import caller_of, needs
+from graphrag_pipeline.serving.chores import Chore, chore_of
+from graphrag_pipeline.serving.citing import Cited, cited
 from graphrag_pipeline.serving.holding import UnknownCollectionError
 from graphrag_pipeline.serving.limits import QUESTION_CHARACTERS
+from graphrag_pipeline.serving.openai_answers import END, PING, Form, event, usage, usage_of
 from graphrag_pipeline.serving.problems import Problem
-from graphrag_pipeline.serving.routes.asked import ToAnswer, Turn
+from graphrag_pipeline.serving.routes.asked import Place, ToAnswer
+from graphrag_pipeline.serving.routes.chat_requests import (
+    IGNORED,
+    Chat,
+    ToComplete,
+    checked_question,
+)
 from graphrag_pipeline.serving.routes.questions import answered, begun
-from graphrag_pipeline.serving.routes.stream import EventStream, Streamed, pieces_of
-from graphrag_pipeline.serving.state import holder_of, json_bytes, json_response, server_of
+from graphrag_pipeline.serving.routes.stream import MEDIA_TYPE, EventStream, Streamed, pieces_of
+from graphrag_pipeline.serving.state import holder_of, json_response, server_of
 
 if TYPE_CHECKING:
     from graphrag_pipeline.serving.holding import Holder
@@ -39,138 +51,8 @@ router = APIRouter(prefix="/v1", tags=["openai"], dependencies=[needs("query")])
 
 _OWNER = "graphrag-pipeline"
 _STARTED = int(time.time())
-_PING = b": working\n\n"
-_END = b"data: [DONE]\n\n"
-_MOST_CITED = 20
-_USUAL: dict[str, JsonValue] = {
-    "audio": None,
-    "functions": [],
-    "logprobs": False,
-    "modalities": ["text"],
-    "n": 1,
-    "response_format": {"type": "text"},
-    "tools": [],
-    "web_search_options": None,
-}
-_MARKUP = re.compile(r"([\\`\[\]<>])")
-
-
-class Part(BaseModel):
-    """A part of a message."""
-
-    model_config = ConfigDict(extra="ignore")
-
-    type: str
-    text: str = ""
-
-
-class Message(BaseModel):
-    """A message of the conversation. Names and calls of tools are not used."""
-
-    model_config = ConfigDict(extra="ignore")
-
-    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
-    content: str | list[Part] | None = None
-
-    @property
-    def text(self) -> str:
-        """Its text. Raises a 400 Problem where it is not text alone."""
-        if isinstance(self.content, str) or self.content is None:
-            return self.content or ""
-        if any(part.type not in ("text", "refusal") for part in self.content):
-            raise Problem(400, "messages may hold text alone: leave out images, sound and files")
-        return "\n".join(part.text for part in self.content)
-
-
-class StreamOptions(BaseModel):
-    """What a stream has besides text."""
-
-    model_config = ConfigDict(extra="ignore")
-
-    include_usage: bool = False
-
-
-class Chat(BaseModel):
-    """What OpenAI's clients send. Settings of a model, such as temperature, change nothing here.
-
-    Of our own are ``parameters`` (those of the method), ``where`` and ``release``, as in
-    ``/v1/query``.
-    """
-
-    model_config = ConfigDict(extra="forbid")
-
-    model: str = Field(min_length=1, max_length=200)
-    messages: list[Message] = Field(min_length=1)
-    stream: bool | None = None
-    stream_options: StreamOptions | None = None
-    parameters: dict[str, JsonValue] = Field(default_factory=dict)
-    where: dict[str, JsonValue] = Field(default_factory=dict)
-    release: str | None = Field(None, max_length=128)
-
-    # What would give another kind of answer is refused, unless it has its usual value.
-    audio: JsonValue = None
-    functions: JsonValue = None
-    logprobs: JsonValue = None
-    modalities: JsonValue = None
-    n: JsonValue = None
-    response_format: JsonValue = None
-    tools: JsonValue = None
-    web_search_options: JsonValue = None
-
-    # What steers a model is that of the server's settings.
-    frequency_penalty: JsonValue = None
-    function_call: JsonValue = None
-    logit_bias: JsonValue = None
-    max_completion_tokens: JsonValue = None
-    max_tokens: JsonValue = None
-    metadata: JsonValue = None
-    parallel_tool_calls: JsonValue = None
-    prediction: JsonValue = None
-    presence_penalty: JsonValue = None
-    prompt_cache_key: JsonValue = None
-    reasoning_effort: JsonValue = None
-    safety_identifier: JsonValue = None
-    seed: JsonValue = None
-    service_tier: JsonValue = None
-    stop: JsonValue = None
-    store: JsonValue = None
-    temperature: JsonValue = None
-    tool_choice: JsonValue = None
-    top_logprobs: JsonValue = None
-    top_p: JsonValue = None
-    user: JsonValue = None
-    verbosity: JsonValue = None
-
-    @field_validator(*_USUAL)
-    @classmethod
-    def _is_usual(cls, value: JsonValue, info: ValidationInfo) -> JsonValue:
-        if value is not None and value != _USUAL[info.field_name or ""]:
-            raise PydanticCustomError("unsupported", "this is not supported here: leave it out")
-        return value
-
-    def to_ask(self, request: Request) -> ToAnswer:
-        """Return what is asked: the last message, after those before it.
-
-        Raises a 404 Problem for a model that is not there or not the caller's, and a 400 Problem
-        where the last message is no question.
-        """
-        collection, method = _place_of(self.model, request)
-        *before, last = self.messages
-        if last.role != "user" or not last.text.strip():
-            raise Problem(400, "the last message must be of the role user, and hold the question")
-        if len(last.text) > QUESTION_CHARACTERS:
-            raise Problem(400, f"a question has at most {QUESTION_CHARACTERS:,} characters")
-        return ToAnswer.model_validate(
-            {
-                "question": last.text,
-                "collection": collection,
-                "release": self.release,
-                "method": method,
-                "parameters": self.parameters,
-                "where": self.where,
-                "history": list(_turns(before)),
-            }
-        )
+_CHORES = "query"
+"""The stage under which the calls for chores of chat programs are counted: that of questions."""
 
 
 @router.get("/models")
@@ -191,113 +73,154 @@ async def model(request: Request, model: str) -> Response:
 async def completions(request: Request, chat: Chat) -> Response:
     """Answer the last message, as OpenAI's API does; the places it rests on are footnotes.
 
-    They are in ``citations``, too. ``usage`` is what was paid for, embeddings included.
+    They are in ``annotations`` of the message, as addresses of the page, and in ``citations``, too.
+    ``usage`` is what was paid for or, where no model writes, the tokens of question, context and
+    answer. What is ignored of a request is named in the header ``X-Ignored-Fields``. Titles, tags
+    and follow-ups that chat programs want for themselves are given without a look at documents.
     """
-    asked = chat.to_ask(request)
-    if chat.stream:
+    form = Form(chat.model, "chat", with_usage=chat.with_usage)
+    chore = chore_of([{"role": each.role, "content": each.text} for each in chat.messages])
+    if chore is not None:
+        response = await _chore_done(request, chat, form, chore)
+    else:
+        response = await _answered(request, chat, form)
+    return _with_ignored(response, chat)
+
+
+@router.post("/completions", response_model=None)
+async def complete(request: Request, asked: ToComplete) -> Response:
+    """Answer a prompt, as the older form of OpenAI's API does; see ``/v1/chat/completions``."""
+    form = Form(asked.model, "text", with_usage=asked.with_usage)
+    return _with_ignored(await _answered(request, asked, form), asked)
+
+
+@dataclass(frozen=True)
+class _Citing:
+    """What an answer cites, by addresses of the page that the caller can open."""
+
+    base: str
+    collection: str
+    noted: bool
+
+    def of(self, answer: Answer, text: str) -> Cited:
+        address = functools.partial(citation_address, self.base, self.collection, answer.release)
+        return cited(text, answer.citations, address, noted=self.noted)
+
+
+async def _answered(request: Request, sent: Chat | ToComplete, form: Form) -> Response:
+    asked = _to_ask(request, sent)
+    citing = _Citing(base_of(request), asked.collection or "", asked.response_format is None)
+    if sent.stream:
         streamed = await begun(request, asked)
-        with_usage = bool(chat.stream_options and chat.stream_options.include_usage)
-        return EventStream(streamed, _chunks(streamed, chat.model, with_usage=with_usage))
+        return EventStream(streamed, _pieces(streamed, form, citing))
 
     async def answer(engine: QueryEngine) -> Answer:
-        return await engine.aanswer(asked.ask(engine))
+        given = await engine.aanswer(asked.ask(engine))
+        used.update(usage_of(given, engine))
+        return given
 
-    return json_response(_completion(await answered(request, asked, answer), chat.model))
+    used: dict[str, Any] = {}
+    given = await answered(request, asked, answer)
+    text = given.text.rstrip("\n")
+    cites = citing.of(given, text)
+    ours = {"citations": given.citations, "release": given.release}
+    return json_response(form.whole(text + cites.notes, used, cites.annotations, **ours))
 
 
-async def _chunks(streamed: Streamed, model: str, *, with_usage: bool) -> AsyncIterator[bytes]:
-    """Yield the chunks of an answer as OpenAI's API sends them."""
-    usage: dict[str, Any] = {"usage": None} if with_usage else {}
-    head = {**_head(model, "chat.completion.chunk"), **usage}
-
-    def chunk(delta: dict[str, Any], reason: str | None = None, **more: Any) -> bytes:
-        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
-        return _data({**head, "choices": [choice], **more})
-
-    yield chunk({"role": "assistant", "content": ""})
+async def _pieces(streamed: Streamed, form: Form, citing: _Citing) -> AsyncIterator[bytes]:
+    """Yield the pieces of an answer as OpenAI's API sends them."""
+    yield form.first()
     async with aclosing(pieces_of(streamed)) as pieces:
         async for piece in pieces:
             match piece:
                 case None:
-                    yield _PING
+                    yield PING
                 case "text", {"text": text}:
-                    yield chunk({"content": text})
+                    yield form.piece(text)
                 case "error", problem:
-                    yield _data(problem.to_openai())
+                    yield event(problem.to_openai())
                     return
                 case "done", answer:
-                    if notes := _footnotes(answer.citations):
-                        yield chunk({"content": notes})
-                    yield chunk({}, "stop", citations=answer.citations, release=answer.release)
-                    if with_usage:
-                        yield _data({**head, "choices": [], "usage": _usage(answer)})
-    yield _END
+                    cites = citing.of(answer, answer.text)
+                    if cites.notes:
+                        yield form.piece(cites.notes)
+                    used = usage_of(answer, streamed.engine)
+                    ours = {"citations": answer.citations, "release": answer.release}
+                    yield form.last(used, cites.annotations, **ours)
+                    return
+    yield END
 
 
-def _completion(answer: Answer, model: str) -> dict[str, Any]:
-    message = {
-        "role": "assistant",
-        "content": answer.text.rstrip("\n") + _footnotes(answer.citations),
-        "refusal": None,
-    }
-    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
-    return {
-        **_head(model, "chat.completion"),
-        "choices": [choice],
-        "usage": _usage(answer),
-        "citations": answer.citations,
-        "release": answer.release,
-    }
+def _to_ask(request: Request, sent: Chat | ToComplete) -> ToAnswer:
+    """Return what is asked: the last message, after those before it.
+
+    Raises a 404 Problem for a model that is not there or not the caller's, and a 400 Problem
+    where the last message is no question.
+    """
+    collection, method = _place_of(sent.model, request)
+    return ToAnswer.model_validate(
+        {
+            "question": checked_question(sent.question),
+            "collection": collection,
+            "release": sent.release,
+            "method": method,
+            "parameters": sent.parameters,
+            "where": sent.where,
+            "history": sent.history,
+            "response_format": sent.response_format if isinstance(sent, Chat) else None,
+        }
+    )
 
 
-def _head(model: str, kind: str) -> dict[str, Any]:
-    identity = f"chatcmpl-{uuid.uuid4().hex}"
-    return {"id": identity, "object": kind, "created": int(time.time()), "model": model}
+async def _chore_done(request: Request, chat: Chat, form: Form, chore: Chore) -> Response:
+    collection, _ = _place_of(chat.model, request)
+    prompt = chore.prompt[:QUESTION_CHARACTERS]
+    place = Place.model_validate({"question": prompt, "collection": collection})
+    work = functools.partial(_do_chore, chore=chore, wanted=chat.response_format)
+    text, used = await answered(request, place, work, "chore")
+    if not chat.stream:
+        return json_response(form.whole(text, used, []))
+    return Response(form.first() + form.piece(text) + form.last(used, []), media_type=MEDIA_TYPE)
 
 
-def _usage(answer: Answer) -> dict[str, Any]:
-    return {
-        "prompt_tokens": answer.prompt_tokens,
-        "completion_tokens": answer.completion_tokens,
-        "total_tokens": answer.prompt_tokens + answer.completion_tokens,
-        "cost": answer.cost,
-    }
+async def _do_chore(
+    engine: QueryEngine, *, chore: Chore, wanted: Mapping[str, JsonValue] | None
+) -> tuple[str, dict[str, Any]]:
+    """Return a chore done by one call of the model, or by rule where there is none or it fails."""
+    answer_format = checked_format(wanted)
+    if engine.writes:
+        try:
+            return await _by_model(engine, chore, answer_format)
+        except ModelError as error:
+            if error.stops_everything:
+                raise
+    schema = (answer_format or {}).get("json_schema", {}).get("schema", {})
+    follow_ups = functools.partial(follow_ups_by_rule, engine.index)
+    keys = [*schema.get("properties", {})]
+    return await asyncio.to_thread(chore.by_rule, follow_ups, keys), usage(0, 0, 0.0)
 
 
-def _data(value: dict[str, Any]) -> bytes:
-    return b"data: " + json_bytes(value) + b"\n\n"
+async def _by_model(
+    engine: QueryEngine, chore: Chore, answer_format: Mapping[str, Any] | None
+) -> tuple[str, dict[str, Any]]:
+    index = engine.index
+    place = calls_place(index.settings, index.home)
+    async with counted_client(model_options(index.settings), place) as client:
+        said = await client.complete(
+            [{"role": "user", "content": chore.prompt}],
+            stage=_CHORES,
+            use_cache=index.settings.query.cache,
+            check=chore.of_model,
+            response_format=answer_format,
+        )
+    paid = (0, 0) if said.cached else (said.prompt_tokens, said.completion_tokens)
+    return chore.of_model(said.text), usage(*paid, said.cost)
 
 
-def _footnotes(citations: Sequence[Citation]) -> str:
-    """Return the places that an answer cites, a line each, to stand below it."""
-    if not citations:
-        return ""
-    lines = [f"- {_footnote(citation)}" for citation in citations[:_MOST_CITED]]
-    if len(citations) > _MOST_CITED:
-        lines.append(f"- and {len(citations) - _MOST_CITED:,} more")
-    return "\n\n**Sources**\n\n" + "\n".join(lines) + "\n"
-
-
-def _footnote(citation: Citation) -> str:
-    title = _plain(citation.document_title)
-    referring = f" ({', '.join(citation.references)})" if citation.references else ""
-    if not citation.uri:
-        return f"[{citation.number}] {title} community report {citation.report_id}{referring}"
-    span = f"characters {citation.start_char}–{citation.end_char}"
-    return f"[{citation.number}] {title}{referring}: {_plain(citation.uri)}, {span}"
-
-
-def _plain(text: str) -> str:
-    """Return a name that documents give so that no page takes it for a link or a picture."""
-    return _MARKUP.sub(r"\\\1", one_line(text))
-
-
-def _turns(messages: Sequence[Message]) -> Iterator[Turn]:
-    """Yield what user and assistant have said; instructions are the server's own."""
-    for message in messages:
-        if message.role in ("user", "assistant") and message.text.strip():
-            role: Literal["user", "assistant"] = "user" if message.role == "user" else "assistant"
-            yield Turn(role=role, content=message.text)
+def _with_ignored(response: Response, sent: Chat | ToComplete) -> Response:
+    if sent.ignored:
+        response.headers[IGNORED] = sent.ignored
+    return response
 
 
 def _place_of(model: str, request: Request) -> tuple[str, str | None]:

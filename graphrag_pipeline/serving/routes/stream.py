@@ -34,6 +34,7 @@ EVENTS: dict[int | str, dict[str, Any]] = {
         "content": {"text/event-stream": {"schema": {"type": "string"}}},
     }
 }
+MEDIA_TYPE = "text/event-stream"
 _PING_SECONDS = 15.0
 _PING = b": working\n\n"
 
@@ -54,9 +55,7 @@ class EventStream(StreamingResponse):
     """Sends an answer as it is made; its place and its engine are given back in the end."""
 
     def __init__(self, streamed: Streamed, content: AsyncIterator[bytes]) -> None:
-        super().__init__(
-            content, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"}
-        )
+        super().__init__(content, media_type=MEDIA_TYPE, headers={"X-Accel-Buffering": "no"})
         self._stack = streamed.stack
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
