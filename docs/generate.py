@@ -145,12 +145,23 @@ def command_parts() -> Iterator[Part]:
     entry = Entry("graphrag-pipeline", group.help or "")
     context = typer.Context(group)
     everywhere = [_option(entry.name, option, context) for option in _shown(group)]
+    commands = dict(_commands(entry.name, group))
     yield Part(entry, columns, everywhere, cli.EXIT_CODES)
-    for name, command in _commands(entry.name, group):
+    yield Part(
+        Entry("All commands", "Environment variables win over `graphrag.toml`."),
+        ("command", "what it does"),
+        [_summary(name, command.help or "") for name, command in commands.items()],
+    )
+    for name, command in commands.items():
         about = Entry(name, command.help or "")
         options = [_option(about.name, option, context) for option in _shown(command)]
         usage = " ".join([about.name, "[OPTIONS]", *filter(None, map(_place, command.params))])
         yield Part(about, columns, options, f"```text\n{usage}\n```")
+
+
+def _summary(name: str, about: str) -> Entry:
+    first = about.split("\n\n")[0]
+    return Entry(name, about, (f"[`{name}`](#{name.replace(' ', '-')})", first))
 
 
 def _commands(path: str, group: Any) -> Iterator[tuple[str, Any]]:

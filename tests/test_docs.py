@@ -94,6 +94,32 @@ def test_the_readme_links_to_what_there_is() -> None:
         assert not anchor or anchor in [re.sub(r"\W+", "-", h.lower()) for h in headings]
 
 
+def test_the_readme_is_short_enough_to_be_read() -> None:
+    assert len((ROOT / "README.md").read_text().split()) <= 900
+
+
+def test_the_readme_quotes_figures_that_stand_on_their_pages() -> None:
+    readme = (ROOT / "README.md").read_text()
+    rows = re.findall(
+        r"\(`(?:auto`, here `)?(\w+)`\) \| \**([\d.]+)\** \| ([\d,]+) \| (\d+) \|", readme
+    )
+    table = (
+        (ROOT / "docs" / "how-to" / "compare.md").read_text().partition("MuSiQue, graph rule")[2]
+    )
+    measured = re.findall(
+        r"\| `(\w+)` \| ([\d.]+) \| [^|]+ \| \d+ \| ([\d,]+) \| (\d+) \|",
+        table.partition("(end)")[0],
+    )
+    assert len(rows) == 5
+    assert set(rows) <= set(measured)
+    size = (ROOT / "docs" / "how-to" / "size.md").read_text()
+    scale = re.findall(
+        r"^\| (?:full|1 % more documents|nothing new) \| ([\d.]+) \| ([\d,]+) \|", readme, re.M
+    )
+    assert len(scale) == 3
+    assert all(f"| {seconds} | {memory} |" in size for seconds, memory in scale)
+
+
 def test_the_page_on_methods_lists_every_method_and_operator() -> None:
     text = (ROOT / "docs" / "methods.md").read_text()
     rows = re.findall(
@@ -244,14 +270,13 @@ def test_the_site_has_every_page(site: Path) -> None:
     assert list(site.rglob("*.py")) == []
 
 
-@pytest.mark.parametrize("listing", ["mkdocs.yml", "docs/index.md", "README.md"])
+@pytest.mark.parametrize("listing", ["mkdocs.yml", "docs/index.md"])
 def test_every_page_is_listed(listing: str) -> None:
     text = (ROOT / listing).read_text()
-    prefix = "docs/" if listing == "README.md" else ""
     own = ROOT / listing
     names = [page.relative_to(ROOT / "docs").as_posix() for page in PAGES if page != own]
     form = ": {}\n" if listing == "mkdocs.yml" else "]({}"
-    assert [name for name in names if form.format(prefix + name) not in text] == []
+    assert [name for name in names if form.format(name) not in text] == []
 
 
 def test_no_page_loads_anything_from_the_network(site: Path) -> None:
