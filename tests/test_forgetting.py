@@ -361,7 +361,7 @@ def test_where_no_index_is_a_purge_leaves_the_folder_alone(tmp_path):
                     "take_out_gone",
                     "run_stages",
                     "note_versions",
-                    "publish",
+                    "publish_while_changing",
                     "drop_unused",
                 ),
                 "drop_experiments",

@@ -31,7 +31,7 @@ from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.locks import locked
 from graphrag_pipeline.core.temporary import sweep, temporary_folder
 from graphrag_pipeline.evaluation.store import EvaluationStore
-from graphrag_pipeline.releases.kept import published_release, release_file
+from graphrag_pipeline.releases.kept import changing_releases, published_release, release_file
 from graphrag_pipeline.store.index_store import connect_published
 from graphrag_pipeline.store.migrations import migrations
 
@@ -117,8 +117,18 @@ class Build:
     def put_in_place(self) -> Marts:
         """Make the file the one that readers open, in one step; return what it holds.
 
-        Staging views go: what they read is not attached for whoever opens the file.
+        Staging views go: what they read is not attached for whoever opens the file. Raises
+        StorageError where it cannot be written, or a purge has taken it away meanwhile.
         """
+        with changing_releases(self.home):
+            return self._put_in_place()
+
+    def _put_in_place(self) -> Marts:
+        if not self._file.exists():
+            raise StorageError(
+                "a purge has removed what the marts were being built from: run graphrag-pipeline "
+                "marts again"
+            )
         # Whoever asked dbt's adapter for metadata has the file open under its first name.
         new_file = self._file.rename(self.folder / "done.duckdb")
         try:

@@ -133,10 +133,11 @@ def publish(workspace: Workspace, *, anew: bool = False) -> Release:
     TooManyFailuresError when the model failed at too much of it. The last release then stays.
     """
     with changing_releases(workspace.home):
-        return _publish(workspace, anew=anew)
+        return publish_while_changing(workspace, anew=anew)
 
 
-def _publish(workspace: Workspace, *, anew: bool) -> Release:
+def publish_while_changing(workspace: Workspace, *, anew: bool) -> Release:
+    """Do what :func:`publish` does. Call it while :func:`changing_releases`."""
     store, home, settings = workspace.store, workspace.home, workspace.settings
     embedder = configured_embedder(settings)
     keep_published(home)

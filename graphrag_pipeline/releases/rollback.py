@@ -6,7 +6,12 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from graphrag_pipeline.core.errors import InputError, NothingPublishedError, StorageError
+from graphrag_pipeline.core.errors import (
+    BusyError,
+    InputError,
+    NothingPublishedError,
+    StorageError,
+)
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.releases.kept import (
     changing_releases,
@@ -50,7 +55,8 @@ def rollback(workspace: Workspace, given: str | None = None) -> Rollback:
     A run goes on beside it: it waits only while one puts its release in place, and then goes back
     from that. Of a shared index it does not: only one process coordinates.
 
-    Raises InputError when there is no such release or it is published already,
+    Raises InputError when there is no such release or it is published already, BusyError while a
+    purge takes older releases away, or where one was stopped before it had,
     NothingPublishedError when there is none at all, StorageError when it cannot be read in full or
     put in place; what was published then stays.
     """
@@ -64,10 +70,19 @@ def rollback(workspace: Workspace, given: str | None = None) -> Rollback:
             target = find_release(home, given) if given else _default_target(home, before)
             if target == before:
                 raise InputError(f"release {target} is the published one already")
+            _check_no_purge(home, target)
             _check_readable(home, target)
             put_back(home, target)
         share_release(workspace)
     return Rollback(before, target)
+
+
+def _check_no_purge(home: Path, target: str) -> None:
+    if Home(home).purge_mark.exists() and target != release_ids(home)[0]:
+        raise BusyError(
+            "a purge is at work or was stopped half-way, and older releases still hold what it "
+            "removes: wait until it has ended, or run graphrag-pipeline purge to complete it"
+        )
 
 
 def _default_target(home: Path, published: str | None) -> str:

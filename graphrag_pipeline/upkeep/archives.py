@@ -25,7 +25,7 @@ FORMAT = 1
 CONTENTS = "backup.json"
 FILES = frozenset(
     ["index.duckdb", "published.duckdb", "llm_cache.sqlite", "evaluation.duckdb", "marts.duckdb",
-     "graphrag.toml", "aliases.csv", "notices.json"]
+     "graphrag.toml", "aliases.csv", "notices.json", "purge.unfinished"]
 )  # fmt: skip
 """The files of a home folder that a backup may hold."""
 FOLDERS = frozenset(["releases", "vectors", "batches", "web", "ocr", "dagster"])

@@ -47,7 +47,11 @@ from graphrag_pipeline.upkeep.vector_tables import reading_vectors
 
 _NOBODY_WRITES = ~0o222
 _LINKED_FOLDERS = ("releases", "vectors", "batches", "web", "ocr")
-_LINKED_FILES = ("published.duckdb", "marts.duckdb", "notices.json", "graphrag.toml", "aliases.csv")
+_LINKED_FILES = (
+    *("published.duckdb", "marts.duckdb", "notices.json", "graphrag.toml", "aliases.csv"),
+    # Older releases hold what a purge at work removes: what is restored must be purged again.
+    "purge.unfinished",
+)
 _PASSED_OVER = re.compile(r"\.(tmp|lock|queue|pid|packed|wal|new)$|-(wal|shm|journal)$|\.damaged-")
 _MANIFEST = re.compile(r"(\d+)\.manifest")
 _LARGEST = 2**64 - 1

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from graphrag_pipeline.core.errors import NothingPublishedError, StorageError
-from graphrag_pipeline.core.temporary import sweep_home
+from graphrag_pipeline.core.temporary import sweep_home, temporary_folder
 from graphrag_pipeline.evaluation.documents import indexes_in, outdated_indexes
 from graphrag_pipeline.ingest.documents import ocr_options
 from graphrag_pipeline.ingest.reading.ocr import text_file
 from graphrag_pipeline.query.release import open_release
+from graphrag_pipeline.releases.kept import changing_releases
 from graphrag_pipeline.store.workspace import Workspace
 
 _MADE_AGAIN = (
-    *("marts.duckdb", "marts.duckdb.wal", "dbt", "pictures", "notices.json"),
-    "reader_deaths.json",
+    *("marts.duckdb", "marts.duckdb.wal", "marts_dev.duckdb", "marts_dev.duckdb.wal"),
+    *("dbt", "pictures", "notices.json", "reader_deaths.json"),
 )
 # What a repair has put aside.
 _DAMAGED = "*.damaged-*"
@@ -50,12 +50,15 @@ def _outdated(workspace: Workspace, removed: Collection[str]) -> list[str]:
 def drop_leftovers(workspace: Workspace) -> list[str]:
     """Remove them; return the names of those that can be made again.
 
-    Raises StorageError where one cannot be removed.
+    Marts that are being built meanwhile have lost their folder, and are not put in place. Raises
+    StorageError where a file cannot be removed.
     """
-    home, derived = workspace.home, made_again(workspace)
-    sweep_home(home)
-    for path in [*(home / name for name in derived), *_texts_of_gone_scans(workspace)]:
-        _remove(path)
+    home = workspace.home
+    with changing_releases(home):
+        derived = made_again(workspace)
+        sweep_home(home)
+        for path in [*(home / name for name in derived), *_texts_of_gone_scans(workspace)]:
+            _remove(path)
     return derived
 
 
@@ -76,7 +79,9 @@ def _texts_of_gone_scans(workspace: Workspace) -> Iterator[Path]:
 def _remove(path: Path) -> None:
     try:
         if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
+            # Away in one step: whoever writes in it would make files while it is emptied.
+            with temporary_folder(path.parent, path.name) as folder:
+                path.rename(folder / path.name)
         else:
             path.unlink(missing_ok=True)
     except OSError as error:

@@ -24,7 +24,7 @@ from graphrag_pipeline.releases.kept import (
     release_ids,
     rolled_back_from,
 )
-from graphrag_pipeline.releases.publishing import publish
+from graphrag_pipeline.releases.publishing import publish_while_changing
 from graphrag_pipeline.releases.sharing import forget_shared
 from graphrag_pipeline.store.spending import uses_model
 from graphrag_pipeline.store.workspace import Workspace
@@ -128,10 +128,12 @@ def purge(workspace: Workspace, names: Sequence[str] = ()) -> Purge:
     """
     _check_there(workspace)
     with workspace.turn():
-        sources = _checked(workspace, names)
+        # From here on nobody goes back to an older release, which holds what is removed.
+        with changing_releases(workspace.home):
+            sources = _checked(workspace, names)
+            is_begun = workspace.paths.purge_mark.exists()
+            workspace.paths.purge_mark.touch()
         before, releases = _size(workspace.home), release_ids(workspace.home)
-        is_begun = workspace.paths.purge_mark.exists()
-        workspace.paths.purge_mark.touch()
         removed = _remove(workspace, sources, is_begun=is_begun)
         clean = clean_releases(workspace)
         done = _sweep(workspace, clean)
@@ -202,9 +204,9 @@ def _remove(workspace: Workspace, sources: Sequence[str], *, is_begun: bool) -> 
 def _sweep(workspace: Workspace, clean: Collection[str]) -> Purge:
     done = _clean_tables(workspace)
     _say("publish")
-    release = publish(workspace, anew=True).id
-    _say("releases")
     with changing_releases(workspace.home):
+        release = publish_while_changing(workspace, anew=True).id
+        _say("releases")
         keep_only(workspace.home, release)
         workspace.vectors.drop_tags(sorted(workspace.vectors.tags().keys() - {release}))
         workspace.vectors.keep_last()
