@@ -10,8 +10,8 @@ from threading import Event
 from graphrag_pipeline.core.errors import GraphRAGError, InputError
 from graphrag_pipeline.index import Index, Update
 from graphrag_pipeline.ingest.sites import Fetched, fetch_sites
+from graphrag_pipeline.planning.consent import may_cost, why_ask
 from graphrag_pipeline.store.snapshots import snapshot_folder
-from graphrag_pipeline.store.spending import uses_model
 
 _LONGEST_WAIT = 300.0
 
@@ -74,11 +74,12 @@ def _has_changed(index: Index, folder: Path) -> bool:
 
 
 def _check_cost(index: Index, folder: Path, *, may_spend: bool) -> None:
-    most = index.settings.llm.confirm_cost if uses_model(index.settings) else 0.0
-    if most and not may_spend and (cost := index.plan(folder).cost or 0.0) > most:
+    if may_spend or not may_cost(index.settings):
+        return
+    if why := why_ask(index.settings, index.plan(folder).stages):
         raise InputError(
-            f"the update may cost ${cost:.2f}, more than llm.confirm_cost ({most:g}): see "
-            "graphrag-pipeline plan, then run graphrag-pipeline index --yes"
+            f"{why}, and nothing is started: see graphrag-pipeline plan, then run "
+            "graphrag-pipeline index --yes, or raise llm.confirm_cost and start again"
         )
 
 

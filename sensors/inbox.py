@@ -22,6 +22,7 @@ from graphrag_pipeline.resources import IndexResource
 from graphrag_pipeline.resources.index import OUTAGE
 from graphrag_pipeline.resources.liveness import end_dead_runs
 from graphrag_pipeline.sensors.addresses import FETCH_JOB
+from graphrag_pipeline.sensors.consent import Consent
 from graphrag_pipeline.sensors.runs import (
     BATCH,
     VERSION,
@@ -49,10 +50,12 @@ def build_inbox_sensor(
     under way, so that a lost request or a killed run is made good. A batch that fails three times
     is given up, and so is a chunk. An outage of the model is neither's fault: the batch is asked
     for again for ever, with waits that grow to an hour, and so is one with chunks that failed.
+    None is asked for while what all of them may cost waits for a person.
     """
 
     settings = index.settings
     notifier = Notifier(settings)
+    consent = Consent(index)
 
     @dg.sensor(
         name=names.name("inbox_sensor"),
@@ -81,11 +84,13 @@ def build_inbox_sensor(
             return dg.SensorResult(skip_reason=nothing, cursor="") if told else nothing
         todo = _sorted_out(context.instance, index.settings, pending, time.time())
         _tell_of(context, notifier, todo.given_up, told)
+        asked = [key for key in pending if key not in {*todo.waiting, *todo.given_up}]
+        why = consent.why_index_waits(job.name, asked, context.log) if todo.due else _why_none(todo)
         return dg.SensorResult(
-            run_requests=[_request(index, key, n) for key, n in todo.due],
+            run_requests=[] if why else [_request(index, key, n) for key, n in todo.due],
             dynamic_partitions_requests=_new_partitions(context, names, pending),
             cursor=",".join(sorted(told.intersection(pending).union(todo.given_up))),
-            skip_reason=None if todo.due else _why_none(todo),
+            skip_reason=why,
         )
 
     return inbox_sensor

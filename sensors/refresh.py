@@ -12,6 +12,7 @@ from graphrag_pipeline.core.errors import BusyError, GraphRAGError
 from graphrag_pipeline.releases.publishing import refresh_needed
 from graphrag_pipeline.resources import IndexResource
 from graphrag_pipeline.resources.liveness import end_dead_runs
+from graphrag_pipeline.sensors.consent import Consent
 from graphrag_pipeline.sensors.runs import Status, concerns, unfinished_runs
 
 _SECONDS = 5
@@ -30,6 +31,7 @@ def build_refresh_sensor(
     ``after`` is the job of batches, ``assets`` their assets. While a refresh is waiting or under
     way it asks for none; the schedule sees to what comes to an end meanwhile.
     """
+    consent = Consent(index)
 
     @dg.run_status_sensor(
         run_status=dg.DagsterRunStatus.SUCCESS,
@@ -42,7 +44,7 @@ def build_refresh_sensor(
     def batch_done_sensor(context: dg.RunStatusSensorContext) -> dg.RunRequest | dg.SkipReason:
         if not concerns(context.dagster_run, after, assets):
             return dg.SkipReason(f"run {context.dagster_run.run_id} was of no batch")
-        request = _refresh(context.instance, job.name, index)
+        request = _refresh(context, job.name, index, consent)
         if isinstance(request, dg.SkipReason):
             return request
         return dg.RunRequest(run_key=context.dagster_run.run_id)
@@ -54,6 +56,7 @@ def build_refresh_schedule(
     job: Any, index: IndexResource, names: Names, status: Status
 ) -> dg.ScheduleDefinition:
     """Return the schedule of the unpartitioned stages; it skips when nothing is new."""
+    consent = Consent(index)
 
     @dg.schedule(
         name=names.name("refresh_schedule"),
@@ -63,17 +66,20 @@ def build_refresh_schedule(
         description="Graph, communities, reports, embeddings and a new release, when needed.",
     )
     def refresh_schedule(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
-        return _refresh(context.instance, job.name, index)
+        return _refresh(context, job.name, index, consent)
 
     return refresh_schedule
 
 
 def _refresh(
-    instance: dg.DagsterInstance, job_name: str, index: IndexResource
+    context: dg.RunStatusSensorContext | dg.ScheduleEvaluationContext,
+    job_name: str,
+    index: IndexResource,
+    consent: Consent,
 ) -> dg.RunRequest | dg.SkipReason:
-    """Ask for a refresh if there is something new and none is on its way."""
-    end_dead_runs(instance)
-    under_way = unfinished_runs(instance, job_name)
+    """Ask for a refresh if there is something new, none is on its way, and it may be paid for."""
+    end_dead_runs(context.instance)
+    under_way = unfinished_runs(context.instance, job_name)
     if under_way:
         return dg.SkipReason(f"run {under_way[0].run_id} is still under way")
     try:
@@ -82,4 +88,7 @@ def _refresh(
         return dg.SkipReason(str(error))
     except GraphRAGError as error:
         raise dg.Failure(str(error)) from None
-    return dg.RunRequest() if needed else dg.SkipReason("the published index is up to date")
+    if not needed:
+        return dg.SkipReason("the published index is up to date")
+    why = consent.why_index_waits(job_name, (), context.log)
+    return dg.SkipReason(why) if why else dg.RunRequest()

@@ -30,6 +30,12 @@ LAZY = {
     "graphrag_pipeline/query/limited.py": {"graphrag_pipeline.query.stand_ins"},
     "graphrag_pipeline/serving/mcp/endpoint.py": {"graphrag_pipeline.serving.mcp.protocol"},
     "graphrag_pipeline/serving/mcp/tools.py": {"graphrag_pipeline.sql"},
+    # Only what may cost something is planned; every process of a code location loads the sensors.
+    "sensors/consent.py": {"graphrag_pipeline.planning.plan"},
+    "sensors/evaluation.py": {
+        "graphrag_pipeline.evaluating",
+        "graphrag_pipeline.evaluation.experiment",
+    },
 }
 """The imports of our modules within functions, by file: each for what it would load too early."""
 FILE = re.compile(r"`([\w/]+\.(?:py|sql))`")

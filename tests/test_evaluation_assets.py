@@ -108,6 +108,31 @@ def test_a_judged_experiment_has_its_verdicts_as_an_asset(
         ]
 
 
+def test_the_schedule_waits_where_the_experiment_may_cost_more_than_is_paid_unasked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nightly = Nightly(tmp_path, monkeypatch, JUDGED)
+    nightly.ask_for({"What did Scrooge and Bob Cratchit do at Christmas?": "a turkey"})
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "dagster"))
+    dagster_home(load_settings())
+
+    def tick(most: str) -> object:
+        monkeypatch.setenv("GRAPHRAG_LLM__CONFIRM_COST", most)
+        defs = build_definitions(load_settings())
+        (schedule,) = (s for s in defs.schedules or () if s.name == "evaluation_schedule")
+        with (
+            dg.DagsterInstance.get() as instance,
+            dg.build_schedule_context(instance=instance) as context,
+        ):
+            return schedule(context)  # type: ignore[operator]
+
+    refused = tick("0.000001")
+    assert isinstance(refused, dg.SkipReason)
+    assert f"graphrag-pipeline eval run {nightly.file} --yes" in str(refused.skip_message)
+    for most in ("5", "0"):
+        assert isinstance(tick(most), dg.RunRequest)
+
+
 def test_there_is_an_experiment_where_the_settings_name_one_and_its_schedule_is_off(
     tmp_path: Path,
 ) -> None:

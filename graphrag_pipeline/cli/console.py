@@ -50,18 +50,15 @@ def note_error(text: str) -> None:
             note(f"error: {line}")
 
 
-def confirm(cost: float, most: float, see: str) -> None:
-    """Ask whether to spend more than ``most`` dollars; ``see`` is the command that says on what.
+def confirm(why: str, see: str) -> None:
+    """Ask whether to spend what ``why`` says; ``see`` is the command that says on what.
 
     Raises InputError if the answer is no, or if there is nobody to ask.
     """
     import typer
 
     if not sys.stdin.isatty():
-        raise InputError(
-            f"the run may cost ${cost:.2f}, more than llm.confirm_cost ({most:g}): see "
-            f"{see}, then run it again with --yes"
-        )
+        raise InputError(f"{why}: see {see}, then run it again with --yes")
     if not typer.confirm("Go on?", err=True):
         raise DeclinedError("nothing was started and nothing was spent")
 

@@ -261,15 +261,15 @@ def _estimate(workspace: Workspace, folder: Path, *, yes: bool, recluster: bool)
     if not uses_model(settings):
         return
     from graphrag_pipeline.llm.configured import model_options
+    from graphrag_pipeline.planning.consent import why_ask
     from graphrag_pipeline.planning.estimate_log import begin_estimate
     from graphrag_pipeline.planning.plan import plan_run
 
     estimate = plan_run(workspace, folder, recluster=recluster)
     if estimate.calls:
         console.note(f"{plan_total(estimate)}, asked of {model_options(settings).endpoint}")
-    most = settings.llm.confirm_cost
-    if not yes and most and (estimate.cost or 0.0) > most:
-        console.confirm(estimate.cost or 0.0, most, "graphrag-pipeline plan")
+    if not yes and (why := why_ask(settings, estimate.stages)):
+        console.confirm(why, "graphrag-pipeline plan")
     begin_estimate(workspace, estimate)
 
 

@@ -40,7 +40,7 @@ class HookError(GraphRAGError):
 
 @dataclass(frozen=True)
 class Notice:
-    """``event`` is failed, mended or test; ``what`` it happened to; ``text`` says the rest."""
+    """``event`` is failed, mended, waits or test; ``what`` it is about; ``text`` says the rest."""
 
     event: str
     what: str
@@ -65,6 +65,22 @@ class Notifier:
 
         Returns a line for each hook that did not work.
         """
+        return self._tell("failed", what, why)
+
+    def waits(self, what: str, why: str) -> list[str]:
+        """Tell that something waits for a person, each hook once until :meth:`goes_on`.
+
+        Returns a line for each hook that did not work.
+        """
+        return self._tell("waits", what, why)
+
+    def goes_on(self, what: str) -> None:
+        """Note that something waits no longer; nobody is told of what a person allowed."""
+        if self._file.exists():
+            with self._noted() as noted:
+                noted.pop(what, None)
+
+    def _tell(self, event: str, what: str, why: str) -> list[str]:
         hooks = set(dict(self._hooks()))
         if not hooks:
             return []
@@ -72,7 +88,7 @@ class Notifier:
             before = noted.get(what)
             heard = before.hooks if before and not before.is_over else frozenset()
             noted[what] = _Noted(before.why if before and heard else why, heard | hooks)
-        errors = self._send(Notice("failed", what, f"{why}\n{self._index}"), hooks - heard)
+        errors = self._send(Notice(event, what, f"{why}\n{self._index}"), hooks - heard)
         with self._noted() as noted:
             if errors and what in noted:
                 noted[what] = replace(noted[what], hooks=noted[what].hooks - errors.keys())

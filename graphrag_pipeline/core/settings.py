@@ -577,7 +577,8 @@ class LlmSettings(_Section):
     """Folder whose paid answers this index uses and adds to: the home of another index, or one of
     no index. Indexes of the same documents then pay once; empty: none."""
     confirm_cost: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
-    """`index` asks before it starts what may cost more US dollars than this; 0: never."""
+    """`index` asks before it starts what may cost more US dollars than this, and what starts by
+    itself waits for a person; 0: never."""
     structured_output: Literal["auto", "on", "off"] = "auto"
     """Whether to ask the server for JSON by schema; auto: if it takes it."""
     prices_file: str = ""

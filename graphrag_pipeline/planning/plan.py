@@ -48,7 +48,7 @@ from graphrag_pipeline.planning.outdated import IndexState, chunks_of, extracted
 from graphrag_pipeline.planning.rereading import Rereading, find_rereading, reasons_by_batch
 from graphrag_pipeline.planning.windows import check_windows, said_of_window
 from graphrag_pipeline.releases.publishing import refresh_needed
-from graphrag_pipeline.store.batches import BatchLog
+from graphrag_pipeline.store.batches import BatchLog, Look
 from graphrag_pipeline.store.scanning import LeftOut
 from graphrag_pipeline.store.sources import (
     ACTIONS,
@@ -152,19 +152,39 @@ def plan_run(workspace: Workspace, folder: Path, *, recluster: bool = False) -> 
     the user's that cannot be used, or if llm.max_cost is set for a model without a price: the run
     would stop there.
     """
+    look = workspace.batches.look(folder, max_bytes=workspace.settings.input.max_file_bytes)
+    pending = [batch.key for batch in workspace.batches.batches()]
+    if workspace.exists:
+        pending = pending_batches(workspace)
+    return _plan(workspace, folder, look, pending, recluster=recluster)
+
+
+def plan_batches(workspace: Workspace, batches: Sequence[str]) -> Plan:
+    """Return what runs of these batches would do, with the refresh that follows them.
+
+    No folder is looked into. Without batches it is what the refresh alone would do. Raises as
+    :func:`plan_run`.
+    """
+    return _plan(workspace, None, Look((), ()), batches, recluster=False)
+
+
+def _plan(
+    workspace: Workspace,
+    folder: Path | None,
+    look: Look,
+    pending: Sequence[str],
+    *,
+    recluster: bool,
+) -> Plan:
     settings, log = workspace.settings, workspace.batches
     read_user_aliases(settings.aliases_path)
     if uses_model(settings):
         check_own_prompts(settings)
-    look = log.look(folder, max_bytes=settings.input.max_file_bytes)
     new = look.changes
-    pending = [batch.key for batch in log.batches()]
-    if workspace.exists:
-        pending = pending_batches(workspace)
     sources = log.sources()
     changes = _changes(log, new, pending, sources)
     batches = {uri: source.batch for uri, source in sources.items()}
-    apply_changes(sources, new, batch="", root=log.root_name(folder))
+    apply_changes(sources, new, batch="", root=log.root_name(folder) if folder else "")
     firsts = first_names(sources)
     to_read = [change for change in changes if firsts.get(change.uri) == change.uri]
     read = documents.read_changes(to_read, sources, log, settings)
@@ -201,7 +221,7 @@ def plan_run(workspace: Workspace, folder: Path, *, recluster: bool = False) -> 
         chunks=len(chunks),
         to_extract=len(todo),
         to_retry=int(todo["failed"].sum()) + index.failed_reports,
-        question=log.question(folder, new, settings.batches),
+        question=log.question(folder, new, settings.batches) if folder else None,
         space=space_for(workspace, changes),
         is_due=bool(new or pending or stages or recluster) or _refresh_is_due(workspace),
         stages=stages,

@@ -237,6 +237,7 @@ def _numbers(text: str) -> list[int]:
 def _agree(settings: Settings, experiment: Experiment, yes: bool) -> None:
     """Say what a run may cost, and ask if it is much."""
     from graphrag_pipeline.evaluating import plan_experiment
+    from graphrag_pipeline.planning.consent import why_ask
 
     answers = settings.query.answers == "llm" and not experiment.retrieval_only
     # Indexes of single documents may cost, whatever is asked of them.
@@ -249,9 +250,8 @@ def _agree(settings: Settings, experiment: Experiment, yes: bool) -> None:
         console.note(total(estimate.stages))
     for note in estimate.notes:
         console.note(f"note: {note}")
-    most = settings.llm.confirm_cost
-    if not yes and most and (estimate.cost or 0.0) > most:
-        console.confirm(estimate.cost or 0.0, most, "graphrag-pipeline eval plan")
+    if not yes and (why := why_ask(settings, estimate.stages)):
+        console.confirm(why, "graphrag-pipeline eval plan")
 
 
 def _tell(outcome: Evaluated) -> None:
