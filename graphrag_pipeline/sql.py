@@ -15,6 +15,7 @@ from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.marts.build import asks_for_marts, marts_lacking
 from graphrag_pipeline.query.control import Control
 from graphrag_pipeline.releases.kept import release_file
+from graphrag_pipeline.store.bare_names import folders_of
 from graphrag_pipeline.store.index_store import connect_published
 
 _SHOWS_TABLES = re.compile(r"\s*SHOW\s+TABLES\s*;?\s*", re.IGNORECASE)
@@ -89,6 +90,10 @@ class PublishedSql:
             raise InputError(lacking or f"SQL: {str(error).strip()}") from None
         nested = [place for place, column in enumerate(columns) if str(column[1]) == "JSON"]
         return [column[0] for column in columns], _read_json(rows, nested)
+
+    def folders(self) -> list[str]:
+        """Return the folders outside the project that were indexed, the longest first."""
+        return folders_of(self._con)
 
     def tables(self) -> tuple[list[str], list[tuple[object, ...]]]:
         """Return the names of the tables and views for readers, and what each holds."""

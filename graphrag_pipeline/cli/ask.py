@@ -47,7 +47,8 @@ def ask(
     from graphrag_pipeline.serving.holding import DEFAULT, Holder
 
     settings = settings_here()
-    with contextlib.closing(Holder(DEFAULT, settings, release=release)) as holder:
+    held = Holder(DEFAULT, settings, release=release, with_paths=True)
+    with contextlib.closing(held) as holder:
         failure = _Session(holder, method).run()
     if failure is not None:
         raise typer.Exit(failure.exit_code)

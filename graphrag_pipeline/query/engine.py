@@ -47,7 +47,7 @@ class QueryEngine:
 
     Safe to use from several threads. It stays on its release when a new one is published: open
     another engine to see that. With ``labels`` it shows what somebody with these may see: see
-    :meth:`view`.
+    :meth:`view`. With ``bare`` it names no document by a path of this machine.
 
     Raises NothingPublishedError when ``home`` (default: that of the settings) holds no release,
     InputError when ``release`` is named (by its id or the beginning of it) and is not kept,
@@ -61,6 +61,7 @@ class QueryEngine:
         release: str | None = None,
         labels: Collection[str] | None = None,
         settings: Settings | None = None,
+        bare: bool = False,
     ) -> None:
         settings = settings or load_settings(**({} if home is None else {"home": Path(home)}))
         folder = Path(home) if home is not None else settings.home_path
@@ -68,7 +69,7 @@ class QueryEngine:
             check_own_prompts(settings)
         self._stack = ExitStack()
         self.index: Release = self._stack.enter_context(
-            open_release(folder, settings=settings, release=release)
+            open_release(folder, settings=settings, release=release, bare=bare)
         )
         if labels is not None:
             try:

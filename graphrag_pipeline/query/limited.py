@@ -17,6 +17,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.errors import AccessError, InputError
+from graphrag_pipeline.store.bare_names import DOCUMENTS
 
 if TYPE_CHECKING:
     import duckdb
@@ -75,6 +76,9 @@ ELSE list_append(string_split(json_extract_string(metadata, $key{n}), ', '),
                  json_extract_string(metadata, $key{n})) END AS values{n}
 """
 _COLUMNS = ("title", "uri")
+_BARE_DOCUMENTS = f"""
+CREATE OR REPLACE VIEW documents AS FROM {DOCUMENTS} SEMI JOIN kept_documents USING (id)
+"""
 _WHOLE = {
     "chunks": "SELECT id FROM chunks",
     "entities": "SELECT id FROM entities ANTI JOIN mixed_entities USING (id)",
@@ -100,6 +104,7 @@ Labels = frozenset[str] | None
 class Place:
     """The schema that holds a limited release, for as long as anybody refers to it.
 
+    ``bare``: documents are shown, and met, by their bare names, too.
     ``is_all`` says that all documents are kept: then it holds nothing, and the release is as it is.
     Raises InputError where no document matches the filter, AccessError where labels open none.
     """
@@ -110,6 +115,8 @@ class Place:
         where: Where,
         labels: Labels,
         reports: ReportSettings,
+        *,
+        bare: bool = False,
     ) -> None:
         self.name = f"memory.limited_{next(_NUMBERS)}"
         own = con.cursor()
@@ -117,13 +124,15 @@ class Place:
             own.execute(f"CREATE SCHEMA {self.name}")
             weakref.finalize(self, _drop, con, self.name)
             own.execute(f"USE {self.name}")
-            _keep_documents(own, where, labels)
+            _keep_documents(own, where, labels, bare=bare)
             self.is_all, n_kept = own.execute(_N_KEPT).fetchall()[0]
             if not n_kept:
                 raise _nothing_kept(where, labels)
             if self.is_all:
                 return
             own.execute(files("graphrag_pipeline.query").joinpath("limited.sql").read_text("utf-8"))
+            if bare:
+                own.execute(_BARE_DOCUMENTS)
             for view in _VIEWS:
                 row = own.execute(_VIEW_SQL, [view]).fetchone()
                 if row:
@@ -219,7 +228,9 @@ def labelled(labels: frozenset[str]) -> str:
     return f"the label{'s' * (len(labels) > 1)} {', '.join(sorted(labels))}"
 
 
-def _keep_documents(con: duckdb.DuckDBPyConnection, where: Where, labels: Labels) -> None:
+def _keep_documents(
+    con: duckdb.DuckDBPyConnection, where: Where, labels: Labels, *, bare: bool
+) -> None:
     parameters: dict[str, object] = {}
     values, conditions = ["NULL AS nothing"], ["true"]
     if labels is not None:
@@ -228,7 +239,9 @@ def _keep_documents(con: duckdb.DuckDBPyConnection, where: Where, labels: Labels
     for n, (key, wanted) in enumerate(where.items()):
         parameters[f"wanted{n}"] = list(wanted)
         if key in _COLUMNS:
-            conditions.append(f"list_contains($wanted{n}, {key})")
+            matches = f"list_contains($wanted{n}, {key})"
+            by_name = f"id IN (SELECT id FROM {DOCUMENTS} WHERE {matches})"
+            conditions.append(f"({matches} OR {by_name})" if bare else matches)
             continue
         parameters[f"key{n}"] = "/" + key.replace("~", "~0").replace("/", "~1")
         values.append(_VALUES.format(n=n))

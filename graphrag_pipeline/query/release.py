@@ -47,6 +47,7 @@ from graphrag_pipeline.query.limited import (
 from graphrag_pipeline.query.trace import Trace
 from graphrag_pipeline.releases.kept import ACCESS, nothing_published, release_file
 from graphrag_pipeline.releases.sharing import follow_published
+from graphrag_pipeline.store.bare_names import SEARCH_PATH, bare_names
 from graphrag_pipeline.store.index_store import connect_published
 from graphrag_pipeline.store.limits import Limits
 from graphrag_pipeline.store.vector_store import VectorSnapshot, VectorStoreError
@@ -122,16 +123,26 @@ class Release:
     vector tables are read at the versions recorded in it. Safe to use from several threads.
     Vectors, the embedder, and the rows that questions keep asking for are loaded when first needed.
     ``trace`` takes note of what operators do with it: see :meth:`traced`. :meth:`limited` gives it
-    as if it held some documents only.
+    as if it held some documents only. ``bare``: it shows documents by their bare names
+    (:mod:`~graphrag_pipeline.store.bare_names`).
     """
 
     def __init__(
-        self, home: Path, settings: Settings, file: Path, con: duckdb.DuckDBPyConnection
+        self,
+        home: Path,
+        settings: Settings,
+        file: Path,
+        con: duckdb.DuckDBPyConnection,
+        *,
+        bare: bool = False,
     ) -> None:
         self.home = home
         self._file = file
         self.settings = settings
         self._con = con
+        self.bare = bare
+        if bare:
+            bare_names(con)
         self.trace = Trace()
         self.control = Control()
         self._usage = Usage()
@@ -512,7 +523,9 @@ class Release:
 
         try:
             with self._usage.use():
-                place = Place(self._con, limit.where, limit.labels, self.settings.reports)
+                place = Place(
+                    self._con, limit.where, limit.labels, self.settings.reports, bare=self.bare
+                )
         except duckdb.Error as error:
             raise InputError(
                 f"release {self.facts.id} cannot be limited to documents, an older program made it "
@@ -620,7 +633,8 @@ class Release:
                 cursor = self._con.cursor()
             try:
                 place = self._limit.place
-                cursor.execute(f"USE {place.name if place else 'published'}")
+                usual = SEARCH_PATH if self.bare else "published.main"
+                cursor.execute(f"SET search_path = '{place.name if place else usual}'")
                 with self.control.running(cursor):
                     yield cursor
             finally:
@@ -647,12 +661,14 @@ def open_release(
     settings: Settings | None = None,
     release: str | None = None,
     limits: Limits | None = None,
+    bare: bool = False,
 ) -> Iterator[Release]:
     """Open what is published in a home folder, for reading.
 
     ``release`` names another release that is kept, by its id or the beginning of it; its rows and
     its vectors are read together. ``settings`` (default: those in force) say how questions
-    are embedded and how much a query retrieves; ``limits`` are those of a run that reads it.
+    are embedded and how much a query retrieves; ``limits`` are those of a run that reads it;
+    ``bare``: no document is named by a path of this machine.
 
     Raises NothingPublishedError when there is no release yet, InputError when ``release`` is none
     of those kept, StorageError when the file cannot be read.
@@ -663,7 +679,7 @@ def open_release(
     file = release_file(home, release)
     con = connect_published(file, limits=limits)
     try:
-        opened = Release(home, settings, file, con)
+        opened = Release(home, settings, file, con, bare=bare)
         opened._is_pinned = release is not None
     except BaseException:
         con.close()

@@ -42,5 +42,5 @@ def _whole_release(engine: QueryEngine) -> str:
 
 
 def _packed(holder: Seen) -> bytes:
-    data = holder.use(lambda engine: read_data(engine.index.file))
+    data = holder.use(lambda engine: read_data(engine.index.file, bare=engine.index.bare))
     return packed(data, collection=holder.name)

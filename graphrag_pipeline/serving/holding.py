@@ -58,7 +58,8 @@ class _Held:
 class Holder:
     """The engine of one collection. Safe to use from several threads.
 
-    ``release`` pins it to one that is kept. Nothing is opened before the first lease.
+    ``release`` pins it to one that is kept. Nothing is opened before the first lease. Documents are
+    told by their bare names, unless ``with_paths``: then by the paths of this machine.
     """
 
     def __init__(
@@ -67,12 +68,14 @@ class Holder:
         settings: Settings,
         *,
         release: str | None = None,
+        with_paths: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.name = name
         self.settings = settings
         self.home = settings.home_path
         self.n_switches = 0
+        self.with_paths = with_paths
         self._release = release
         self._clock = clock
         self._current: _Held | None = None
@@ -180,7 +183,7 @@ class Holder:
             self._looked = self._clock()
             return
         try:
-            engine = QueryEngine(self.home, settings=self.settings)
+            engine = self._opened(None)
         except GraphRAGError as error:
             self._looked = self._clock()
             if before is None:
@@ -204,7 +207,7 @@ class Holder:
                 self._pinned.move_to_end(release)
                 held.leases += 1
                 return held
-        engine = QueryEngine(self.home, release=release, settings=self.settings)
+        engine = self._opened(release)
         with self._lock:
             # Another thread may have opened it meanwhile: then there are two for a while.
             dropped = [self._pinned.pop(release)] if release in self._pinned else []
@@ -214,6 +217,11 @@ class Holder:
         for old in dropped:
             self._retire(old)
         return held
+
+    def _opened(self, release: str | None) -> QueryEngine:
+        return QueryEngine(
+            self.home, release=release, settings=self.settings, bare=not self.with_paths
+        )
 
     def _give_back(self, held: _Held) -> None:
         with self._lock:
@@ -349,19 +357,24 @@ class UnknownCollectionError(InputError):
     """A collection was named that is not served."""
 
 
-def open_collections(settings: Settings, *, release: str | None = None) -> Collections:
+def open_collections(
+    settings: Settings, *, release: str | None = None, with_paths: bool = False
+) -> Collections:
     """Return the collections of some settings; ``release`` pins the default one.
+
+    ``with_paths``: documents are told by the paths of this machine, for who may read its files.
 
     A collection whose home has a settings file of its own is asked by that, another by
     ``settings``. Raises ConfigError for a collection whose folder is not there.
     """
     named = {name: Path(folder) for name, folder in settings.server.collections.items()}
     holders = {
-        name: Holder(name, _settings_of(name, folder.expanduser(), settings))
+        name: Holder(name, _settings_of(name, folder.expanduser(), settings), with_paths=with_paths)
         for name, folder in named.items()
     }
     if DEFAULT not in holders:
-        holders = {DEFAULT: Holder(DEFAULT, settings, release=release), **holders}
+        own = Holder(DEFAULT, settings, release=release, with_paths=with_paths)
+        holders = {DEFAULT: own, **holders}
     return Collections(holders, DEFAULT)
 
 

@@ -1,7 +1,7 @@
 """The Model Context Protocol over standard streams, for the assistant that started this process.
 
-It asks as whoever may read the files: all documents, without a key. Standard output holds nothing
-but the protocol; it ends when its input does.
+It asks as whoever may read the files: all documents, by their paths, without a key. Standard output
+holds nothing but the protocol; it ends when its input does.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 def serve_stdio(settings: Settings, *, release: str | None = None) -> None:
     """Answer until standard input ends. Raises ConfigError where a collection is missing."""
-    asyncio.run(_serve(create_app(open_collections(settings, release=release), settings.server)))
+    collections = open_collections(settings, release=release, with_paths=True)
+    asyncio.run(_serve(create_app(collections, settings.server)))
 
 
 async def _serve(app: FastAPI) -> None:

@@ -17,6 +17,7 @@ from graphrag_pipeline.core.files import write_output
 from graphrag_pipeline.pages.explorer.data import page_data
 from graphrag_pipeline.pages.policy import policy
 from graphrag_pipeline.releases.kept import release_file
+from graphrag_pipeline.store.bare_names import bare_names
 from graphrag_pipeline.store.index_store import connect_published
 
 _HERE = Path(__file__).parent
@@ -63,13 +64,16 @@ def write_page(home: Path, path: Path, release: str | None = None) -> WrittenPag
     )
 
 
-def read_data(file: Path) -> dict[str, Any]:
+def read_data(file: Path, *, bare: bool = False) -> dict[str, Any]:
     """Return what the page shows of the release in a file; see :func:`page_data`.
 
+    ``bare``: no document is named by a path of this machine.
     Raises StorageError when the file cannot be read.
     """
     con = connect_published(file)
     try:
+        if bare:
+            bare_names(con)
         return page_data(con)
     finally:
         con.close()

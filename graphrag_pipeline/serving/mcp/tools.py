@@ -19,6 +19,7 @@ from graphrag_pipeline.core.text import counted
 from graphrag_pipeline.query.control import Control
 from graphrag_pipeline.query.methods import list_methods as methods_here
 from graphrag_pipeline.serving.callers import caller_of
+from graphrag_pipeline.serving.folders import Folders
 from graphrag_pipeline.serving.inquiry import record_failure, record_reading
 from graphrag_pipeline.serving.limits import (
     MOST_HOPS,
@@ -215,11 +216,15 @@ async def _sql(request: Request, asked: ToRun) -> str:
     holder = holder_of(request, asked.collection)
     server = server_of(request)
     control = Control()
+    folders = Folders([])
 
     def run() -> tuple[list[str], list[tuple[object, ...]]]:
+        nonlocal folders
         with holder.lease() as engine:
             release = engine.index.facts.id
             with PublishedSql(holder.home, release, marts=False) as published:
+                if engine.index.bare:
+                    folders = Folders.around(holder, published.folders())
                 return published.query(asked.statement, most=MOST_ROWS + 1, control=control)
 
     try:
@@ -227,7 +232,8 @@ async def _sql(request: Request, asked: ToRun) -> str:
             seconds = server.limits.seconds
             names, rows = await attended(request, control, asyncio.to_thread(run), seconds)
     except InputError as error:
-        problem = Problem(422, quoted(str(error)))  # DuckDB quotes values it cannot convert.
+        # DuckDB quotes values it cannot convert.
+        problem = Problem(422, quoted(folders.without(str(error))))
         record_failure(request, problem, holder.name, asked.statement)
         raise problem from None
     except BaseException as error:
@@ -237,7 +243,7 @@ async def _sql(request: Request, asked: ToRun) -> str:
     head = f"{counted(len(rows), 'row')}."
     if len(rows) > MOST_ROWS:
         head = f"The first {MOST_ROWS} rows; there are more: use LIMIT, or aggregate."
-    return _listed(head, records(names, rows[:MOST_ROWS]))
+    return _listed(head, records(names, folders.without(rows[:MOST_ROWS])))
 
 
 TOOLS = {
