@@ -5,20 +5,38 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import duckdb
 
+from graphrag_pipeline.core.errors import GraphRAGError
+from graphrag_pipeline.core.rows import one_line
 from graphrag_pipeline.pages.pictures import Picture
 
 OWNERS = ["team:graphrag"]
 _CELL = 90
+_LONGEST_WHY = 200
 _MARKUP = re.compile(r"([\\`*_~\[\]<>|!&#$@])")
 _LINK = re.compile(r"(?<=:)(?=//)|(?<=www)(?=\.)|(?=@)", re.IGNORECASE)
 _INVISIBLE = "\u2060"
+
+
+def adorned(name: str, make: Callable[[], Mapping[Any, Any]]) -> Mapping[Any, Any]:
+    """Return what is shown beside a result; where it cannot be made, why, under ``name``.
+
+    The work is done by then: an adornment that fails is a warning in the log, and ends no run.
+    """
+    try:
+        return make()
+    except Exception as error:
+        kind = "" if isinstance(error, GraphRAGError) else f"{type(error).__name__}: "
+        why = "could not be shown: " + one_line(f"{kind}{error}")[:_LONGEST_WHY]
+        dg.get_dagster_logger().warning(f"{name} {why}")
+        return {name: why}
 
 
 def facts(
@@ -69,19 +87,16 @@ def markdown_rows(
     return dg.MetadataValue.md("\n".join(lines))
 
 
-def picture(home: Path, drawing: Picture | None) -> dict[str, str | dg.MetadataValue]:
-    """Return a picture as metadata, under its own name; nothing where there is nothing to see.
+def picture(home: Path, drawing: Picture | None) -> Mapping[str, str | dg.MetadataValue]:
+    """Return a picture as metadata, under its own name; nothing where there is nothing to see."""
+    return adorned(drawing.name, lambda: {drawing.name: _drawn(home, drawing)}) if drawing else {}
 
-    The stage's work is done by now: what goes wrong with a picture is told in its place.
-    """
-    if drawing is None:
-        return {}
-    try:
-        data = base64.b64encode(drawing.svg(home)).decode()
-    except Exception as error:
-        return {drawing.name: f"could not be drawn: {type(error).__name__}: {error}"[:200]}
-    markdown = f"![{drawing.name}](data:image/svg+xml;base64,{data})\n\n{inert(drawing.caption)}"
-    return {drawing.name: dg.MetadataValue.md(markdown)}
+
+def _drawn(home: Path, drawing: Picture) -> dg.MetadataValue:
+    data = base64.b64encode(drawing.svg(home)).decode()
+    return dg.MetadataValue.md(
+        f"![{drawing.name}](data:image/svg+xml;base64,{data})\n\n{inert(drawing.caption)}"
+    )
 
 
 def inert(text: str) -> str:

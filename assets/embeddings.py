@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dagster as dg
 
+from graphrag_pipeline.assets.common import adorned
 from graphrag_pipeline.assets.inputs import embedding_key, input_keys
 from graphrag_pipeline.assets.stages import Outcome, Stage, Table, shown
 from graphrag_pipeline.core.settings import Settings
@@ -37,7 +38,7 @@ def build_embeddings(stage: VectorStage, settings: Settings) -> Stage:
                 "removed": changes.removed,
                 "embedder": configured_embedder(index.settings).name,
                 "lancedb_version": changes.version,
-                "size_mb": _size_mb(index.workspace, table),
+                **adorned("size_mb", lambda: {"size_mb": _size_mb(index.workspace, table)}),
             }
         )
 

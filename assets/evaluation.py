@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
-import duckdb
 
-from graphrag_pipeline.assets.common import OWNERS, markdown_rows
+from graphrag_pipeline.assets.common import OWNERS, adorned, markdown_rows
 from graphrag_pipeline.assets.names import Names
 from graphrag_pipeline.assets.publishing import PUBLISHED_INDEX
 from graphrag_pipeline.assets.quality import GROUP, evaluation_stage
@@ -114,14 +113,6 @@ def answer_experiment(index: IndexResource) -> Outcome:
     store = EvaluationStore(index.home)
     experiment = _experiment(index)
     outcome = answer_questions(store, experiment, index.settings)
-    with store.read() as con:
-        took = costs(con, experiment.name)
-    columns = ["condition", "answers", "context_tokens", "model_tokens", "cost", "total_ms"]
-    by_condition = {
-        f"{row['condition']}: {name}": round(float(row[name]), 2)
-        for row in took.rows(named=True)
-        for name in ("context_tokens", "model_tokens", "total_ms")
-    }
     return Outcome(
         {
             "experiment": experiment.name,
@@ -129,11 +120,23 @@ def answer_experiment(index: IndexResource) -> Outcome:
             "made": outcome.made,
             "reused": outcome.reused,
             "without_an_answer": sum(number for number, _ in outcome.failed.values()),
-            **by_condition,
             **_left_out(outcome.errors),
-            "conditions": markdown_rows(columns, took.select(columns).rows()),
+            **adorned("conditions", lambda: _conditions(store, experiment.name)),
         }
     )
+
+
+def _conditions(store: EvaluationStore, experiment: str) -> dict[str, Any]:
+    """Return what the answers of each condition took, by name and as a table."""
+    with store.read() as con:
+        took = costs(con, experiment)
+    columns = ["condition", "answers", "context_tokens", "model_tokens", "cost", "total_ms"]
+    by_condition = {
+        f"{row['condition']}: {name}": round(float(row[name]), 2)
+        for row in took.rows(named=True)
+        for name in ("context_tokens", "model_tokens", "total_ms")
+    }
+    return {**by_condition, "conditions": markdown_rows(columns, took.select(columns).rows())}
 
 
 def score_experiment(index: IndexResource) -> Outcome:
@@ -147,7 +150,6 @@ def score_experiment(index: IndexResource) -> Outcome:
     with store.transaction() as con:
         record_means(con, experiment.name)
         fallen = drops(con, experiment.name, options.watch, options.max_drop)
-        values = _means(con, experiment.name, options.watch)
     if experiment.judge is None:
         finish(store, experiment)
     return Outcome(
@@ -156,7 +158,7 @@ def score_experiment(index: IndexResource) -> Outcome:
             "claims_of_answers": examined,
             "gradings": graded.made,
             "failures": len(failures) + len(graded.failures),
-            **values,
+            **adorned("means", lambda: _means(store, experiment.name, options.watch)),
         },
         failed=len(fallen),
         why="; ".join(map(str, fallen[:_MOST_DROPS])),
@@ -169,19 +171,26 @@ def judge_experiment(index: IndexResource) -> Outcome:
     experiment = _experiment(index)
     judged = judge_answers(store, experiment, index.settings)
     finish(store, experiment)
-    with store.read() as con:
-        overall = con.execute(_OVERALL, [experiment.name]).fetchall()
-        compared = con.execute(_COMPARISONS, [experiment.name])
-        names = [column[0] for column in compared.description or []]
-        rows = compared.fetchall()
     return Outcome(
         {
             "verdicts": judged.made,
             "failures": len(judged.failures),
-            **{f"{pair}: win rate": round(rate, 4) for pair, rate in overall},
-            "comparisons": markdown_rows(names, rows),
+            **adorned("comparisons", lambda: _comparisons(store, experiment.name)),
         }
     )
+
+
+def _comparisons(store: EvaluationStore, experiment: str) -> dict[str, Any]:
+    """Return who has won over whom, by name and as a table."""
+    with store.read() as con:
+        overall = con.execute(_OVERALL, [experiment]).fetchall()
+        compared = con.execute(_COMPARISONS, [experiment])
+        names = [column[0] for column in compared.description or []]
+        rows = compared.fetchall()
+    return {
+        **{f"{pair}: win rate": round(rate, 4) for pair, rate in overall},
+        "comparisons": markdown_rows(names, rows),
+    }
 
 
 def _file(index: IndexResource) -> Path:
@@ -201,9 +210,10 @@ def _left_out(errors: Mapping[str, str]) -> dict[str, str]:
     return {"left_out": reasons} if reasons else {}
 
 
-def _means(con: duckdb.DuckDBPyConnection, experiment: str, watch: str) -> dict[str, Any]:
+def _means(store: EvaluationStore, experiment: str, watch: str) -> dict[str, Any]:
     """Return the watched mean of each condition, and a table of the usual ones."""
-    table = means(question_scores(con, experiment))
+    with store.read() as con:
+        table = means(question_scores(con, experiment))
     value = {(row["condition"], row["metric"]): row["mean"] for row in table.rows(named=True)}
     metrics = metric_order(table["metric"].unique().to_list())[:_MOST_METRICS]
     conditions = table["condition"].unique(maintain_order=True).to_list()

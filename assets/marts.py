@@ -18,7 +18,7 @@ from dagster_dbt import (
 )
 from dagster_dbt.core.dbt_event_iterator import DbtEventIterator
 
-from graphrag_pipeline.assets.common import OWNERS, markdown_rows
+from graphrag_pipeline.assets.common import OWNERS, adorned, markdown_rows
 from graphrag_pipeline.assets.names import Names
 from graphrag_pipeline.assets.stages import timed
 from graphrag_pipeline.core.rows import one_line
@@ -121,13 +121,19 @@ def _counted_and_described(invocation: DbtCliInvocation) -> Iterator[Any]:
 
 
 def _with_columns_told(event: Any) -> Any:
-    """Return an event with the types that DuckDB has, and a table of what columns are made from.
+    """Return an event with the types that DuckDB has, and a table of what columns are made from."""
+    if _COLUMNS not in event.metadata:
+        return event
+    columns = adorned("columns_made_from", lambda: _columns_told(event))
+    return event.with_metadata({**event.metadata, **columns})
+
+
+def _columns_told(event: Any) -> Mapping[str, Any]:
+    """Return the columns of a model, with their types and what they are made from, as metadata.
 
     dbt's adapter takes every text for ``character varying(256)``. The lineage of columns that
     Dagster keeps is not shown by its open-source UI.
     """
-    if _COLUMNS not in event.metadata:
-        return event
     columns = [
         dg.TableColumn(c.name, "VARCHAR" if c.type == _DBT_TEXT else c.type)
         for c in event.metadata[_COLUMNS].value.columns
@@ -139,11 +145,10 @@ def _with_columns_told(event: Any) -> Any:
         for name, deps in origins.items()
         if deps
     ]
-    metadata = {
+    return {
         _COLUMNS: dg.TableSchema(columns=columns),
         "columns_made_from": markdown_rows(("column", "made from"), made_from, _LONGEST_ORIGIN),
     }
-    return event.with_metadata({**event.metadata, **metadata})
 
 
 def _why(invocation: DbtCliInvocation) -> str:

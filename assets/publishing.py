@@ -6,11 +6,10 @@ from pathlib import Path
 
 import dagster as dg
 
-from graphrag_pipeline.assets.common import markdown_rows
+from graphrag_pipeline.assets.common import adorned, markdown_rows
 from graphrag_pipeline.assets.embeddings import embedding_keys
 from graphrag_pipeline.assets.stages import Outcome, Stage, Table, shown
 from graphrag_pipeline.assets.structures import structure_keys
-from graphrag_pipeline.core.errors import GraphRAGError
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.releases.diff import CHANGES, diff_releases
 from graphrag_pipeline.releases.kept import list_releases
@@ -61,10 +60,10 @@ def _tell(index: IndexResource, release: Release) -> Outcome:
             **release.counts,
             "release": release.id,
             "new_release": release.created,
-            **(_changes(index) if release.created else {}),
-            "releases": _releases(index.home),
+            **(adorned("what_changed", lambda: _changes(index)) if release.created else {}),
+            **adorned("releases", lambda: {"releases": _releases(index.home)}),
             "path": dg.MetadataValue.path(str(path)),
-            "size_mb": round(path.stat().st_size / 1e6, 3),
+            **adorned("size_mb", lambda: {"size_mb": round(path.stat().st_size / 1e6, 3)}),
         }
     )
 
@@ -73,10 +72,7 @@ def _changes(index: IndexResource) -> dict[str, dg.MetadataValue | str | int]:
     """Return how the published release differs from the one before, by numbers and as a table."""
     if len(list_releases(index.home)) == 1:
         return {"what_changed": "this is the only release that is kept"}
-    try:
-        diff = diff_releases(index.home, most=_FIRST, limits=index.store.limits)
-    except GraphRAGError as error:
-        return {"what_changed": str(error)}
+    diff = diff_releases(index.home, most=_FIRST, limits=index.store.limits)
     rows = [
         (
             name.replace("_", " "),

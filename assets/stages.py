@@ -6,6 +6,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import dagster as dg
@@ -14,6 +15,7 @@ import duckdb
 from graphrag_pipeline import stages as engine
 from graphrag_pipeline.assets.common import (
     OWNERS,
+    adorned,
     column_schema,
     facts,
     markdown_table,
@@ -108,6 +110,14 @@ class Preview:
     longest: int = 90
     if_any: bool = False
 
+    def shown(
+        self, con: duckdb.DuckDBPyConnection, name: str, parameters: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return them as metadata, under this name."""
+        if self.if_any and not con.execute(self.query, parameters).fetchone():
+            return {}
+        return {name: markdown_table(con, self.query, parameters, self.longest)}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
@@ -154,16 +164,14 @@ class Table:
         self, con: duckdb.DuckDBPyConnection, parameters: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Return what the table's rows are shown by."""
-        previews = {
-            name: markdown_table(con, preview.query, parameters, preview.longest)
-            for name, preview in self.previews.items()
-            if not preview.if_any or con.execute(preview.query, parameters).fetchone()
-        }
-        return {
-            **(facts(con, self.facts, parameters) if self.facts else {}),
-            **(column_schema(con, self.table) if self.table else {}),
-            **previews,
-        }
+        shown: dict[str, Any] = {}
+        if self.facts:
+            shown |= adorned("counts", lambda: facts(con, self.facts, parameters))
+        if self.table:
+            shown |= adorned("columns", lambda: column_schema(con, self.table))
+        for name, preview in self.previews.items():
+            shown |= adorned(name, partial(preview.shown, con, name, parameters))
+        return shown
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -239,7 +247,8 @@ class Stage:
                 t.key: [c.result(t.key, con, t.parameters, outcome, names) for c in t.checks]
                 for t in self.tables
             }
-            pictures = self.pictures(con) if con and self.pictures else {}
+            draw = self.pictures
+            pictures = adorned("pictures", lambda: draw(con)) if con and draw else {}
         for key in tables:
             pictures_of = [picture(index.home, drawing) for drawing in pictures.get(key, ())]
             yield dg.MaterializeResult(

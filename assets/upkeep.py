@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import dagster as dg
 
-from graphrag_pipeline.assets.common import markdown_rows
+from graphrag_pipeline.assets.common import adorned, markdown_rows
 from graphrag_pipeline.assets.names import Names
 from graphrag_pipeline.assets.publishing import PUBLISHED_INDEX
 from graphrag_pipeline.resources import readable_failures
@@ -40,7 +40,6 @@ def build_index_check(names: Names) -> dg.AssetChecksDefinition:
             is_folded_anew = fold_anew_if_needed(index.workspace, checked.problems)
         partitions = context.instance.get_dynamic_partitions(names.batches.name or "")
         problems = [*checked.problems, *_unknown_partitions(index.workspace, partitions)]
-        rows = [(problem.where, problem.line[:_LONGEST]) for problem in problems[:_MOST_SHOWN]]
         return dg.AssetCheckResult(
             passed=not problems,
             severity=dg.AssetCheckSeverity.ERROR,
@@ -49,12 +48,17 @@ def build_index_check(names: Names) -> dg.AssetChecksDefinition:
                 "problems": len(problems),
                 "can_be_repaired": sum(problem.can_repair for problem in problems),
                 **({"next_refresh": "folds the whole graph anew"} if is_folded_anew else {}),
-                **({"lines": markdown_rows(("where", "what"), rows)} if rows else {}),
+                **(adorned("lines", lambda: _lines(problems)) if problems else {}),
                 **({"remarks": "; ".join(checked.notes)} if checked.notes else {}),
             },
         )
 
     return index_is_whole
+
+
+def _lines(problems: Sequence[Problem]) -> dict[str, dg.MetadataValue]:
+    rows = [(problem.where, problem.line[:_LONGEST]) for problem in problems[:_MOST_SHOWN]]
+    return {"lines": markdown_rows(("where", "what"), rows)}
 
 
 def _unknown_partitions(workspace: Workspace, partitions: Sequence[str]) -> list[Problem]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import dagster as dg
 
-from graphrag_pipeline.assets.common import markdown_rows
+from graphrag_pipeline.assets.common import adorned, markdown_rows
 from graphrag_pipeline.assets.ingestion import GROUP, WEB_PAGES
 from graphrag_pipeline.assets.names import Names
 from graphrag_pipeline.assets.stages import Check, Outcome, Stage, Table
@@ -26,8 +28,12 @@ def fetch(index: IndexResource) -> Outcome:
     fetched = fetch_sites(index.home, index.settings.input.urls, index.settings)
     numbers = {name: getattr(fetched, name) for name in ("new", "changed", "unchanged", "gone")}
     problems = list(fetched.problems.items())[:_MOST_PROBLEMS]
-    why = {"not_fetched": markdown_rows(("address", "reason"), problems)} if problems else {}
+    why = adorned("not_fetched", lambda: _not_fetched(problems)) if problems else {}
     return Outcome({**numbers, **why}, failed=len(fetched.problems))
+
+
+def _not_fetched(problems: Sequence[tuple[str, str]]) -> dict[str, dg.MetadataValue]:
+    return {"not_fetched": markdown_rows(("address", "reason"), problems)}
 
 
 web_pages = Stage(

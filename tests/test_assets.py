@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import shutil
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import dagster as dg
+import duckdb
 import lancedb
 import pyarrow as pa
 import pytest
@@ -153,18 +155,34 @@ def test_pictures_stand_where_they_belong_and_levels_count_their_own(
         assert counts["added"] == counts["dagster/row_count"] == by_level.get(level, 0)
 
 
-def test_a_picture_that_cannot_be_drawn_fails_no_stage(
+def test_nothing_that_is_only_shown_fails_a_run(
     indexed: Pipeline, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def break_down(*_: object) -> bytes:
+    def break_down(*_: object, **__: object) -> bytes:
         raise ValueError("no paint")
 
+    def ask_in_vain(con: duckdb.DuckDBPyConnection, *_: object) -> None:
+        con.execute("SELECT error('no paint')")
+
     monkeypatch.setattr("graphrag_pipeline.assets.stages.picture", picture)
-    monkeypatch.setattr("graphrag_pipeline.pages.pictures.draw_graph", break_down)
+    for name in ("facts", "column_schema", "markdown_table"):
+        monkeypatch.setattr(f"graphrag_pipeline.assets.stages.{name}", ask_in_vain)
+    for place in ("pages.pictures.draw_graph", "pages.pictures.degree_picture",
+                  "assets.publishing.list_releases", "assets.embeddings._size_mb",
+                  "assets.quality.open_release"):  # fmt: skip
+        monkeypatch.setattr(f"graphrag_pipeline.{place}", break_down)
     result = indexed.refresh(instance)
     assert result.success
+    assert failed_checks(result) == set()
+    entries = instance.all_logs(result.run_id)
+    warnings = [entry.user_message for entry in entries if entry.level == logging.WARNING]
+    for name in ("counts", "columns", "preview", "looked_alike", "pictures", "graph_at_level_0",
+                 "size_mb", "releases", "measures"):  # fmt: skip
+        lines = [line for line in warnings if line.startswith(f"{name} could not be shown: ")]
+        assert lines, name
+        assert all(line.endswith("no paint") and "\n" not in line for line in lines)
     told = metadata_of(result)["communities/communities_level_0", None]
-    assert told["graph_at_level_0"] == "could not be drawn: ValueError: no paint"
+    assert told["graph_at_level_0"] == "could not be shown: ValueError: no paint"
     assert "base64" in told["communities_by_size"]
     assert [*(indexed.home / "pictures").glob("communities_by_size-*.svg")]
 

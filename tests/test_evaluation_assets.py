@@ -200,4 +200,4 @@ def test_a_release_is_measured_once_and_what_goes_wrong_fails_no_run(
     with EvaluationStore(tmp_path).transaction() as con:
         con.execute("UPDATE meta SET value = '99' WHERE key = 'schema_version'")
         con.execute("DELETE FROM meta WHERE key = 'schema'")
-    assert "another version of the program" in str(measured()["not_measured"])
+    assert "another version of the program" in str(measured()["measures"])

@@ -213,10 +213,10 @@ def test_a_picture_that_cannot_be_drawn_is_told_in_its_place(tmp_path: Path) -> 
         raise ValueError("no paint")
 
     broken = pictures.Picture("degrees", "", (), draw)
-    assert picture(tmp_path, broken) == {"degrees": "could not be drawn: ValueError: no paint"}
+    assert picture(tmp_path, broken) == {"degrees": "could not be shown: ValueError: no paint"}
     (tmp_path / pictures.PICTURES_FOLDER).write_text("in the way")
     unkept = pictures.Picture("degrees", "", (), lambda: b"")
-    assert "could not be drawn" in str(picture(tmp_path, unkept)["degrees"])
+    assert "could not be shown" in str(picture(tmp_path, unkept)["degrees"])
 
 
 def test_nothing_is_shown_of_an_empty_index(tmp_path: Path) -> None:
