@@ -32,6 +32,7 @@ from graphrag_pipeline.query import (
     read_method,
     release,
 )
+from graphrag_pipeline.serving.examples import Examples, questions_on
 from graphrag_pipeline.serving.holding import open_collections
 from graphrag_pipeline.serving.keys import SCOPES, Keyring, add_key
 from graphrag_pipeline.serving.server import _tell_unguarded
@@ -729,3 +730,16 @@ def test_serve_says_that_nobody_is_held_to_rules_without_keys(index):
     assert [line.split(":")[0] for line in lines] == ["default"]
     _tell_unguarded(open_collections(settings_of(index.home, access={})), lines.append)
     assert len(lines) == 1
+
+
+def test_questions_to_begin_with_name_only_what_labels_open(index):
+    examples = Examples()
+    for labels in ({"staff"}, {"hr", "legal"}, {"staff"}):
+        with index.view(labels).open() as engine:
+            questions = examples.of(engine.index, "default", frozenset(labels))["questions"]
+        text = " ".join(FOLDERS[folder] for folder in opened(labels))
+        closed = {name for name in ("Imre Tolliver", "Marek Vale") if name not in text}
+        assert len(questions) == 3
+        assert [word for word in closed.union(hidden_words(labels)) if word in str(questions)] == []
+    with index.open() as engine:
+        assert examples.of(engine.index, "default", None)["questions"] == questions_on(engine.index)

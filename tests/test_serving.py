@@ -28,7 +28,9 @@ from graphrag_pipeline.core.errors import ConfigError, InputError, NothingPublis
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.query import QueryEngine
 from graphrag_pipeline.query.control import Control, StoppedError
+from graphrag_pipeline.query.methods.global_search import asks_for_themes
 from graphrag_pipeline.releases.kept import changing_releases, keep_published, put_back
+from graphrag_pipeline.serving.examples import THEMES
 from graphrag_pipeline.serving.extra import require_extra
 from graphrag_pipeline.serving.holding import LOOK_SECONDS, Holder, open_collections
 from graphrag_pipeline.serving.server import serve
@@ -282,6 +284,19 @@ def test_a_method_is_listed_as_one_that_answers_where_it_does(served: Served) ->
     }
     assert {name for name, given in asked.items() if given.status_code == 200} == answers
     assert {given.status_code for name, given in asked.items() if name not in answers} == {422}
+
+
+def test_questions_to_begin_with_are_answered_with_sources(served: Served) -> None:
+    examples = served.get("/v1/examples").json()
+    assert examples["release"] == "r1"
+    assert examples["questions"] == [
+        "What do the documents say about Scrooge?",
+        "How are Bob Cratchit and Tiny Tim connected?",
+        THEMES,
+    ]
+    assert asks_for_themes(THEMES)
+    for question in examples["questions"]:
+        assert served.post("/v1/query", question=question).json()["citations"]
 
 
 def test_methods_say_what_they_take_and_releases_what_is_kept(served: Served) -> None:

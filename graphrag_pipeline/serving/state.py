@@ -9,6 +9,7 @@ from pydantic_core import to_json
 from starlette.responses import Response
 
 from graphrag_pipeline.serving.callers import caller_of
+from graphrag_pipeline.serving.examples import Examples
 from graphrag_pipeline.serving.explorer import ExplorerData
 from graphrag_pipeline.serving.holding import Seen
 
@@ -36,6 +37,7 @@ class Server:
     audit: Audit | None
     address: str = ""
     explorer: ExplorerData = field(default_factory=ExplorerData)
+    examples: Examples = field(default_factory=Examples)
 
 
 def server_of(request: Request) -> Server:

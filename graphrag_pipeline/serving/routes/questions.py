@@ -16,6 +16,7 @@ from graphrag_pipeline.query.ask import Ask
 from graphrag_pipeline.query.comparing import Compared, compare_on, compared_asks
 from graphrag_pipeline.query.engine import QueryEngine
 from graphrag_pipeline.query.methods import list_methods
+from graphrag_pipeline.query.release import Release
 from graphrag_pipeline.query.results import Answer, Retrieval
 from graphrag_pipeline.serving.callers import needs
 from graphrag_pipeline.serving.holding import Seen
@@ -23,8 +24,9 @@ from graphrag_pipeline.serving.inquiry import Inquiry
 from graphrag_pipeline.serving.limits import attended, check_parameters
 from graphrag_pipeline.serving.problems import Problem, ProblemDetails
 from graphrag_pipeline.serving.routes.asked import Place, ToAnswer, ToCompare, ToRetrieve
+from graphrag_pipeline.serving.routes.reading import CollectionName, read
 from graphrag_pipeline.serving.routes.stream import EVENTS, EventStream, Streamed, events
-from graphrag_pipeline.serving.state import holder_of, json_response
+from graphrag_pipeline.serving.state import holder_of, json_response, server_of
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     status: {"model": ProblemDetails} for status in (401, 403, 404, 408, 413, 422, 429, 503)
@@ -92,11 +94,22 @@ async def stream(request: Request, asked: ToAnswer) -> Response:
 
 
 @router.get("/methods")
-async def methods(request: Request, collection: str | None = None) -> Response:
+async def methods(request: Request, collection: CollectionName = None) -> Response:
     """List the methods, their parameters, and which can answer from the collection as it is."""
     holder = holder_of(request, collection)
     tables = await asyncio.to_thread(holder.tables)
     return json_response(list_methods(holder.settings, tables))
+
+
+@router.get("/examples")
+async def examples(request: Request, collection: CollectionName = None) -> Response:
+    """Return three questions to begin with, made of what the caller may see of the collection."""
+    made, seen = server_of(request).examples, holder_of(request, collection)
+
+    def questions(index: Release) -> dict[str, Any]:
+        return made.of(index, seen.name, seen.labels)
+
+    return json_response(await read(request, collection, questions))
 
 
 async def answered(
