@@ -254,6 +254,7 @@ def _read_rating(text: str) -> float:
 GLOBAL = Method(
     name="global",
     summary="findings of all community reports at a level",
+    recommended=True,
     parameters=GlobalParameters,
     retrieve=global_search,
     answer=global_answer,

@@ -47,6 +47,7 @@ def hybrid_search(index: Release, question: str, p: HybridParameters) -> list[Re
 HYBRID = Method(
     name="hybrid",
     summary="chunks by vector similarity and BM25, fused",
+    recommended=True,
     parameters=HybridParameters,
     retrieve=hybrid_search,
     prompt="basic_answer",

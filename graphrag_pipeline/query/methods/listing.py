@@ -33,6 +33,7 @@ def method_values(
         "name": method.name,
         "summary": method.summary,
         "needs_model": method.needs_model,
+        "recommended": method.recommended,
         "can_answer": method.can_answer(settings, tables),
         "parameters": [
             {

@@ -100,6 +100,7 @@ def _chunks(index: Release, question: str, entities: Ranking, edges: Ranking) ->
 LOCAL = Method(
     name="local",
     summary="entities of the question, their graph, reports and text",
+    recommended=True,
     parameters=LocalParameters,
     retrieve=local_search,
     prompt="local_answer",

@@ -37,7 +37,7 @@ class Method(Generic[P]):
     ``needs_model`` can retrieve without a model, but not answer. ``table`` is the table of vectors
     that it cannot do without, where only some indexes have it. ``estimate`` says what an answer
     takes, where that does not follow from what is retrieved: calls, tokens of prompts, and tokens
-    of what the model writes.
+    of what the model writes. Those ``recommended`` are named first where one is chosen.
     """
 
     name: str
@@ -49,6 +49,7 @@ class Method(Generic[P]):
     needs_model: bool = False
     table: str = ""
     estimate: Callable[[Release, P], tuple[float, float, float]] | None = None
+    recommended: bool = False
 
     async def last_call(self, asking: Asking, p: P) -> Final | None:
         """Return the call that writes the answer, once those before it are made."""

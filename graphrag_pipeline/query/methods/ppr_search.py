@@ -141,6 +141,7 @@ def _joining(p: PprParameters) -> tuple[str, ...]:
 PPR = Method(
     name="ppr",
     summary="chunks by PageRank from the question's entities",
+    recommended=True,
     parameters=PprParameters,
     retrieve=ppr_search,
     prompt="basic_answer",
