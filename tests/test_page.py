@@ -189,7 +189,7 @@ def test_methods_stand_side_by_side_with_what_they_take(browser: Any, served: Se
         page.press("#compare-question", "Enter")
         page.wait_for_selector(".column")
         rows = page.locator("#compared tbody tr").all_inner_texts()
-        assert [row.split("\t")[0] for row in rows] == ["basic", "local", "ppr"]
+        assert [row.split("\t")[0] for row in rows] == ["hybrid", "local", "ppr"]
         assert all(re.search(r"\$0\t[\d.]+ m?s$", row) for row in rows)
         assert page.locator(".column .card").count() >= 3
         for name in ("local", "ppr"):
@@ -201,9 +201,10 @@ def test_methods_stand_side_by_side_with_what_they_take(browser: Any, served: Se
 def test_a_method_is_compared_with_itself_by_its_parameters(browser: Any, served: Served) -> None:
     with opened(browser, served, viewport={"width": 1280, "height": 400}) as page:
         page.click("#to-compare")
-        for name in ("basic", "local", "ppr"):
+        for name in ("hybrid", "local", "ppr"):
             page.uncheck(f"#compare-methods [value={name}]")
         assert page.locator(".variant").count() == 0
+        page.click("#compare-methods summary:has-text('More methods')")
         page.check("#compare-methods [value=lightrag]")
         page.click(".variant summary")
         page.select_option(".variant [name=mode]", "local")
@@ -254,9 +255,6 @@ def test_on_a_phone_nothing_is_cut_off_and_a_source_covers_the_rest(
     browser: Any, served: Served
 ) -> None:
     with opened(browser, served, viewport=PHONE, color_scheme="dark") as page:
-        for view in ("compare", "documents", "ask"):
-            page.click(f"#to-{view}")
-            assert page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
         ask(page, QUESTION, "local")
         assert page.evaluate("document.querySelector('main').scrollWidth") == PHONE["width"]
         page.click(".prose a.cite >> nth=0")
@@ -264,6 +262,89 @@ def test_on_a_phone_nothing_is_cut_off_and_a_source_covers_the_rest(
         assert page.evaluate("document.querySelector('main').inert")
         page.click("#panel-close")
         assert not page.evaluate("document.querySelector('main').inert")
+
+
+@pytest.mark.parametrize("width", [320, 360, 412])
+def test_with_several_collections_nothing_is_cut_off_or_broken_within_a_word(
+    browser: Any, served: Served, width: int
+) -> None:
+    parts = "header a, header select, #composer button:not([hidden])"
+    with opened(browser, served, viewport={"width": width, "height": 700}) as page:
+        for view in ("compare", "documents", "ask"):
+            page.click(f"#to-{view}")
+            assert page.evaluate("document.documentElement.scrollWidth") == width
+            assert page.evaluate("document.querySelector('main').scrollWidth") == width
+        ask(page, QUESTION)
+        boxes = page.eval_on_selector_all(
+            parts,
+            "all => all.map(e => [e.textContent, e.getBoundingClientRect().toJSON()])",
+        )
+        boxes = [(name, box) for name, box in boxes if box["width"]]
+        assert len(boxes) >= 8
+        for name, box in boxes:
+            assert 0 <= box["left"] <= box["right"] <= width, name
+            assert box["height"] < 48, name
+        assert page.locator(".dock").bounding_box()["height"] < 120
+
+
+def test_the_box_of_the_question_is_one_line_high_and_grows_with_its_text(
+    browser: Any, served: Served
+) -> None:
+    with opened(browser, served) as page:
+        ask(page, QUESTION)
+        assert page.locator(".dock").bounding_box()["height"] < 800 / 10
+        low = page.locator("#question").bounding_box()["height"]
+        page.fill("#question", "a question that goes on " * 20)
+        high = page.locator("#question").bounding_box()["height"]
+        assert high >= 3 * low
+        page.fill("#question", "line\n" * 50)
+        assert page.locator("#question").bounding_box()["height"] < 800 / 3
+        page.fill("#question", "")
+        assert page.locator("#question").bounding_box()["height"] == low
+
+
+def test_an_empty_page_suggests_questions_and_a_click_asks_one(
+    browser: Any, served: Served
+) -> None:
+    with opened(browser, served) as page:
+        page.wait_for_selector("#examples button")
+        assert page.locator("#examples button").count() == 3
+        question = page.inner_text("#examples button >> nth=0")
+        page.click("#examples button >> nth=0")
+        page.wait_for_selector(".took")
+        assert page.inner_text(".asked") == question
+        assert page.locator(".prose a.cite").count() > 0
+        assert page.is_hidden("#examples")
+
+
+def test_methods_are_grouped_and_each_says_what_it_finds(browser: Any, served: Served) -> None:
+    listed = {each["name"]: each["summary"] for each in served.get("/v1/methods").json()}
+    with opened(browser, served) as page:
+        groups = page.eval_on_selector_all(
+            "#method optgroup",
+            "all => all.map(g => [g.label, ...Array.from(g.children, o => o.value)])",
+        )
+        assert groups[0] == ["Recommended", "hybrid", "local", "global", "ppr"]
+        assert [name for name, *_ in groups[1:]] == ["More methods", "Need a language model"]
+        lines = page.locator("#method optgroup option").all_text_contents()
+        assert set(lines) == {f"{name}: {summary}" for name, summary in listed.items()}
+        page.click("#to-compare")
+        assert listed["ppr"] in page.inner_text("#compare-methods label:has([value=ppr])")
+
+
+def test_an_answer_is_copied_as_markdown_with_links_to_its_sources(
+    browser: Any, served: Served
+) -> None:
+    with opened(browser, served, permissions=["clipboard-read", "clipboard-write"]) as page:
+        ask(page, "Zebra Quagga Data Room esrever", "bm25")
+        page.click(".foot button")
+        page.wait_for_selector(".foot button:text-is('Copied')")
+        text = page.evaluate("navigator.clipboard.readText()")
+        links = page.eval_on_selector_all(".card", "all => all.map(a => a.href)")
+    assert text.startswith("## Zebra Quagga Data Room esrever\n\n")
+    assert "\n### Sources\n\n1. [" in text
+    assert re.findall(r"(?<!\\)\]\((http[^)]*)\)", text) == links
+    assert not re.search(r"(?<!\\)(<img|!\[|<script|\]\(javascript)", text)
 
 
 def test_text_of_a_document_stays_text(browser: Any, served: Served) -> None:

@@ -189,7 +189,7 @@ def test_the_address_of_a_question_spends_nothing_where_a_model_is_asked(
         opened(browser, server) as page,
     ):
         page.goto(f"{server.url}/?question=Who+is+Scrooge%3F&method=basic")
-        page.wait_for_function("document.getElementById('question').value")
+        page.wait_for_selector("#question:not(:placeholder-shown)")
         assert page.input_value("#question") == "Who is Scrooge?"
         assert page.input_value("#method") == "basic"
         assert page.locator(".turn").count() == 0

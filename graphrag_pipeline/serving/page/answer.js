@@ -1,5 +1,6 @@
 import { count, dollars, element, foreign, growing, seconds, shortUri, typeName } from "./dom.js";
-import { referencesIn, writeAnswer } from "./prose.js";
+import { markdown, plain } from "./copying.js";
+import { referencesIn, withReferences, writeAnswer } from "./prose.js";
 import { citationAddress } from "./places.js";
 import { entityLink, link, relationshipButton } from "./views.js";
 
@@ -40,11 +41,19 @@ export class Citations {
       cite: (numbers) => this.cite(numbers) });
   }
 
+  /** The answer as Markdown. A model's own markup stays, but for what would be fetched or followed. */
+  markdown(question, { text, generated }) {
+    const words = generated ? text.replace(/<|!(?=\[)|\](?=\()/g, "\\$&") : text;
+    const body = withReferences(words, generated, (names) => this.numbersOf(names), plain);
+    return markdown(question, body, this.once(), this.release);
+  }
+
+  once() { return [...this.byNumber.values()].sort((a, b) => a.number - b.number); }
+
   sources() {
     if (!this.all.length) return null;
-    const once = [...this.byNumber.values()].sort((a, b) => a.number - b.number);
     return element("section", { class: "sources" }, element("h3", { text: "Sources" }),
-      ...growing(once, (each) => sourceCard(each, this.release), { first: SHOWN_SOURCES, name: "cards" }));
+      ...growing(this.once(), (each) => sourceCard(each, this.release), { first: SHOWN_SOURCES, name: "cards" }));
   }
 }
 

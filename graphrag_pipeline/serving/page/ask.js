@@ -1,11 +1,13 @@
 import { events, where } from "./api.js";
 import { here, readdress, viewAddress, visit } from "./places.js";
 import { Citations, evidence, stepsOf, took } from "./answer.js";
+import { copyButton } from "./copying.js";
 import { by, element, reveal, say } from "./dom.js";
 
 const KEPT = "graphrag.conversation";
 const MOST_KEPT = 30;
 const HISTORY_TURNS = 10;
+const LINE = 24, PADDING = 12, MOST_LINES = 8;
 
 /** A conversation: questions, their answers as they come, and what was asked before. */
 export class Conversation {
@@ -44,6 +46,17 @@ export class Conversation {
     visit(this.address());
     this.arrange();
     by("question").focus();
+  }
+
+  /** Show questions to begin with, in the empty conversation. */
+  suggest(questions) {
+    by("examples").replaceChildren(...this.suggested(questions));
+    this.arrange();
+  }
+
+  suggested(questions) {
+    return questions.map((question) => element("li", {}, element("button", { type: "button", dir: "auto",
+      text: question, onclick: () => { if (!this.asking) this.ask(question); } })));
   }
 
   get isEmpty() { return !this.place.children.length; }
@@ -118,6 +131,7 @@ export class Conversation {
   arrange() {
     const isAsking = this.asking !== null;
     by("welcome").classList.toggle("unseen", !this.isEmpty);
+    by("examples").hidden = !this.isEmpty || !by("examples").children.length;
     by("new").hidden = this.isEmpty || isAsking;
     by("stop").hidden = !isAsking;
     by("send").hidden = isAsking;
@@ -186,14 +200,14 @@ class Turn {
     const failures = answer.failures.map((line) => element("p", { class: "notice", dir: "auto", text: line }));
     this.rest.replaceChildren(...[...failures, this.citations.sources(), evidence(answer.retrieval),
       this.next(answer.follow_ups),
-      element("p", { class: "took", text: `${answer.retrieval.method} · ${took(answer)}` })].filter(Boolean));
+      element("div", { class: "foot" },
+        element("p", { class: "took", text: `${answer.retrieval.method} · ${took(answer)}` }),
+        copyButton(() => this.citations.markdown(this.question, answer)))].filter(Boolean));
   }
 
   next(questions) {
-    if (!questions.length) return null;
-    return element("ul", { class: "next", "aria-label": "To ask next" }, questions.map((question) =>
-      element("li", {}, element("button", { type: "button", dir: "auto", text: question,
-        onclick: () => { if (!this.conversation.asking) this.conversation.ask(question); } }))));
+    return questions.length ? element("ul", { class: "next", "aria-label": "To ask next" },
+      this.conversation.suggested(questions)) : null;
   }
 
   stop() {
@@ -222,9 +236,12 @@ class Turn {
   }
 }
 
-/** A box as high as its text, up to a part of the window. */
+/** A box as high as its text, up to a part of the window; one of several lines has a row of its own. */
 export function fit(box) {
-  box.rows = Math.min(8, Math.max(2, box.value.split("\n").length));
+  const isLong = box.value && (box.classList.contains("long") || box.scrollHeight > 1.5 * LINE + PADDING);
+  box.classList.toggle("long", Boolean(isLong));
+  box.style.height = "auto";
+  if (isLong) box.style.height = `${Math.min(box.scrollHeight, MOST_LINES * LINE + PADDING)}px`;
 }
 
 function kept() {

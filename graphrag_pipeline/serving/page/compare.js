@@ -3,9 +3,9 @@ import { Citations, stepsOf } from "./answer.js";
 import { by, count, dollars, element, foreign, growing, reveal, say, seconds } from "./dom.js";
 import { entityLink } from "./views.js";
 import { fit } from "./ask.js";
-import { changedIn, fieldsOf } from "./methods.js";
+import { changedIn, fieldsOf, grouped, lineOf } from "./methods.js";
 
-const FIRST_CHOSEN = ["basic", "local", "ppr"];
+const FIRST_CHOSEN = ["hybrid", "local", "ppr"];
 const LEAST = 2, MOST = 8;
 
 /** One question, asked of several methods. */
@@ -25,11 +25,14 @@ export class Comparison {
 
   take(methods) {
     const usable = methods.filter((m) => m.can_answer);
-    by("compare-methods").replaceChildren(...usable.map((method) => {
+    const check = (method) => {
       const box = element("input", { type: "checkbox", value: method.name, checked: FIRST_CHOSEN.includes(method.name) });
       box.addEventListener("change", () => (box.checked ? this.add(method) : this.remove(method)));
-      return element("label", { class: "check", title: method.summary }, box, ` ${method.name}`);
-    }));
+      return element("label", { class: "check" }, box, element("span", {}, lineOf(method)));
+    };
+    by("compare-methods").replaceChildren(...Object.entries(grouped(usable)).map(([label, those]) => element("details",
+      { open: label === "Recommended" }, element("summary", { text: `${label} (${those.length})` }),
+      element("div", { class: "checks" }, those.map(check)))));
     by("compare-variants").replaceChildren();
     for (const method of usable) if (FIRST_CHOSEN.includes(method.name)) this.add(method);
     by("compared").replaceChildren();

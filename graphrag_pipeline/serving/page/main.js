@@ -92,6 +92,7 @@ class Page {
       by("facts").textContent = error.message;
     }
     this.conversation.restore();
+    this.conversation.suggest(problem ? [] : await examples());
     this.documents.forget(where.scopes.includes("write") ? uploads : null);
   }
 
@@ -138,6 +139,8 @@ class Page {
     this.begin();
   }
 }
+
+const examples = () => get("/v1/examples").then(({ questions }) => questions, () => []);
 
 const strange = (collection) => [...titled("This cannot be shown"), element("p", { class: "bad",
   text: `There is no collection ${collection} here, or it is not open to you.` })];

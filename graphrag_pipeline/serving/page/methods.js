@@ -1,6 +1,15 @@
 import { by, element } from "./dom.js";
 
-const CHOSEN_BY_SERVER = "Automatic";
+const CHOSEN_BY_SERVER = { name: "Automatic", summary: "the server chooses how to search" };
+
+/** What a method is called and, as its own line, what it finds; a list that has no room for lines has both in one. */
+export const lineOf = ({ name, summary }) => [element("span", { class: "name", text: name }),
+  element("span", { class: "unseen", text: ": " }), element("span", { class: "line", text: summary })];
+
+/** Methods by what there is to know before one is chosen; those to begin with come first. */
+export const grouped = (methods, writes) => Object.groupBy(methods.toSorted((a, b) => b.recommended - a.recommended),
+  (m) => (m.can_answer ? (m.recommended ? "Recommended" : "More methods") : m.needs_model && !writes
+    ? "Need a language model" : "Not in this index"));
 
 /** The methods of a collection, and the form in which one is chosen and set. */
 export class Methods {
@@ -14,12 +23,11 @@ export class Methods {
     this.known = new Map(methods.map((method) => [method.name, method]));
     this.writes = methods.some((method) => method.needs_model && method.can_answer);
     const chosen = by("method").value;
-    const option = ({ name, can_answer: can }) => element("option", { value: name, text: name, disabled: !can });
-    const groups = Object.groupBy(methods, (m) => m.can_answer ? "Methods" : m.needs_model && !this.writes
-      ? "Need a language model" : "Not in this index");
+    const option = (method) => element("option", { value: method.name, disabled: !method.can_answer }, lineOf(method));
     by("method").replaceChildren(
-      element("option", { value: "", text: CHOSEN_BY_SERVER }),
-      ...Object.entries(groups).map(([label, those]) => element("optgroup", { label }, those.map(option))));
+      element("button", {}, element("selectedcontent")),
+      element("option", { value: "" }, lineOf(CHOSEN_BY_SERVER)),
+      ...Object.entries(grouped(methods, this.writes)).map(([label, those]) => element("optgroup", { label }, those.map(option))));
     by("method").value = this.known.get(chosen)?.can_answer ? chosen : "";
     by("follow-ups-label").hidden = !this.writes;
     this.describe();

@@ -22,6 +22,14 @@ export function writeAnswer(place, text, { generated, numbersOf, cite, whole = t
   place.replaceChildren(...writer.blocks(cut.split("\n")));
 }
 
+/** Return an answer's Markdown, its references as plain numbers; `plain` is for what no model wrote. */
+export function withReferences(text, generated, numbersOf, plain) {
+  const numbers = (those) => those.map((n) => ` [${n}]`).join("");
+  if (generated) return text.replace(REFERENCES, (_, names) => numbers(numbersOf(names)));
+  const parts = text.split(NUMBERS);
+  return parts.map((part, n) => (n % 2 ? numbers(part.split(/, ?/)) : plain(part))).join("");
+}
+
 class Writer {
   constructor(generated, numbersOf, cite) {
     Object.assign(this, { generated, numbersOf, cite });
