@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -113,7 +114,7 @@ def test_an_answer_has_footnotes_citations_and_true_usage(
     span = f"characters {first['start_char']}–{first['end_char']}"
     (annotation, *_) = choice.message.annotations or []
     cites = annotation.url_citation
-    assert f"- [1] [{first['document_title']}]({cites.url}) (Sources (0)), {span}" in content
+    assert f"\n1. [{first['document_title']}]({cites.url}) (Sources (0)), {span}" in content
     assert cites.title == first["document_title"]
     assert content[cites.start_index : cites.end_index] == "[Data: Sources (0)]"
     assert answer.usage is not None
@@ -183,7 +184,7 @@ def test_asynchronous_clients_are_answered_beside_each_other(
             return await asyncio.gather(*(ask(client, title) for title in DOCUMENTS))
 
     texts = asyncio.run(all_at_once())
-    cited = [{other for other in DOCUMENTS if f"] [{other}](" in text} for text in texts]
+    cited = [{other for other in DOCUMENTS if f". [{other}](" in text} for text in texts]
     assert all(own <= {title} for title, own in zip(DOCUMENTS, cited, strict=True))
     assert sum(map(len, cited)) > 1
 
@@ -196,7 +197,8 @@ def test_without_a_model_the_text_is_that_of_query(client: openai.OpenAI, home: 
         expected = engine.answer(QUESTION, "bm25", top_k=1)
     content = got.choices[0].message.content or ""
     assert content.startswith(expected.text.rstrip())
-    assert content.count("\n- [") == len(expected.citations)
+    numbers = re.findall(r"^(\d+)\. \[", content, re.MULTILINE)
+    assert numbers == [str(number + 1) for number in range(len(expected.citations))]
     asked, found, said = count_tokens([QUESTION, expected.retrieval.context, expected.text])
     assert got.usage is not None
     assert 0 <= asked + found - got.usage.prompt_tokens < 20

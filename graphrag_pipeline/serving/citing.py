@@ -97,7 +97,7 @@ def _notes(citations: Sequence[Citation], addresses: Sequence[str]) -> tuple[str
 def _note(citation: Citation, address: str) -> str:
     title = _plain(citation.document_title) or "untitled"
     referring = f" ({', '.join(citation.references)})" if citation.references else ""
-    link = f"- [{citation.number}] [{title}]({address}){referring}"
+    link = f"{citation.number}. [{title}]({address}){referring}"
     if not citation.document_id:
         return f"{link}, a report"
     return f"{link}, characters {citation.start_char}–{citation.end_char}"
