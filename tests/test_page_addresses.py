@@ -70,6 +70,24 @@ def test_a_copied_link_of_a_source_opens_its_document_with_the_passage_marked_in
 
 
 @pytest.mark.browser
+def test_words_that_a_chat_program_adds_to_an_address_mark_nothing_more(
+    browser: Any, served: Served, home: Path
+) -> None:
+    with QueryEngine(home, settings=settings_for(home)) as engine:
+        answer = engine.answer(QUESTION, "bm25")
+    link = citation_address(served.url, "default", answer.release, answer.citations[0])
+
+    def seen(address: str) -> bytes:
+        with opened(browser, served) as page:
+            page.goto(address)
+            page.wait_for_selector("mark")
+            page.wait_for_load_state("networkidle")
+            return page.screenshot()
+
+    assert seen(f"{link}#:~:text=Ask,Carol") == seen(link)
+
+
+@pytest.mark.browser
 def test_the_address_follows_what_is_open_and_back_and_forward_work(
     browser: Any, served: Served
 ) -> None:

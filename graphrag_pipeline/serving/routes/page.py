@@ -23,6 +23,8 @@ POLICY = (
     "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'; trusted-types 'none'"
 )
+# Chat programs add words to find to an address (``#:~:text=``): the browser would mark those too.
+_NO_WORDS = "force-load-at-top"
 
 router = APIRouter(include_in_schema=False)
 files = StaticFiles(directory=FOLDER)
@@ -30,7 +32,7 @@ files = StaticFiles(directory=FOLDER)
 
 async def page() -> Response:
     """Return the page."""
-    headers = {"content-security-policy": POLICY}
+    headers = {"content-security-policy": POLICY, "document-policy": _NO_WORDS}
     return FileResponse(FOLDER / "index.html", headers=headers, media_type="text/html")
 
 
