@@ -246,19 +246,19 @@ def test_other_addresses_of_openais_say_which_to_use(
 # JSON
 
 
-@pytest.mark.parametrize("wanted", [{"type": "json_object"}, BY_SCHEMA])
+@pytest.mark.parametrize("json_format", [{"type": "json_object"}, BY_SCHEMA])
 @pytest.mark.parametrize("stream", [False, True])
 def test_json_is_asked_of_the_model_and_given_alone(
-    served: Served, model: ModelServer, wanted: dict[str, Any], *, stream: bool
+    served: Served, model: ModelServer, json_format: dict[str, Any], *, stream: bool
 ) -> None:
     model.forget()
-    got = chat(served, model="book/basic", response_format=wanted, stream=stream)
+    got = chat(served, model="book/basic", response_format=json_format, stream=stream)
     assert got.status_code == 200, got.text
     (request,) = model.asked()
-    assert request.body["response_format"] == wanted
+    assert request.body["response_format"] == json_format
     last = request.messages[-1]["content"]
     assert "one JSON object" in last
-    assert (json.dumps(SCHEMA) in last) is (wanted is BY_SCHEMA)
+    assert (json.dumps(SCHEMA) in last) is (json_format is BY_SCHEMA)
     if stream:
         events = [json.loads(e[6:]) for e in got.text.split("\n\n") if e.startswith("data: {")]
         content = "".join(e["choices"][0]["delta"].get("content", "") for e in events)
@@ -280,8 +280,8 @@ def test_json_that_the_model_does_not_give_is_an_error(served: Served, model: Mo
     assert "JSON" in got.json()["error"]["message"]
 
 
-@pytest.mark.parametrize("wanted", [{"type": "json_object"}, BY_SCHEMA])
-def test_json_is_refused_where_no_model_writes(served: Served, wanted: dict[str, Any]) -> None:
-    got = chat(served, response_format=wanted)
+@pytest.mark.parametrize("json_format", [{"type": "json_object"}, BY_SCHEMA])
+def test_json_is_refused_where_no_model_writes(served: Served, json_format: dict[str, Any]) -> None:
+    got = chat(served, response_format=json_format)
     assert got.status_code == 400
     assert "no model writes the answers here" in got.json()["error"]["message"]

@@ -138,10 +138,10 @@ def test_no_address_tells_a_path_of_the_disk(served: Served, place: Path) -> Non
     for path in ("/", "/openapi.json", "/explorer", "/documents/no", "/reports/no", "/nothing"):
         texts[path] = served.get(path).text
     assert [address for address, text in texts.items() if FOLDER in text] == []
-    told = "".join(texts.values())
-    assert "bridge.md" in told
-    assert '"uri":"more/foundry.txt"' in told
-    assert "quarantined" in told
+    whole = "".join(texts.values())
+    assert "bridge.md" in whole
+    assert '"uri":"more/foundry.txt"' in whole
+    assert "quarantined" in whole
 
 
 def test_no_tool_resource_or_prompt_of_assistants_tells_one(served: Served) -> None:

@@ -17,17 +17,21 @@ _BY_SCHEMA = " It must be valid by this JSON schema:\n"
 _NAME = "answer"
 
 
-def checked_format(wanted: object) -> dict[str, Any] | None:
+def checked_format(response_format: object) -> dict[str, Any] | None:
     """Return a form of answers as OpenAI's API has it; None for text.
 
     Raises InputError for what is no such form.
     """
-    kind = wanted.get("type") if isinstance(wanted, Mapping) else wanted
+    kind = response_format.get("type") if isinstance(response_format, Mapping) else response_format
     if kind is None or kind == "text":
         return None
     if kind == "json_object":
         return {"type": kind}
-    asked = wanted.get(kind) if isinstance(wanted, Mapping) and kind == "json_schema" else None
+    asked = (
+        response_format.get(kind)
+        if isinstance(response_format, Mapping) and kind == "json_schema"
+        else None
+    )
     if not isinstance(asked, Mapping) or not isinstance(asked.get("schema"), Mapping):
         raise InputError(
             "response_format: its type must be text, json_object, or json_schema with "
@@ -38,11 +42,12 @@ def checked_format(wanted: object) -> dict[str, Any] | None:
     return {"type": kind, "json_schema": {**by_schema, **strict}}
 
 
-def json_rule(wanted: Mapping[str, Any]) -> str:
+def json_rule(response_format: Mapping[str, Any]) -> str:
     """Return what is added to the last call of a method: servers need not know the form."""
-    if wanted["type"] == "json_object":
+    if response_format["type"] == "json_object":
         return _RULE
-    return f"{_RULE}{_BY_SCHEMA}{json.dumps(wanted['json_schema']['schema'], ensure_ascii=False)}"
+    schema = json.dumps(response_format["json_schema"]["schema"], ensure_ascii=False)
+    return f"{_RULE}{_BY_SCHEMA}{schema}"
 
 
 def plain_json(text: str) -> str:

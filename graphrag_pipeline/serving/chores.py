@@ -109,8 +109,8 @@ class Chore:
     @property
     def answered(self) -> str:
         """What was answered last."""
-        said = [text for role, text in self._turns if role in ("assistant", "ai")]
-        return said[-1] if said else ""
+        answers = [text for role, text in self._turns if role in ("assistant", "ai")]
+        return answers[-1] if answers else ""
 
     @property
     def _turns(self) -> list[tuple[str, str]]:

@@ -86,8 +86,8 @@ def usage_of(answer: Answer, engine: QueryEngine) -> dict[str, Any]:
     if engine.writes:
         return usage(answer.prompt_tokens, answer.completion_tokens, answer.cost)
     records = answer.retrieval.records
-    asked, said = count_tokens([answer.query, answer.text], engine.index.encoding)
-    return usage(asked + sum(record.n_tokens for record in records), said, answer.cost)
+    n_asked, n_answered = count_tokens([answer.query, answer.text], engine.index.encoding)
+    return usage(n_asked + sum(record.n_tokens for record in records), n_answered, answer.cost)
 
 
 def usage(prompt: int, completion: int, cost: float | None) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """The published index for assistants, by the Model Context Protocol.
 
-``tools`` are what an assistant may call, ``resources`` what it may read; ``quoting`` marks all that
-comes from documents as data. ``protocol`` puts them together and ``endpoint`` serves them at
+``tools`` are what an assistant may call, with ``outputs`` that programs read, ``resources`` what it
+may read, ``prompts`` what a person may pick; ``quoting`` marks all that comes from documents as
+data. ``protocol`` puts them together and ``endpoint`` serves them at
 ``/mcp``; ``serving.stdio`` serves them to the program that started this one.
 """
 

@@ -17,14 +17,19 @@ from mcp_types import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
     CallToolResult,
+    GetPromptResult,
+    ListPromptsResult,
     ListResourcesResult,
     ListResourceTemplatesResult,
     ListToolsResult,
+    PromptArgument,
+    PromptMessage,
     ReadResourceResult,
     TextContent,
     TextResourceContents,
     ToolAnnotations,
 )
+from mcp_types import Prompt as PromptEntry
 from mcp_types import Resource as ResourceEntry
 from mcp_types import ResourceTemplate as TemplateEntry
 from mcp_types import Tool as ToolEntry
@@ -36,6 +41,7 @@ from graphrag_pipeline.serving.inquiry import record_failure
 from graphrag_pipeline.serving.keys import without_keys
 from graphrag_pipeline.serving.limits import QUESTION_CHARACTERS
 from graphrag_pipeline.serving.mcp import ADDRESS
+from graphrag_pipeline.serving.mcp.prompts import Prompt, prompt_named, prompts_of
 from graphrag_pipeline.serving.mcp.quoting import RULE
 from graphrag_pipeline.serving.mcp.resources import (
     MEDIA_TYPE,
@@ -50,6 +56,7 @@ if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
     from mcp_types import (
         CallToolRequestParams,
+        GetPromptRequestParams,
         PaginatedRequestParams,
         ReadResourceRequestParams,
     )
@@ -80,6 +87,8 @@ def protocol_server() -> Server[Any]:
         on_list_resources=_list_resources,
         on_list_resource_templates=_list_templates,
         on_read_resource=_read_resource,
+        on_list_prompts=_list_prompts,
+        on_get_prompt=_get_prompt,
         get_tool_input_schema=_schema_named,
     )
 
@@ -101,14 +110,35 @@ async def _call_tool(
     try:
         tool.check(request)
         arguments = tool.arguments.model_validate(params.arguments or {})
-        text = await _attended(tool.run(request, arguments))
+        result = await _attended(tool.run(request, arguments))
     except Exception as error:
         asked = params.arguments or {}
         question = _text_of(asked, "question", "statement", most=QUESTION_CHARACTERS)
         record_failure(request, error, _text_of(asked, "collection"), question)
         invalid = isinstance(error, ValidationError)
         return _failure("\n".join(_what_is_wrong(error)) if invalid else _detail(error))
-    return CallToolResult(content=[TextContent(type="text", text=text)])
+    return CallToolResult(
+        content=[TextContent(type="text", text=result.text)], structured_content=result.structured
+    )
+
+
+async def _list_prompts(
+    context: ServerRequestContext[Any, Request], _: PaginatedRequestParams | None
+) -> ListPromptsResult:
+    request = _request_of(context, "prompts/list")
+    return ListPromptsResult(prompts=[_prompt_entry(each) for each in prompts_of(request)])
+
+
+async def _get_prompt(
+    context: ServerRequestContext[Any, Request], params: GetPromptRequestParams
+) -> GetPromptResult:
+    request = _request_of(context, "prompts/get")
+    try:
+        prompt, text = prompt_named(request, params.name, params.arguments or {})
+    except Problem as problem:
+        raise MCPError(code=INVALID_PARAMS, message=problem.detail) from None
+    message = PromptMessage(role="user", content=TextContent(type="text", text=text))
+    return GetPromptResult(description=prompt.about, messages=[message])
 
 
 async def _list_resources(
@@ -229,9 +259,20 @@ def _entry(tool: Tool) -> ToolEntry:
         name=tool.name,
         description=tool.about,
         input_schema=_schema(tool.name),
+        output_schema=_output_schema(tool.name),
         annotations=ToolAnnotations(
             read_only_hint=True, destructive_hint=False, open_world_hint=False
         ),
+    )
+
+
+def _prompt_entry(prompt: Prompt) -> PromptEntry:
+    arguments = [
+        PromptArgument(name=name, description=about, required=is_needed)
+        for name, (about, is_needed) in prompt.arguments_with_help().items()
+    ]
+    return PromptEntry(
+        name=prompt.name, title=prompt.title, description=prompt.about, arguments=arguments
     )
 
 
@@ -242,3 +283,8 @@ def _schema_named(name: str) -> dict[str, Any] | None:
 @lru_cache
 def _schema(name: str) -> dict[str, Any]:
     return TOOLS[name].arguments.model_json_schema()
+
+
+@lru_cache
+def _output_schema(name: str) -> dict[str, Any]:
+    return TOOLS[name].output.model_json_schema(mode="serialization")

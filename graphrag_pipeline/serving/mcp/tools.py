@@ -27,6 +27,19 @@ from graphrag_pipeline.serving.limits import (
     QUESTION_CHARACTERS,
     attended,
 )
+from graphrag_pipeline.serving.mcp.outputs import (
+    Answered,
+    DocumentPart,
+    Entities,
+    Methods,
+    Neighbourhood,
+    Output,
+    QueryRows,
+    Retrieved,
+    ToolResult,
+    answered_fields,
+    retrieved_fields,
+)
 from graphrag_pipeline.serving.mcp.quoting import (
     RULE,
     answer_text,
@@ -127,16 +140,14 @@ class ToRun(_InCollection):
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool: what it is for, its arguments, the scope it needs, and how it is done.
-
-    ``run`` returns the text that the assistant gets.
-    """
+    """A tool: what it is for, its arguments, the scope it needs, what it gives, how it is done."""
 
     name: str
     about: str
     arguments: type[BaseModel]
     scope: str
-    run: Callable[[Request, Any], Coroutine[Any, Any, str]]
+    output: type[Output]
+    run: Callable[[Request, Any], Coroutine[Any, Any, ToolResult]]
     without_labels: bool = False
 
     def check(self, request: Request) -> None:
@@ -147,30 +158,32 @@ class Tool:
             raise Problem(403, _NO_LABELS)
 
 
-async def _query(request: Request, asked: ToAsk) -> str:
+async def _query(request: Request, asked: ToAsk) -> ToolResult:
     async def answer(engine: QueryEngine) -> Answer:
         return await engine.aanswer(whole.ask(engine))
 
     whole = ToAnswer(**dict(asked))
-    return answer_text(await answered(request, whole, answer))
+    result = await answered(request, whole, answer)
+    return ToolResult(answer_text(result), answered_fields(result))
 
 
-async def _retrieve(request: Request, asked: ToFind) -> str:
+async def _retrieve(request: Request, asked: ToFind) -> ToolResult:
     async def retrieved(engine: QueryEngine) -> Retrieval:
         return await engine.aretrieve(whole.ask(engine))
 
     whole = ToRetrieve(**dict(asked))
-    return evidence_text(await answered(request, whole, retrieved))
+    evidence = await answered(request, whole, retrieved)
+    return ToolResult(evidence_text(evidence), retrieved_fields(evidence))
 
 
-async def _find_entities(request: Request, asked: ToName) -> str:
+async def _find_entities(request: Request, asked: ToName) -> ToolResult:
     work = partial(entities_named, q=asked.name, most=asked.most)
     found = await read(request, asked.collection, work)
     head = f"Entities of that name, release {found['release']}."
-    return _listed(head, found["entities"])
+    return ToolResult(_listed(head, found["entities"]), Entities.model_validate(found))
 
 
-async def _neighbourhood(request: Request, asked: ToSurround) -> str:
+async def _neighbourhood(request: Request, asked: ToSurround) -> ToolResult:
     def around(index: Release) -> dict[str, Any]:
         id = entity_id(index, asked.entity)
         return neighbourhood_of(index, id=id, hops=asked.hops, most=asked.most)
@@ -182,17 +195,21 @@ async def _neighbourhood(request: Request, asked: ToSurround) -> str:
     )
     names = ("source", "target", "type", "weight", "description")
     rows = [{name: row[name] for name in names} for row in found["relationships"]]
-    return f"{entities}\n\nWhat relates them:\n\n{quoted_rows(rows)}"
+    text = f"{entities}\n\nWhat relates them:\n\n{quoted_rows(rows)}"
+    return ToolResult(text, Neighbourhood.model_validate(found))
 
 
-async def _read_document(request: Request, asked: ToRead) -> str:
+async def _read_document(request: Request, asked: ToRead) -> ToolResult:
     most = asked.start + _TEXT_CHARACTERS
     until = most if asked.end is None else min(asked.end, most)
     work = partial(text_of_document, id=asked.document, start=asked.start, until=until)
-    return document_text(await read(request, asked.collection, work, asked.release))
+    part = await read(request, asked.collection, work, asked.release)
+    start, end = part["start_char"], max(part["start_char"], part["end_char"])
+    fields = {**part, "document": part["id"], "start": start, "end": end}
+    return ToolResult(document_text(part), DocumentPart.model_validate(fields))
 
 
-async def _list_methods(request: Request, asked: _InCollection) -> str:
+async def _list_methods(request: Request, asked: _InCollection) -> ToolResult:
     holder = holder_of(request, asked.collection)
     caller = caller_of(request)
     names = [name for name in server_of(request).collections.holders if caller.may_see(name)]
@@ -207,10 +224,13 @@ async def _list_methods(request: Request, asked: _InCollection) -> str:
         if method["can_answer"]
     ]
     head = f"Collections: {', '.join(names)}. Methods of {holder.name}, with their parameters:"
-    return "\n".join([head, *map(to_json_line, methods)])
+    fields = {"collections": names, "collection": holder.name, "methods": methods}
+    return ToolResult(
+        "\n".join([head, *map(to_json_line, methods)]), Methods.model_validate(fields)
+    )
 
 
-async def _sql(request: Request, asked: ToRun) -> str:
+async def _sql(request: Request, asked: ToRun) -> ToolResult:
     from graphrag_pipeline.sql import PublishedSql
 
     holder = holder_of(request, asked.collection)
@@ -243,7 +263,9 @@ async def _sql(request: Request, asked: ToRun) -> str:
     head = f"{counted(len(rows), 'row')}."
     if len(rows) > MOST_ROWS:
         head = f"The first {MOST_ROWS} rows; there are more: use LIMIT, or aggregate."
-    return _listed(head, records(names, folders.without(rows[:MOST_ROWS])))
+    shown = records(names, folders.without(rows[:MOST_ROWS]))
+    fields = {"columns": names, "rows": shown, "more": len(rows) > MOST_ROWS}
+    return ToolResult(_listed(head, shown), QueryRows.model_validate(fields))
 
 
 TOOLS = {
@@ -254,6 +276,7 @@ TOOLS = {
             "Answer a question from the indexed documents, with the passages that it cites.",
             ToAsk,
             "query",
+            Answered,
             _query,
         ),
         Tool(
@@ -262,6 +285,7 @@ TOOLS = {
             "relationships and reports, as the method finds them.",
             ToFind,
             "query",
+            Retrieved,
             _retrieve,
         ),
         Tool(
@@ -269,6 +293,7 @@ TOOLS = {
             "Find entities of the knowledge graph by a part of their name.",
             ToName,
             "read",
+            Entities,
             _find_entities,
         ),
         Tool(
@@ -276,6 +301,7 @@ TOOLS = {
             "List what is near an entity in the knowledge graph, and what relates it.",
             ToSurround,
             "read",
+            Neighbourhood,
             _neighbourhood,
         ),
         Tool(
@@ -283,6 +309,7 @@ TOOLS = {
             "Read the text of a document, or the characters of it that a citation names.",
             ToRead,
             "read",
+            DocumentPart,
             _read_document,
         ),
         Tool(
@@ -290,6 +317,7 @@ TOOLS = {
             "List the methods that questions can be answered by here, and the collections.",
             _InCollection,
             "query",
+            Methods,
             _list_methods,
         ),
         Tool(
@@ -298,6 +326,7 @@ TOOLS = {
             "communities and reports.",
             ToRun,
             "sql",
+            QueryRows,
             _sql,
             without_labels=True,
         ),

@@ -115,15 +115,15 @@ async def _answered(request: Request, sent: Chat | ToComplete, form: Form) -> Re
         return EventStream(streamed, _pieces(streamed, form, citing))
 
     async def answer(engine: QueryEngine) -> Answer:
-        given = await engine.aanswer(asked.ask(engine))
-        used.update(usage_of(given, engine))
-        return given
+        result = await engine.aanswer(asked.ask(engine))
+        used.update(usage_of(result, engine))
+        return result
 
     used: dict[str, Any] = {}
-    given = await answered(request, asked, answer)
-    text = given.text.rstrip("\n")
-    cites = citing.of(given, text)
-    ours = {"citations": given.citations, "release": given.release}
+    result = await answered(request, asked, answer)
+    text = result.text.rstrip("\n")
+    cites = citing.of(result, text)
+    ours = {"citations": result.citations, "release": result.release}
     return json_response(form.whole(text + cites.notes, used, cites.annotations, **ours))
 
 
@@ -176,7 +176,7 @@ async def _chore_done(request: Request, chat: Chat, form: Form, chore: Chore) ->
     collection, _ = _place_of(chat.model, request)
     prompt = chore.prompt[:QUESTION_CHARACTERS]
     place = Place.model_validate({"question": prompt, "collection": collection})
-    work = functools.partial(_do_chore, chore=chore, wanted=chat.response_format)
+    work = functools.partial(_do_chore, chore=chore, response_format=chat.response_format)
     text, used = await answered(request, place, work, "chore")
     if not chat.stream:
         return json_response(form.whole(text, used, []))
@@ -184,10 +184,10 @@ async def _chore_done(request: Request, chat: Chat, form: Form, chore: Chore) ->
 
 
 async def _do_chore(
-    engine: QueryEngine, *, chore: Chore, wanted: Mapping[str, JsonValue] | None
+    engine: QueryEngine, *, chore: Chore, response_format: Mapping[str, JsonValue] | None
 ) -> tuple[str, dict[str, Any]]:
     """Return a chore done by one call of the model, or by rule where there is none or it fails."""
-    answer_format = checked_format(wanted)
+    answer_format = checked_format(response_format)
     if engine.writes:
         try:
             return await _by_model(engine, chore, answer_format)
@@ -206,15 +206,16 @@ async def _by_model(
     index = engine.index
     place = calls_place(index.settings, index.home)
     async with counted_client(model_options(index.settings), place) as client:
-        said = await client.complete(
+        completion = await client.complete(
             [{"role": "user", "content": chore.prompt}],
             stage=_CHORES,
             use_cache=index.settings.query.cache,
             check=chore.of_model,
             response_format=answer_format,
         )
-    paid = (0, 0) if said.cached else (said.prompt_tokens, said.completion_tokens)
-    return chore.of_model(said.text), usage(*paid, said.cost)
+    tokens = (completion.prompt_tokens, completion.completion_tokens)
+    paid = (0, 0) if completion.cached else tokens
+    return chore.of_model(completion.text), usage(*paid, completion.cost)
 
 
 def _with_ignored(response: Response, sent: Chat | ToComplete) -> Response:

@@ -229,7 +229,7 @@ def _conversation(prompt: str) -> tuple[list[Turn], str] | None:
     return [*_turns(pairs[:-2])], texts[-2]
 
 
-def _turns(said: Iterable[tuple[str, str]]) -> Iterator[Turn]:
-    for role, text in said:
+def _turns(talk: Iterable[tuple[str, str]]) -> Iterator[Turn]:
+    for role, text in talk:
         if role in ("user", "assistant") and text.strip():
             yield Turn(role="user" if role == "user" else "assistant", content=text)
