@@ -1,5 +1,5 @@
 const SVG = "http://www.w3.org/2000/svg";
-const MOST = 16;
+const MOST = 12;
 const WIDTH = 360, HEIGHT = 300;
 
 /**
@@ -12,7 +12,8 @@ export function picture({ entities, relationships }, centre, open) {
   near.forEach((each, n) => {
     const angle = (2 * Math.PI * n) / near.length - Math.PI / 2;
     const reach = near.length > 8 && n % 2 ? 0.68 : 1;
-    places.set(each.id, [WIDTH / 2 + Math.cos(angle) * 118 * reach, HEIGHT / 2 + Math.sin(angle) * 122 * reach]);
+    const side = reach < 1 && Math.round(2 * Math.cos(angle));
+    places.set(each.id, [WIDTH / 2 + Math.cos(angle) * 118 * reach, HEIGHT / 2 + Math.sin(angle) * 122 * reach, side]);
   });
   const drawn = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: "picture", role: "img",
     "aria-label": `${near.length} of its neighbours, and what relates them` });
@@ -39,9 +40,11 @@ function nearest(entities, relationships, centre) {
     .sort((a, b) => weight.get(b.id) - weight.get(a.id) || b.degree - a.degree).slice(0, MOST);
 }
 
-function node(each, [x, y], isCentre, open) {
+function node(each, [x, y, side], isCentre, open) {
   const group = svg("g", { class: isCentre ? "node centre" : "node" });
-  const name = svg("text", { x, y: y < HEIGHT / 2 || isCentre ? y - 9 : y + 17 });
+  // Names on the inner ring read away from the middle, where they would meet.
+  const name = svg("text", { x: side ? x - 4 * Math.sign(side) : x, y: y < HEIGHT / 2 || isCentre ? y - 9 : y + 17,
+    class: side ? (side < 0 ? "leftwards" : "rightwards") : "" });
   const letters = Array.from(each.title);
   name.textContent = letters.length > 18 ? `${letters.slice(0, 17).join("")}…` : each.title;
   const whole = svg("title");

@@ -14,7 +14,8 @@ export async function shown(place) {
   try {
     return await SHOWN[place.kind](place);
   } catch (error) {
-    if (!place.release || ![403, 404].includes(error.status)) throw error;
+    const isElsewhere = place.release && where.scopes.includes("read") && [403, 404].includes(error.status);
+    if (!isElsewhere) throw error;
     const now = addressOf(place.kind, place.id, { collection: place.collection });
     return [...titled("This cannot be shown"), element("p", { class: "bad", text: error.message }),
       element("p", {}, element("a", { href: now, text: "Look for it in what is published now" }))];
@@ -38,6 +39,7 @@ async function documentText({ id, release, start, end }) {
     ...titled(text.title || shortUri(text.uri), isPassage ? "Passage" : "Document"),
     origin(text.uri, isPassage ? `characters ${start.toLocaleString("en")} to ${end.toLocaleString("en")}`
       : `${count(facts.n_chars, "character")}, ${count(facts.n_chunks, "passage")}`),
+    isPassage ? element("p", { class: "links" }, link("documents", id, { release: text.release }, "Whole document")) : null,
     earlier(text.release),
     metadata.length ? element("dl", { class: "metadata" }, metadata.map(([name, value]) => [
       element("dt", { text: name }),
