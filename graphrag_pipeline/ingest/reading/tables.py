@@ -123,7 +123,9 @@ def _as_wide(
         row.pop()
     if len(row) > width:
         counts = f"{len(row)} fields where the header has {width}"
-        problems[number] = f"{counts}: quote the field that holds the separator"
+        problems[number] = (
+            f"{counts}: quote the field that holds the separator, or name all columns in the header"
+        )
         return [None] * width
     return [*row, *[None] * (width - len(row))]
 
