@@ -25,8 +25,8 @@ from commands import ForkedPython
 from rich.cells import cell_len
 
 from graphrag_pipeline.cli import app as cli
+from graphrag_pipeline.cli import console, index_views, tables
 from graphrag_pipeline.cli import progress as cli_progress
-from graphrag_pipeline.cli import tables
 from graphrag_pipeline.cli.progress import progress as shown_progress
 from graphrag_pipeline.core import progress
 
@@ -347,6 +347,45 @@ def test_index_says_what_it_built(indexed: Indexed) -> None:
     assert "broken.pdf: the PDF is damaged" in done.out
     assert re.search(r"^published +release \d{8}T", done.out, re.MULTILINE)
     assert re.search(r"^ +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC$", done.out, re.MULTILINE)
+
+
+def test_records_of_a_file_with_the_same_fault_are_one_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rows = [
+        {"uri": f"{file}#row-{n}", "reason": f"the quotes in line {n + 1} do not match",
+         "is_record": True, "is_other_kind": False}
+        for file in ("a.csv", "b.csv") for n in range(1, 1301)
+    ]  # fmt: skip
+    index_views._show_unread([*rows, {**rows[0], "uri": "c.csv#row-9"}])
+    assert capsys.readouterr().out.splitlines() == [
+        "2,601 records could not be read (see the table quarantine):",
+        "  a.csv#row-1: the quotes in line 2 do not match (and 1,299 more like it)",
+        "  b.csv#row-1: the quotes in line 2 do not match (and 1,299 more like it)",
+        "  c.csv#row-9: the quotes in line 2 do not match",
+    ]
+
+
+def test_progress_that_nobody_reads_any_more_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as stderr:
+        monkeypatch.setattr(sys, "stderr", stderr)
+        with shown_progress("Indexing"):
+            for stage in ("documents", "chunks"):
+                progress.report(stage, 1, 1)
+        monkeypatch.undo()
+
+
+def test_a_command_that_is_started_without_streams_writes_nowhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "stderr", None)
+    monkeypatch.setattr(sys, "stdout", None)
+    cli._open_what_is_closed()
+    with sys.stderr, sys.stdout, shown_progress("Indexing"):
+        progress.report("documents", 1, 1)
+        console.say("4 files added")
 
 
 def test_what_is_left_out_is_said_with_its_first_names_and_the_setting(

@@ -11,7 +11,7 @@ import os
 import sys
 import threading
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 import typer
 from typer.core import TyperGroup
@@ -193,8 +193,19 @@ def set_up_memory() -> None:
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
 
 
+def _open_what_is_closed() -> None:
+    """Write nowhere what was started without: the next file that is opened would be written to."""
+    sys.stdout = sys.stdout or _nowhere()
+    sys.stderr = sys.stderr or _nowhere()
+
+
+def _nowhere() -> TextIO:
+    return open(os.devnull, "w", encoding="utf-8")
+
+
 def main() -> None:
     """Run the command line."""
+    _open_what_is_closed()
     run_in_child_if_limited()
     set_up_memory()
     for stream in (sys.stdout, sys.stderr):

@@ -7,6 +7,7 @@ On a terminal lines are wrapped and tables fit its width; a file or a pipe gets 
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -38,9 +39,15 @@ def more(number: int, how: str = "") -> None:
 
 
 def note(text: str) -> None:
-    """Print a remark on standard error, where it does not mix with results."""
-    sys.stderr.write(f"{printable(text)}\n")
-    sys.stderr.flush()
+    """Print a remark on standard error, where it does not mix with results.
+
+    Nothing depends on it: where nobody reads them any more, this one and later ones are dropped.
+    """
+    try:
+        sys.stderr.write(f"{printable(text)}\n")
+        sys.stderr.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
 def note_error(text: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from graphrag_pipeline.core.text import counted
 from graphrag_pipeline.store.sources import changed_files
 
 _MOST_UNREAD = 10
+_NUMBER = re.compile(r"\d+")
 
 _NOT_IMPORTED = frozenset(
     (
@@ -201,9 +203,11 @@ def _show_unread(rows: list[dict[str, Any]]) -> None:
         kinds = [(files, "file"), (len(bad) - files, "record")]
         counts = " and ".join(counted(number, kind) for number, kind in kinds if number)
         console.say(f"{counts} could not be read (see the table quarantine):")
-        for row in bad[:_MOST_UNREAD]:
-            console.say_whole(f"  {one_line(row['uri'])}: {one_line(row['reason'])}")
-        console.more(len(bad) - _MOST_UNREAD)
+        alike = _alike(bad)
+        for first, *others_like_it in alike[:_MOST_UNREAD]:
+            more = f" (and {len(others_like_it):,} more like it)" if others_like_it else ""
+            console.say_whole(f"  {one_line(first['uri'])}: {one_line(first['reason'])}{more}")
+        console.more(sum(map(len, alike[_MOST_UNREAD:])))
     if others:
         suffixes = Counter(one_line(path.suffix.lower()) or "no suffix" for path in others)
         common = suffixes.most_common(_MOST_UNREAD)
@@ -213,6 +217,15 @@ def _show_unread(rows: list[dict[str, Any]]) -> None:
         files = "file" if len(others) == 1 else "files"
         kinds_read = ", ".join(by_kind + more)
         console.say(f"{len(others):,} {files} of other kinds, not read: {kinds_read}")
+
+
+def _alike(rows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Return the rows by file, and by a reason that is the same but for its numbers."""
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in rows:
+        file = row["uri"].rpartition("#")[0] if row["is_record"] else row["uri"]
+        groups.setdefault((file, _NUMBER.sub("", row["reason"])), []).append(row)
+    return [*groups.values()]
 
 
 def _show_absent(summary: dict[str, Any]) -> None:
