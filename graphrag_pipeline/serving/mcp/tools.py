@@ -264,7 +264,8 @@ async def _sql(request: Request, asked: ToRun) -> ToolResult:
     if len(rows) > MOST_ROWS:
         head = f"The first {MOST_ROWS} rows; there are more: use LIMIT, or aggregate."
     shown = records(names, folders.without(rows[:MOST_ROWS]))
-    fields = {"columns": names, "rows": shown, "more": len(rows) > MOST_ROWS}
+    columns = [*records(names, [names])[0]]
+    fields = {"columns": columns, "rows": shown, "more": len(rows) > MOST_ROWS}
     return ToolResult(_listed(head, shown), QueryRows.model_validate(fields))
 
 
