@@ -72,6 +72,6 @@ export const panel = new Panel();
 export function titled(text, kind = "") {
   return [
     kind ? element("p", { class: "kicker", text: kind }) : null,
-    element("h2", { id: "panel-title", tabindex: "-1", dir: "auto", text }),
+    element("h2", { id: "panel-title", tabindex: "-1", dir: "auto", title: text, text }),
   ];
 }
