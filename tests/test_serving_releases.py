@@ -9,12 +9,18 @@ from typing import Any
 
 import pytest
 from http_server import Served, bearer, published
-from query_fixture import DOCUMENTS
+from query_fixture import DOCUMENTS, settings_for
 
+from graphrag_pipeline.core.errors import GraphRAGError
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.releases.kept import changing_releases, keep_only, keep_published
-from graphrag_pipeline.serving.holding import LOOK_SECONDS
+from graphrag_pipeline.releases.kept import (
+    UnknownReleaseError,
+    changing_releases,
+    keep_only,
+    keep_published,
+)
+from graphrag_pipeline.serving.holding import LOOK_SECONDS, Holder
 from graphrag_pipeline.serving.keys import Keyring, add_key
 
 QUESTION = "Who worked as a clerk for Scrooge?"
@@ -22,9 +28,9 @@ CAROL = "A Christmas Carol"
 CHANGED = {**DOCUMENTS, CAROL: f"A new first line moves all characters. {DOCUMENTS[CAROL]}"}
 
 
-def publish(home: Path, release: str, **given: Any) -> None:
+def publish(home: Path, release: str, **options: Any) -> None:
     with changing_releases(home):
-        published(home, release, **given)
+        published(home, release, **options)
         keep_published(home)
 
 
@@ -40,8 +46,8 @@ def publish_changed(server: Served, home: Path) -> None:
     server.holders["default"]._looked -= LOOK_SECONDS
 
 
-def passage(server: Served, citation: dict[str, Any], **given: Any) -> Any:
-    span = {"start": citation["start_char"], "end": citation["end_char"], **given}
+def passage(server: Served, citation: dict[str, Any], **options: Any) -> Any:
+    span = {"start": citation["start_char"], "end": citation["end_char"], **options}
     return server.get(f"/v1/documents/{citation['document_id']}/text", params=span)
 
 
@@ -99,6 +105,24 @@ def test_the_release_that_is_open_is_not_opened_a_second_time(served: Served) ->
     holder = served.holders["default"]
     with holder.lease() as engine, holder.lease("r1") as named:
         assert named is engine
+
+
+def test_a_release_that_is_purged_is_closed_within_a_second(tmp_path: Path) -> None:
+    now = 0.0
+    publish(tmp_path, "r1")
+    publish(tmp_path, "r2")
+    holder = Holder("default", settings_for(tmp_path), clock=lambda: now)
+    with holder.lease(), holder.lease("r1") as older:
+        pass
+    keep_only(tmp_path, "r2")
+    now = LOOK_SECONDS
+    with holder.lease():
+        pass
+    with pytest.raises(GraphRAGError, match="this release was closed"):
+        older.retrieve(QUESTION, "bm25")
+    with pytest.raises(UnknownReleaseError), holder.lease("r1"):
+        pass
+    holder.close()
 
 
 def test_labels_open_the_published_release_by_its_name_and_tell_of_no_other(

@@ -28,7 +28,7 @@ from graphrag_pipeline.core.errors import (
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import CONFIG_FILE, load_settings
 from graphrag_pipeline.query.engine import QueryEngine
-from graphrag_pipeline.releases.kept import find_release, list_releases
+from graphrag_pipeline.releases.kept import find_release, list_releases, release_ids
 from graphrag_pipeline.releases.sharing import follow_published
 
 if TYPE_CHECKING:
@@ -172,6 +172,7 @@ class Holder:
         try:
             if self._current is None or self._clock() - self._looked >= LOOK_SECONDS:
                 self._open_published()
+                self._let_go()
         finally:
             self._opening.release()
 
@@ -198,6 +199,16 @@ class Holder:
         if before is not None:
             self.n_switches += 1
             self._retire(before)
+
+    def _let_go(self) -> None:
+        """Close older releases that are no longer kept: while one is open, its file stays."""
+        if not self._pinned:
+            return
+        ids = release_ids(self.home)
+        with self._lock:
+            dropped = [self._pinned.pop(id) for id in [*self._pinned] if id not in ids]
+        for held in dropped:
+            self._retire(held)
 
     def _take_pinned(self, prefix: str) -> _Held:
         release = find_release(self.home, prefix)
