@@ -8,11 +8,13 @@ from contextlib import ExitStack, contextmanager
 import dagster as dg
 from dagster._core.storage.event_log import SqliteEventLogStorage
 from dagster._core.storage.sql import create_engine
-from dagster._core.storage.sqlite import SQLITE_BUSY_TIMEOUT_SECONDS
 from sqlalchemy.engine import Engine
 from sqlalchemy.engine.base import Connection
 
 from graphrag_pipeline.resources.connections import kept_connected
+
+_BUSY_SECONDS = 30
+"""How long another writer is waited for: as Dagster does since 1.13."""
 
 
 @contextmanager
@@ -61,7 +63,7 @@ def _keep_open(log: SqliteEventLogStorage, at_the_end: ExitStack) -> None:
 def _engine(log: SqliteEventLogStorage, shard: str) -> Engine:
     """Return an engine for a file, which is made if it is not there."""
     place = log.conn_string_for_shard(shard)
-    engine = create_engine(place, connect_args={"timeout": SQLITE_BUSY_TIMEOUT_SECONDS})
+    engine = create_engine(place, connect_args={"timeout": _BUSY_SECONDS})
     if shard not in log._initialized_dbs:
         log._initdb(engine)
         log._initialized_dbs.add(shard)
