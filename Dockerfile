@@ -7,8 +7,8 @@ RUN apt-get update \
  && apt-get install -y --no-install-recommends python3 python3-venv \
  && rm -rf /var/lib/apt/lists/*
 RUN python3 -m venv /opt/graphrag
-# What else is installed: compose.cluster.yaml asks for server,cluster.
-ARG EXTRAS=server
+# What else is installed: compose.yaml serves and runs `ui`, compose.cluster.yaml has workers.
+ARG EXTRAS=server,ui,marts
 WORKDIR /src
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY assets assets

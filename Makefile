@@ -20,7 +20,7 @@ $(BIN)/python:
 
 $(VENV)/.installed: $(BIN)/python pyproject.toml constraints.txt
 	@echo "Installing into $(VENV) (a minute or two)"
-	@$(PIP) install --quiet -c constraints.txt -e .
+	@$(PIP) install --quiet -c constraints.txt -e '.[marts,ui]'
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed

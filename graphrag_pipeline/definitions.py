@@ -20,6 +20,7 @@ from graphrag_pipeline.assets import (
     build_web_pages,
 )
 from graphrag_pipeline.core.errors import ConfigError
+from graphrag_pipeline.core.extras import missing_modules
 from graphrag_pipeline.core.settings import IN_PROCESS, Settings, load_settings
 from graphrag_pipeline.llm.configured import check_own_prompts
 from graphrag_pipeline.marts.build import MARTS_JOB, manifest
@@ -65,7 +66,8 @@ def build_definitions(
     Every asset's key begins with ``key_prefix``, and every other name, that of the resource
     ``index`` among them, with its parts and an underscore: several indexes, each with a home of its
     own, live in one code location. dbt takes seconds to import, and to read its project for the
-    first time: only who shows or builds the marts asks for them.
+    first time: only who shows or builds the marts asks for them. Where dbt is not installed, they
+    are left out.
 
     Nothing starts by itself: sensors and schedules are there, and are switched on in the UI. With
     ``automation="on"`` they run as soon as the daemon does.
@@ -112,7 +114,8 @@ def build_definitions(
     )
     parts = [main, _check(index, names, status), *_addresses(index, names, status)]
     parts += [*_evaluation(index, names), *_slices(index, names)]
-    parts += [_marts(index, names, status)] if marts else []
+    with_marts = marts and not missing_modules("marts")
+    parts += [_marts(index, names, status)] if with_marts else []
     return dg.Definitions.merge(*parts, _failures(parts, index, names, status))
 
 

@@ -196,12 +196,12 @@ def test_services_of_a_cluster_find_each_other_by_their_settings(
 
 def test_the_image_of_a_cluster_has_what_it_needs(cluster: dict[str, Any]) -> None:
     (argument,) = of("ARG")
-    assert argument.rest == "EXTRAS=server"
-    described = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    usual = argument.rest.removeprefix("EXTRAS=").split(",")
     extras = cluster["services"]["worker"]["build"]["args"]["EXTRAS"].split(",")
-    assert (
-        {"server", "cluster"} == set(extras) <= set(described["project"]["optional-dependencies"])
-    )
+    assert set(usual) == {"server", "ui", "marts"}
+    assert set(extras) == {"server", "cluster", "marts"}
+    described = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert {*usual, *extras} <= set(described["project"]["optional-dependencies"])
     (install,) = [each.rest for each in of("RUN") if "pip install" in each.rest]
     assert '".[${EXTRAS}]"' in install
 

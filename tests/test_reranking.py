@@ -183,7 +183,7 @@ def test_without_the_library_it_is_said_what_to_install(home):
     rerankers.cross_encoder.cache_clear()
     with engine_for(home, "local:some/model") as engine:
         (step,) = engine.answer(QUESTION, "bm25").retrieval.steps
-    assert "pip install 'graphrag-pipeline[local]'" in step
+    assert "install the extra [local]" in step
 
 
 @pytest.mark.skipif(find_spec("sentence_transformers") is None, reason="it is not installed")

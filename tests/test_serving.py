@@ -25,13 +25,13 @@ from model_server import ModelServer, slow_stream
 from query_fixture import DOCUMENTS, settings_for
 
 from graphrag_pipeline.core.errors import ConfigError, InputError, NothingPublishedError
+from graphrag_pipeline.core.extras import how_to_install, require_extra
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.query import QueryEngine
 from graphrag_pipeline.query.control import Control, StoppedError
 from graphrag_pipeline.query.methods.global_search import asks_for_themes
 from graphrag_pipeline.releases.kept import changing_releases, keep_published, put_back
 from graphrag_pipeline.serving.examples import THEMES
-from graphrag_pipeline.serving.extra import require_extra
 from graphrag_pipeline.serving.holding import LOOK_SECONDS, Holder, open_collections
 from graphrag_pipeline.serving.server import serve
 
@@ -646,8 +646,8 @@ def test_what_keeps_the_server_from_starting_is_one_line(
     ):
         serve_here(settings, host="0.0.0.0")
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
-    with pytest.raises(ConfigError, match=r"pip install 'graphrag-pipeline\[server\]'"):
-        require_extra()
+    with pytest.raises(ConfigError, match=re.escape(how_to_install("server"))):
+        require_extra("server", "serve")
 
 
 @pytest.mark.live

@@ -11,9 +11,9 @@ def mcp(release: OfRelease = None) -> None:
     The assistant starts this command and ends it. Over HTTP it is at /mcp of serve. Needs the
     extra server.
     """
-    from graphrag_pipeline.serving.extra import require_extra
+    from graphrag_pipeline.core.extras import require_extra
 
-    require_extra()
+    require_extra("server", "mcp")
     from graphrag_pipeline.serving.stdio import serve_stdio
 
     serve_stdio(settings_here(), release=release)

@@ -21,9 +21,9 @@ def serve(
     release: OfRelease = None,
 ) -> None:
     """Answer questions over HTTP: /openapi.json describes it (needs the extra server)."""
-    from graphrag_pipeline.serving.extra import require_extra
+    from graphrag_pipeline.core.extras import require_extra
 
-    require_extra()
+    require_extra("server", "serve")
     from graphrag_pipeline.serving.server import serve as serve_http
 
     serve_http(

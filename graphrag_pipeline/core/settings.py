@@ -48,6 +48,7 @@ from pydantic_settings import (
 from graphrag_pipeline.core import showing
 from graphrag_pipeline.core.environment import BROKER, POSTGRES, Secret, variable
 from graphrag_pipeline.core.errors import ConfigError, InputError, StorageError
+from graphrag_pipeline.core.extras import how_to_install
 from graphrag_pipeline.core.levels import parse_level
 from graphrag_pipeline.core.ownership import address_in, check_values, other_owner
 
@@ -967,7 +968,7 @@ def _check_sharing(settings: Settings) -> None:
         needed["workers.launcher"] = f"dagster_{launcher}"
     for setting, module in needed.items():
         if importlib.util.find_spec(module) is None:
-            raise ConfigError(f"{setting} needs {module}: pip install 'graphrag-pipeline[cluster]'")
+            raise ConfigError(f"{setting} needs {module}: {how_to_install('cluster')}")
 
 
 def _check_owners(config: Path | None, env_file: Path) -> None:

@@ -203,8 +203,7 @@ class SentenceTransformerEmbedder:
             library = sentence_transformers()
         except ImportError as error:
             raise EmbeddingError(
-                "local embeddings need sentence-transformers: "
-                "pip install 'graphrag-pipeline[local]'"
+                "local embeddings need sentence-transformers: install the extra [local]"
             ) from error
         with without_bars():
             return library.SentenceTransformer(self._path, truncate_dim=self._truncate)

@@ -105,8 +105,7 @@ class CrossEncoder:
             library = sentence_transformers()
         except ImportError as error:
             raise RerankingError(
-                "a local reranker needs sentence-transformers: "
-                "pip install 'graphrag-pipeline[local]'"
+                "a local reranker needs sentence-transformers: install the extra [local]"
             ) from error
         try:
             with without_bars():

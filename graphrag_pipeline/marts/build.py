@@ -25,6 +25,7 @@ from pathlib import Path
 import duckdb
 
 from graphrag_pipeline.core.errors import BusyError, ConfigError, StorageError
+from graphrag_pipeline.core.extras import how_to_install, missing_modules
 from graphrag_pipeline.core.files import replace_durably
 from graphrag_pipeline.core.guarded import guarded
 from graphrag_pipeline.core.home import Home
@@ -155,7 +156,7 @@ def dbt_command() -> Path:
     beside = Path(sys.executable).with_name("dbt")
     command = beside if beside.exists() else shutil.which("dbt")
     if command is None:
-        raise ConfigError("dbt is not installed: pip install dbt-core dbt-duckdb")
+        raise ConfigError(f"dbt is not installed: {how_to_install('marts')}")
     return Path(command)
 
 
@@ -251,7 +252,7 @@ def marts_lacking(home: Path, statement: str) -> str | None:
 
 def marts_behind(home: Path, statement: str) -> str | None:
     """Return what to tell whoever asks the marts while they tell of something older, or None."""
-    if not asks_for_marts(statement):
+    if not asks_for_marts(statement) or missing_modules("marts"):
         return None
     try:
         outdated = marts_outdated(home)

@@ -25,6 +25,7 @@ from graphrag_pipeline.core.errors import (
     NothingPublishedError,
     StorageError,
 )
+from graphrag_pipeline.core.extras import require_extra
 from graphrag_pipeline.core.files import make_folder, replace_durably, write_beside
 from graphrag_pipeline.core.home import Home, make_home
 from graphrag_pipeline.core.locks import locked
@@ -266,9 +267,11 @@ def _has_published(refresh: dg.ExecuteInProcessResult) -> bool:
 def run_marts(settings: Settings, *, force: bool = False) -> MartsOutcome:
     """Build the marts, in the job of the UI, unless they tell of all that there is.
 
-    Raises NothingPublishedError when there is nothing to build from, and RunFailedError with the
-    reason when a model or a data test fails; the last marts then stay.
+    Raises ConfigError where dbt is not installed, NothingPublishedError when there is nothing to
+    build from, and RunFailedError with the reason when a model or a data test fails; the last marts
+    then stay.
     """
+    require_extra("marts", "marts")
     home = settings.home_path
     release_file(home)
     sweep_home(home)

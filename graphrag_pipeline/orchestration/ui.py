@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.core.extras import require_extra
 from graphrag_pipeline.core.guarded import guarded
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.orchestration.runs import dagster_home
@@ -32,8 +33,9 @@ def serve(
 
     They read the settings again, from the file ``config`` if one is named. ``announce`` is given
     the address as soon as a browser can open it. Raises InputError where the address cannot be
-    listened on.
+    listened on, and ConfigError where the extra ``ui`` is not installed.
     """
+    require_extra("ui", "ui")
     _require_free(host, port)
     place = dagster_home(settings)
     environment = {"GRAPHRAG_HOME": str(settings.home_path), "DAGSTER_HOME": str(place)}

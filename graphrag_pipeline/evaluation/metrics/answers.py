@@ -18,6 +18,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.core.extras import how_to_install
 from graphrag_pipeline.evaluation.metrics.bertscore import mean_overlap
 from graphrag_pipeline.query.answering import NOT_WRITTEN
 from graphrag_pipeline.query.short_answers import NOT_IN_DOCUMENTS
@@ -210,8 +211,8 @@ def require(metric: str) -> None:
     package = _PACKAGES.get(metric)
     if package and find_spec(package) is None:
         raise InputError(
-            f"the metric {metric} needs the package {package}: "
-            "pip install 'graphrag-pipeline[metrics]', or leave it out of metrics"
+            f"the metric {metric} needs the package {package}: leave it out of metrics, or "
+            f"{how_to_install('metrics')}"
         )
 
 

