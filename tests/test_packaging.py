@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import email
+import json
 import os
 import subprocess
 import sys
+import tarfile
 import tomllib
+import venv
+import zipfile
 from pathlib import Path
 
 import pytest
+from checkouts import ROOT, copy_to, run, tracked
 
-ROOT = Path(__file__).parents[1]
-BUILD = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+DESCRIBED = tomllib.loads((ROOT / "pyproject.toml").read_text())
+BUILD = DESCRIBED["tool"]["setuptools"]
+VERSION = DESCRIBED["project"]["version"]
+NAME = f"graphrag_pipeline-{VERSION}"
+WHEEL = f"{NAME}-py3-none-any.whl"
 MAPPED = {"assets", "dbt_reports", "resources", "sensors"}
 FOREIGN = """
 import assets, resources, sensors, sys
@@ -52,50 +61,105 @@ def test_every_file_that_is_read_is_installed() -> None:
         for pattern in BUILD["package-data"].get(package, ())
         for path in folder.glob(pattern)
     }
-    ours = [ROOT / name for name in _tracked() if not name.endswith(".py")]
+    ours = [ROOT / name for name in tracked() if not name.endswith(".py")]
     inside = [path for path in ours if set(folders) & set(path.parents) and path.is_file()]
     assert inside
     assert [path for path in inside if path not in installed and path.name != ".gitignore"] == []
 
 
-def _tracked() -> set[str]:
-    done = subprocess.run(
-        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the project's source archive, and the wheel that is built from it alone."""
+    folder = tmp_path_factory.mktemp("built")
+    source = copy_to(folder / "source", "docs/", "benchmarks/", "examples/")
+    _build("sdist", source, folder)
+    with tarfile.open(folder / f"{NAME}.tar.gz") as archive:
+        archive.extractall(folder, filter="data")
+    _build("wheel", folder / NAME, folder)
+    return folder
+
+
+def _build(kind: str, source: Path, folder: Path) -> None:
+    code = f"from setuptools.build_meta import build_{kind}; build_{kind}({str(folder)!r})"
+    run([sys.executable, "-c", code], source)
+
+
+def test_the_source_archive_holds_what_a_wheel_is_built_of_and_no_tests(built: Path) -> None:
+    with tarfile.open(built / f"{NAME}.tar.gz") as archive:
+        names = {Path(*Path(name).parts[1:]) for name in archive.getnames()}
+    assert not [name for name in names if name.parts[:1] == ("tests",)]
+    folders = {BUILD["package-dir"].get(each, each.replace(".", "/")) for each in BUILD["packages"]}
+    modules = {
+        name
+        for name in map(Path, tracked())
+        if name.suffix == ".py" and str(name.parent) in folders
+    }
+    with zipfile.ZipFile(built / WHEEL) as archive:
+        inside = {name.removeprefix("graphrag_pipeline/") for name in archive.namelist()}
+    assert len(modules) > 500
+    assert {str(name).removeprefix("graphrag_pipeline/") for name in modules} <= inside
+    assert modules <= names
+
+
+def test_the_wheel_says_what_it_is_and_under_which_licence(built: Path) -> None:
+    with zipfile.ZipFile(built / WHEEL) as archive:
+        names = set(archive.namelist())
+        text = archive.read(f"{NAME}.dist-info/METADATA").decode()
+        licence = archive.read(f"{NAME}.dist-info/licenses/LICENSE").decode()
+    about = email.message_from_string(text)
+    assert about["License-Expression"] == "MIT"
+    assert licence.startswith("MIT License\n\nCopyright (c) 2026 GraphRAG pipeline contributors\n")
+    vendored = [name for name in names if "/licenses/" in name and "LICENSE-" in name]
+    assert len(vendored) == len([*ROOT.glob("graphrag_pipeline/pages/explorer/vendor/LICENSE-*")])
+    assert about["Author"] == "GraphRAG pipeline contributors"
+    assert about["Keywords"]
+    assert "Typing :: Typed" in about.get_all("Classifier")
+    assert not about.get_all("Project-URL")
+    assert about["Author-email"] is None
+    assert "graphrag_pipeline/py.typed" in names
+
+
+def test_every_place_names_the_version_of_the_project() -> None:
+    places = {
+        "CHANGELOG.md": f"## {VERSION} - ",
+        "deploy/kubernetes/coordinator.yaml": f"graphrag-pipeline:{VERSION}\n",
+        "deploy/helm/values.yaml": f'tag: "{VERSION}"',
+        "docs/how-to/install.md": WHEEL,
+    }
+    assert [name for name, text in places.items() if text not in (ROOT / name).read_text()] == []
+
+
+def test_a_type_checker_sees_the_types_of_the_wheel(built: Path, tmp_path: Path) -> None:
+    venv.create(tmp_path / "venv", with_pip=False)
+    (installed,) = (tmp_path / "venv").glob("lib/python*/site-packages")
+    with zipfile.ZipFile(built / WHEEL) as archive:
+        archive.extractall(installed)
+    (tmp_path / "right.py").write_text(
+        "from graphrag_pipeline import Answer, Index\n\n"
+        'answer: Answer = Index("home").answer("Who?", "local")\ntext: str = answer.text\n'
     )
-    return set(done.stdout.splitlines())
+    (tmp_path / "wrong.py").write_text(
+        "from graphrag_pipeline import Index\n\n"
+        'number: int = Index("home").answer("Who?", "local").text\n'
+    )
+    pyright = [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", "venv/bin/python"]
+    pyright += ["right.py", "wrong.py"]
+    checked = subprocess.run(pyright, cwd=tmp_path, capture_output=True, text=True, check=False)
+    problems = json.loads(checked.stdout)["generalDiagnostics"]
+    errors = [(Path(each["file"]).name, each["rule"]) for each in problems]
+    assert errors == [("wrong.py", "reportAssignmentType")]
 
 
 @pytest.mark.slow
-def test_the_wheel_works_beside_packages_of_the_same_names(tmp_path: Path) -> None:
-    source, wheels, installed = (tmp_path / name for name in ("source", "wheels", "installed"))
-    for name in sorted(_tracked()):
-        if name.startswith(("tests/", "docs/", "benchmarks/", "examples/")):
-            continue
-        place = source / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        if (ROOT / name).is_symlink():
-            place.symlink_to(os.readlink(ROOT / name))
-        elif (ROOT / name).is_file():
-            place.write_bytes((ROOT / name).read_bytes())
+def test_the_wheel_works_beside_packages_of_the_same_names(built: Path, tmp_path: Path) -> None:
+    installed = tmp_path / "installed"
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
-    build = ["wheel", "--no-deps", "-w", str(wheels), str(source)]
-    run([*pip, *build], tmp_path)
-    (wheel,) = wheels.glob("*.whl")
-    run([*pip, "install", "--no-deps", "--target", str(installed), str(wheel)], tmp_path)
+    run([*pip, "install", "--no-deps", "--target", installed, built / WHEEL], tmp_path)
     tops = {path.name for path in installed.iterdir() if path.suffix != ".dist-info"}
     assert tops - {"bin"} == {"graphrag_pipeline"}
     project = tmp_path / "project"
     for name in ("assets", "resources", "sensors"):
         (project / name).mkdir(parents=True)
         (project / name / "__init__.py").write_text("MINE = True\n")
-    run([sys.executable, "-c", FOREIGN, str(installed)], project, project, installed)
-
-
-def run(command: list[str], folder: Path, *path: Path) -> None:
-    bare = {n: v for n, v in os.environ.items() if not n.startswith(("GRAPHRAG_", "PYTHONPATH"))}
-    if path:
-        bare["PYTHONPATH"] = os.pathsep.join(map(str, path))
-    done = subprocess.run(
-        command, cwd=folder, env=bare, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    path = os.pathsep.join(map(str, (project, installed)))
+    run([sys.executable, "-c", FOREIGN, installed], project, PYTHONPATH=path)
