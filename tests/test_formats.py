@@ -229,7 +229,7 @@ def test_a_missing_library_is_named_with_the_command_that_installs_it(monkeypatc
 
     monkeypatch.setattr(builtins, "__import__", without_office)
     for suffix in (".pptx", ".xlsx"):
-        assert "graphrag-pipeline[office]" in reason(read(f"a{suffix}", SOUND[suffix]))
+        assert "the extra [office]" in reason(read(f"a{suffix}", SOUND[suffix]))
 
 
 # Books, mail, notebooks, rst, source code
