@@ -317,6 +317,18 @@ def test_an_empty_page_suggests_questions_and_a_click_asks_one(
         assert page.is_hidden("#examples")
 
 
+def test_the_bar_leads_to_the_explorer_of_the_collection_and_has_no_key_where_there_are_none(
+    browser: Any, served: Served
+) -> None:
+    with opened(browser, served) as page:
+        page.select_option("#collection", "other")
+        page.wait_for_selector("#to-explorer[href='/explorer?collection=other']")
+        assert page.is_hidden("#key")
+        page.click("#to-explorer")
+        page.wait_for_selector("#panel h2")
+        assert page.url == f"{served.url}/explorer?collection=other"
+
+
 def test_methods_are_grouped_and_each_says_what_it_finds(browser: Any, served: Served) -> None:
     listed = {each["name"]: each["summary"] for each in served.get("/v1/methods").json()}
     with opened(browser, served) as page:
@@ -385,6 +397,7 @@ def test_a_key_is_asked_for_and_stays_in_the_tab(browser: Any, home: Path, tmp_p
         page.fill("#key-value", text)
         page.press("#key-value", "Enter")
         page.wait_for_selector("#facts:has-text('5 documents')")
+        assert page.is_visible("#key")
         ask(page, QUESTION, "bm25")
         assert page.evaluate("localStorage.length + document.cookie.length") == 0
         assert text not in page.content()
