@@ -708,18 +708,37 @@ def test_the_command_ends_with_a_verdict_and_a_code(index, monkeypatch):
     monkeypatch.setenv("GRAPHRAG_EMBEDDINGS__DIMENSIONS", "32")
     run = CliRunner().invoke(app, ["check"])
     assert (run.exit_code, run.stdout) == (0, "ok\n")
-    _tag_orphan(index)
+    _drop_tag(index)
     run = CliRunner().invoke(app, ["check", "--json"])
     assert run.exit_code == 1
     assert [problem["check"] for problem in json.loads(run.stdout)["problems"]] == ["tags"]
     run = CliRunner().invoke(app, ["check", "--repair"])
     assert run.exit_code == 0
-    assert run.stdout.splitlines() == ["repaired: let go of 1 release no longer kept", "ok"]
+    assert run.stdout.splitlines() == ["repaired: protected 4 versions of vectors", "ok"]
+
+
+def test_what_the_next_run_clears_is_told_and_is_no_problem(index, monkeypatch):
+    monkeypatch.chdir(index.home.parent)
+    monkeypatch.setenv("GRAPHRAG_EMBEDDINGS__DIMENSIONS", "32")
+    _tag_orphan(index)
+    left = index.home / "releases" / ".published.duckdb.0123abcd.tmp"
+    (left / "content").mkdir(parents=True)
+    (left / "content" / "file").write_bytes(b"half of a release")
+    run = CliRunner().invoke(app, ["check"])
+    assert (run.exit_code, run.stdout) == (0, "ok\n")
+    assert "files that a killed process has left (1)" in run.stderr
+    assert "the next run removes them" in run.stderr
+    assert "tags of releases that are not kept (1)" in run.stderr
+    documents = index.home.parent / "documents"
+    (documents / "3.md").write_text(story(32))
+    Index(index.settings).update(documents)
+    assert not left.exists()
+    assert check(index).notes == ()
 
 
 def test_the_nightly_check_shows_the_lines(index):
     defs = build_definitions(index.settings)
-    _tag_orphan(index)
+    _drop_tag(index)
     with dg.DagsterInstance.ephemeral() as instance:
         job = defs.resolve_job_def("check_index")
         result = job.execute_in_process(instance=instance)
@@ -727,7 +746,7 @@ def test_the_nightly_check_shows_the_lines(index):
     assert result.success
     assert not evaluation.passed
     assert evaluation.metadata["problems"].value == 1
-    assert "tags of releases that are not kept" in str(evaluation.metadata["lines"].value)
+    assert "that releases name and no tag protects" in str(evaluation.metadata["lines"].value)
 
 
 def test_a_question_to_damaged_vectors_is_one_error_that_says_what_to_do(index):

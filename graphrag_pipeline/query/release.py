@@ -50,6 +50,7 @@ from graphrag_pipeline.releases.sharing import follow_published
 from graphrag_pipeline.store.bare_names import SEARCH_PATH, bare_names
 from graphrag_pipeline.store.index_store import connect_published
 from graphrag_pipeline.store.limits import Limits
+from graphrag_pipeline.store.older import add_what_older_lack, is_of_first_schema
 from graphrag_pipeline.store.vector_store import VectorSnapshot, VectorStoreError
 from graphrag_pipeline.structures.archrag.index import open_chnsw
 from graphrag_pipeline.structures.vector_tables import TABLES
@@ -143,6 +144,7 @@ class Release:
         self.bare = bare
         if bare:
             bare_names(con)
+        self._is_first = is_of_first_schema(con)
         self.trace = Trace()
         self.control = Control()
         self._usage = Usage()
@@ -635,6 +637,8 @@ class Release:
                 place = self._limit.place
                 usual = SEARCH_PATH if self.bare else "published.main"
                 cursor.execute(f"SET search_path = '{place.name if place else usual}'")
+                if self._is_first and place is None:
+                    add_what_older_lack(cursor)
                 with self.control.running(cursor):
                     yield cursor
             finally:

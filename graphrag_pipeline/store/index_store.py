@@ -21,6 +21,7 @@ from graphrag_pipeline.core.temporary import process_folder, temporary_folder
 from graphrag_pipeline.store.frames import streamed
 from graphrag_pipeline.store.limits import Limits
 from graphrag_pipeline.store.migrations import ensure_schema
+from graphrag_pipeline.store.older import add_what_older_lack
 
 if TYPE_CHECKING:
     import polars as pl
@@ -349,8 +350,6 @@ def _watch(turn: _Turn, ended: threading.Event) -> None:
 
 _BLOCK_SIZE = "SELECT block_size FROM pragma_database_size() WHERE database_name = 'whole'"
 _SMALL_BLOCK = "16384"
-# Not duckdb_columns(), which binds all views of a file for it.
-_COLUMNS_OF_RELATIONSHIPS = "SELECT name FROM pragma_table_info('published.relationships')"
 
 
 def memory_database(limits: Limits | None = None) -> duckdb.DuckDBPyConnection:
@@ -394,19 +393,6 @@ def connect_published(
             f"cannot open {file}: {_first_line(error)}; run graphrag-pipeline check"
         ) from error
     return con
-
-
-def add_what_older_lack(con: duckdb.DuckDBPyConnection) -> None:
-    """Show the release ``published``, if an older program made it, with the columns it lacks.
-
-    A file that holds no graph, as the marts, lacks none.
-    """
-    with contextlib.suppress(duckdb.CatalogException):
-        if ("type",) not in con.execute(_COLUMNS_OF_RELATIONSHIPS).fetchall():
-            con.execute(
-                "CREATE TEMP VIEW relationships AS "
-                "SELECT *, '' AS type FROM published.relationships"
-            )
 
 
 def insert(con: duckdb.DuckDBPyConnection, table: str, rows: pl.DataFrame | pa.Table) -> None:

@@ -42,7 +42,11 @@ VERIFICATIONS = (
         index_tables.find_unreadable,
         repairing.rebuild_index_file,
     ),
-    Verification("schema", "the index has this program's schema", index_tables.find_old_schema),
+    Verification(
+        "schema",
+        "the index has a schema that this program knows",
+        index_tables.find_newer_schema,
+    ),
     Verification(
         "rows",
         "rows refer to rows that are there, and say what they were made from",
@@ -112,14 +116,16 @@ VERIFICATIONS = (
 """What is verified, in the order in which it is repaired: each rests on those before it."""
 
 _COMPLETE = "a purge was stopped half-way: run graphrag-pipeline purge to complete it"
-_ON_INDEX = frozenset({"schema", "rows", "same_as_release", "graph", "manifests", "vectors"})
+_ON_TABLES = frozenset({"rows", "same_as_release", "graph", "manifests", "vectors"})
+_ON_INDEX = _ON_TABLES | {"schema"}
 
 
 @dataclass(frozen=True)
 class Checked:
     """What a check has found, and what was repaired before.
 
-    ``notes`` tell what is no fault, such as tables that the next run will bring up to date.
+    ``notes`` tell what is no fault, such as tables that the next run will bring up to date, and
+    what it will clear away.
     """
 
     problems: Sequence[Problem]
@@ -156,7 +162,9 @@ def check(workspace: Workspace) -> Checked:
         problems = [
             replace(each, remedy=_COMPLETE) if each.can_repair else each for each in problems
         ]
-    return Checked(tuple(dict.fromkeys(problems)), notes=tuple(_notes(workspace, problems)))
+    lasting = tuple(dict.fromkeys(problem for problem in problems if not problem.passes))
+    passing = [problem.line for problem in problems if problem.passes]
+    return Checked(lasting, notes=(*passing, *_notes(workspace, lasting)))
 
 
 def repair(workspace: Workspace) -> Checked:
@@ -167,6 +175,7 @@ def repair(workspace: Workspace) -> Checked:
     """
     repairs: list[str] = []
     with workspace.turn():
+        repairs += repairing.bring_up(workspace)
         found: list[Problem] = []
         for number, verification in enumerate(VERIFICATIONS):
             progress.report("repair", number, len(VERIFICATIONS))
@@ -194,6 +203,8 @@ def find_by(
     if verification.name in _ON_INDEX and (lost or not workspace.exists):
         if verification.name == "manifests" and not workspace.exists:
             yield from verification.find(workspace)
+        return
+    if verification.name in _ON_TABLES and index_tables.is_older(workspace):
         return
     try:
         yield from verification.find(workspace)
@@ -229,6 +240,12 @@ def _notes(workspace: Workspace, problems: Sequence[Problem]) -> Iterator[str]:
         return
     if _is_half_purged(workspace):
         yield _COMPLETE
+    if index_tables.is_older(workspace):
+        yield (
+            "index.duckdb was made by an older program, and its rows are not verified: the next "
+            "graphrag-pipeline index brings it up to date, and nothing is lost"
+        )
+        return
     settings = workspace.settings
     with workspace.store.look() as con:
         late = behind(con, settings, configured_embedder(settings).name)

@@ -50,6 +50,7 @@ OTHER_GRAPH = "graph"
 _TABLES = """
 SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = ? ORDER BY ALL
 """
+_SCHEMA = "SELECT value FROM {0}.meta WHERE key = 'schema_version'"
 _STATES = """
 SELECT key, value FROM {0}.meta WHERE key = 'graph_version' OR key = 'resolution_state'
    OR key LIKE '%communities_state' OR key LIKE '%reports_state:%' OR key LIKE 'vectors:%'
@@ -91,20 +92,32 @@ def find_unreadable(workspace: Workspace) -> Iterator[Problem]:
         yield Problem(check="index_file", where=FILE, what=unreadable(path, error), number=0)
 
 
-def find_old_schema(workspace: Workspace) -> Iterator[Problem]:
-    """Yield the schema of the index where it is not that of this program."""
-    newest = str(migrations()[-1][0])
-    with workspace.store.look() as con:
-        version = get_meta(con, "schema_version")
-    if version != newest:
+def find_newer_schema(workspace: Workspace) -> Iterator[Problem]:
+    """Yield the schema of the index where a newer program has made it."""
+    newest = migrations()[-1][0]
+    version = schema_of(workspace)
+    if version is None or version > newest:
         yield Problem(
             check="schema_version",
             where=f"{FILE}, meta",
-            what=f"the schema is of version {version}, and this program's is {newest}",
+            what=f"the schema is of version {version or 'none'}, and this program's is {newest}",
             number=0,
-            remedy="run graphrag-pipeline index with the newest of the programs that were used",
+            remedy="use the newest of the programs that were used, or a newer one",
             can_repair=False,
         )
+
+
+def schema_of(workspace: Workspace) -> int | None:
+    """Return the version of the schema of the index; None where it names none."""
+    with workspace.store.look() as con:
+        version = get_meta(con, "schema_version") or ""
+    return int(version) if version.isdecimal() else None
+
+
+def is_older(workspace: Workspace) -> bool:
+    """Whether an older program made the index, so that the next run brings it up to date."""
+    version = schema_of(workspace)
+    return version is not None and version < migrations()[-1][0]
 
 
 def find_broken_rows(workspace: Workspace) -> Iterator[Problem]:
@@ -169,7 +182,7 @@ def find_other_than_release(workspace: Workspace) -> Iterator[Problem]:
     if path is None:
         return
     with workspace.store.look(release=path) as con:
-        if not is_unchanged(con):
+        if not is_of_this_schema(con, "release") or not is_unchanged(con):
             return
         found = [
             Broken(table, "rows are not those of the release that was made of them", number, "")
@@ -191,6 +204,12 @@ def release_of_index(workspace: Workspace) -> Path | None:
         return None
     path = release_file(home, row[0])
     return path if path.stem == row[0] or published_release(home) == row[0] else None
+
+
+def is_of_this_schema(con: duckdb.DuckDBPyConnection, database: str) -> bool:
+    """Whether a release that is attached has the tables of this program."""
+    row = con.execute(_SCHEMA.format(database)).fetchone()
+    return row == (str(migrations()[-1][0]),)
 
 
 def compared_tables(con: duckdb.DuckDBPyConnection, index: str = "published") -> list[str]:

@@ -190,27 +190,46 @@ def _read_whole(path: Path, store: IndexStore | None) -> None:
 
 def find_leftovers(workspace: Workspace) -> Iterator[Problem]:
     """Yield what a killed process has left, if no process that may need it is there."""
-    yield from problem_of_some(
-        [path.relative_to(workspace.home).as_posix() for path in leftovers_of(workspace)],
+    swept = _swept(workspace.home)
+    others = [path for path in leftovers_of(workspace) if path not in swept]
+    of_killed = partial(
+        problem_of_some,
         check=LEFTOVERS,
         where=str(workspace.home),
         what="files that a killed process has left",
     )
+    yield from of_killed(
+        [_named(workspace, path) for path in swept],
+        remedy="the next run removes them",
+        passes=True,
+    )
+    yield from of_killed([_named(workspace, path) for path in others])
 
 
 def leftovers_of(workspace: Workspace) -> list[Path]:
     """Return the files and folders that killed processes have left."""
     home, running = workspace.home, is_running(workspace)
-    found = []
-    for folder in (home / name if name else home for name in _LOOKED_IN):
-        if folder.is_dir():
-            found += abandoned(folder)
-            found += [path for path in sorted(folder.iterdir()) if _is_left(path, running=running)]
+    found = _swept(home)
+    for folder in _folders(home):
+        found += [path for path in sorted(folder.iterdir()) if _is_left(path, running=running)]
     kept = {path.stem for path in Home(home).releases.glob("*.duckdb")}
     others = sorted(
         path for end in ("withdrawn", "arrays") for path in Home(home).releases.glob(f"*.{end}")
     )
     return found + [path for path in others if path.stem not in kept and not running]
+
+
+def _swept(home: Path) -> list[Path]:
+    """Return the temporary folders that the next run removes before it begins."""
+    return [path for folder in _folders(home) for path in abandoned(folder)]
+
+
+def _folders(home: Path) -> list[Path]:
+    return [folder for name in _LOOKED_IN if (folder := home / name).is_dir()]
+
+
+def _named(workspace: Workspace, path: Path) -> str:
+    return path.relative_to(workspace.home).as_posix()
 
 
 def _is_left(path: Path, *, running: bool) -> bool:

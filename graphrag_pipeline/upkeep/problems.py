@@ -26,7 +26,7 @@ class Problem:
 
     ``where`` is a file of the home folder, with the table after a comma; ``remedy`` what to do
     about it, in words. ``number`` counts what is against the check, and ``example`` names one of
-    these.
+    these. What ``passes`` does no harm, and the next run clears it by itself.
     """
 
     check: str
@@ -36,6 +36,7 @@ class Problem:
     example: str = ""
     remedy: str = ""
     can_repair: bool = True
+    passes: bool = False
 
     @property
     def line(self) -> str:
@@ -63,6 +64,7 @@ def problem_of_some(
     what: str,
     remedy: str = "",
     can_repair: bool = True,
+    passes: bool = False,
 ) -> Iterator[Problem]:
     """Yield one problem for all of these, with the first as its example; none without any."""
     if names:
@@ -74,6 +76,7 @@ def problem_of_some(
             example=min(names),
             remedy=remedy,
             can_repair=can_repair,
+            passes=passes,
         )
 
 

@@ -132,7 +132,12 @@ def find_wrong_tags(workspace: Workspace) -> Iterator[Problem]:
         yield Problem(check="vector_files", where="vectors", what=f"cannot be read ({error})")
         return
     of_tags = partial(problem_of_some, check=TAGS, where="vectors")
-    yield from of_tags(tags.keys() - named.keys(), what="tags of releases that are not kept")
+    yield from of_tags(
+        tags.keys() - named.keys(),
+        what="tags of releases that are not kept",
+        remedy="the next publish lets go of them",
+        passes=True,
+    )
     untagged = [
         f"{release} of {table}"
         for release, versions in named.items()

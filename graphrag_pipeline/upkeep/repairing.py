@@ -42,6 +42,8 @@ from graphrag_pipeline.structures.vector_tables import forget_vectors, rows_of, 
 from graphrag_pipeline.updating import run_stages
 from graphrag_pipeline.upkeep.index_tables import (
     compared_tables,
+    is_of_this_schema,
+    is_older,
     is_unchanged,
     release_of_index,
 )
@@ -78,6 +80,18 @@ DELETE FROM extractions WHERE chunk_id IN (
         USING (chunk_id)
     WHERE coalesce(e.n, 0) <> x.n_entities OR coalesce(r.n, 0) <> x.n_relationships)
 """
+
+
+def bring_up(workspace: Workspace) -> list[str]:
+    """Bring an index that an older program made to this program's schema; say if that was so."""
+    try:
+        if not workspace.exists or not is_older(workspace):
+            return []
+        with workspace.store.read():
+            return ["brought index.duckdb to this program's schema"]
+    except (StorageError, duckdb.Error):
+        # What is damaged is found by the checks.
+        return []
 
 
 def remove_leftovers(workspace: Workspace, problems: Sequence[Problem]) -> list[str]:
@@ -299,7 +313,7 @@ def _restore_tables(workspace: Workspace, source: Path) -> list[str] | None:
         con.execute(f"ATTACH '{quoted}' AS release (READ_ONLY)")
         try:
             own = con.execute("SELECT current_database()").fetchone() or ("",)
-            if not is_unchanged(con, own[0]):
+            if not is_of_this_schema(con, "release") or not is_unchanged(con, own[0]):
                 return None
             tables = [*compared_tables(con, own[0]), "identifiers"]
             different = [table for table in tables if not _is_same(con, table)]
