@@ -108,6 +108,7 @@ def asked_of(served: Served) -> dict[str, list[tuple[str, dict[str, Any] | None]
         "GET /ready": [("", None), ("?collection=no", None)],
         "GET /v1/collections": [("", None)],
         "GET /v1/releases": [("", None)],
+        "GET /v1/examples": [("", None)],
         "GET /metrics": [("", None)],
     }
 

@@ -24,6 +24,11 @@ _ELSEWHERE = {
     "/v1/images": f"no pictures are made here: questions are asked at {CHAT}",
     "/v1/audio": f"nothing is spoken or heard here: questions are asked at {CHAT}",
     "/v1/realtime": f"nothing is spoken or heard here: questions are asked at {CHAT}",
+    "/v1/messages": _TEXTS,
+    **dict.fromkeys(
+        ("/chat/completions", "/completions", "/models", "/responses", "/embeddings"),
+        f"set the base URL of your client to an address that ends in /v1: answers are at {CHAT}",
+    ),
     "/v1/fine_tuning": f"no model is trained here: questions are asked at {CHAT}",
 }
 """Addresses of OpenAI's that are none here, and what to do instead."""

@@ -22,6 +22,7 @@ from graphrag_pipeline.core.errors import ConfigError, NothingPublishedError
 from graphrag_pipeline.core.files import make_folder, replace_durably
 from graphrag_pipeline.core.temporary import temporary_folder
 from graphrag_pipeline.ingest.reading import SUPPORTED_SUFFIXES
+from graphrag_pipeline.serving.folders import Folders
 from graphrag_pipeline.serving.problems import Problem
 from graphrag_pipeline.store.batches import Batch, read_manifest
 from graphrag_pipeline.store.workspace import Workspace
@@ -186,7 +187,8 @@ def uploads(holder: Seen, folder: Path) -> list[dict[str, Any]]:
         if change.action != "remove"
     }
     done = _done(holder, batches)
-    reasons = dict(_of_index(holder, _REASONS, places=places))
+    folders = Folders.around(holder, [str(holder.settings.input_path), str(folder)])
+    reasons = folders.without(dict(_of_index(holder, _REASONS, places=places)))
     published = _published(holder, _PUBLISHED_FILES, places=places)
     documents = {row["place"]: row for row in published}
     listed = []

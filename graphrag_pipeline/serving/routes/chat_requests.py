@@ -55,7 +55,7 @@ class Message(BaseModel):
     def is_text(self) -> bool:
         """Whether it is text alone."""
         parts = self.content if isinstance(self.content, list) else []
-        return all(part.type in ("text", "refusal") for part in parts)
+        return all(part.type in ("text", "input_text", "refusal") for part in parts)
 
 
 class StreamOptions(BaseModel):
