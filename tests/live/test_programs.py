@@ -174,6 +174,31 @@ console.log(JSON.stringify({
   sources: whole.annotations.map((each) => each.url_citation.url),
 }));
 """
+MCP_NODE = """
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+
+const client = new Client({ name: 'test', version: '1' });
+const address = new URL(process.env.BASE.replace(/v1$/, 'mcp'));
+await client.connect(new StreamableHTTPClientTransport(address));
+const { tools } = await client.listTools();
+const { prompts } = await client.listPrompts();
+const given = { question: process.env.QUESTION };
+// The client itself checks what is structured against the tool's schema.
+const result = await client.callTool({ name: 'query', arguments: given });
+const [prompt] = prompts;
+const needed = prompt.arguments.filter((each) => each.required);
+const filled = needed.map((each) => [each.name, process.env.QUESTION]);
+const { messages } = await client.getPrompt({
+  name: prompt.name, arguments: Object.fromEntries(filled),
+});
+console.log(JSON.stringify({
+  answers: [result.content[0].text, JSON.stringify(result.structuredContent)],
+  schemas: tools.filter((tool) => tool.outputSchema).map((tool) => tool.name),
+  prompted: messages[0].content.text,
+}));
+await client.close();
+"""
 
 
 @dataclass(frozen=True)
@@ -195,6 +220,7 @@ PROGRAMS = {
         ["ai", "@ai-sdk/openai", "@ai-sdk/openai-compatible", "zod"], VERCEL, is_node=True
     ),
     "openai-node": Program(["openai"], OPENAI_NODE, is_node=True),
+    "mcp-node": Program(["@modelcontextprotocol/sdk"], MCP_NODE, is_node=True),
 }
 
 
@@ -268,3 +294,6 @@ def test_a_program_as_it_is_shows_answers_their_passages_and_json(
         assert served.http.get(source, timeout=60).status_code == 200
     for written in results.get("objects", ()):
         assert written.items() <= OBJECT.items()
+    if name == "mcp-node":
+        assert {"query", "retrieve", "find_entities"} <= {*results["schemas"]}
+        assert QUESTION in results["prompted"]
