@@ -131,6 +131,20 @@ def test_messages_of_agents_pass(served: Served, after: list[Any]) -> None:
     assert "Bob Cratchit" in got.json()["choices"][0]["message"]["content"]
 
 
+def test_a_conversation_goes_on_without_the_footnotes_of_its_answers(
+    served: Served, model: ModelServer
+) -> None:
+    answer = chat(served, model="book/basic").json()["choices"][0]["message"]["content"]
+    text, _, notes = answer.partition("\n\n**Sources**")
+    assert notes
+    model.forget()
+    before = [*says(), {"role": "assistant", "content": answer}]
+    chat(served, model="book/basic", messages=[*before, *says("And his son?")])
+    (request,) = model.asked()
+    assert {"role": "assistant", "content": text} in request.messages
+    assert "**Sources**" not in request.text
+
+
 # Where citations point at
 
 

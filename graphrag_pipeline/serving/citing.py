@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.results import Citation
 
 _MOST_NOTED = 20
-_HEADING = "\n\n**Sources**\n\n"
+HEADING = "\n\n**Sources**\n\n"
+"""What stands between an answer and its footnotes."""
 _MARKUP = re.compile(r"([\\`\[\]<>])")
 # As the answering of questions writes them: a number at the end of a sentence, or a reference.
 _MARKER = re.compile(r"\[(\d+)\]$", re.MULTILINE)
@@ -84,7 +85,7 @@ def _place_of(citation: Citation, places: Mapping[str, Span]) -> Span | None:
 
 def _notes(citations: Sequence[Citation], addresses: Sequence[str]) -> tuple[str, list[Span]]:
     """Return the footnotes, a line each, and where each line stands in them."""
-    notes, lines = _HEADING, []
+    notes, lines = HEADING, []
     for citation, address in [*zip(citations, addresses, strict=True)][:_MOST_NOTED]:
         line = _note(citation, address)
         lines.append((len(notes), len(notes) + len(line)))

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
 from pydantic_core import PydanticCustomError
 
+from graphrag_pipeline.serving.citing import HEADING
 from graphrag_pipeline.serving.limits import QUESTION_CHARACTERS
 from graphrag_pipeline.serving.problems import Problem
 from graphrag_pipeline.serving.routes.asked import Turn
@@ -230,6 +231,9 @@ def _conversation(prompt: str) -> tuple[list[Turn], str] | None:
 
 
 def _turns(talk: Iterable[tuple[str, str]]) -> Iterator[Turn]:
+    """Yield the turns of a conversation, answers without the footnotes that they had here."""
     for role, text in talk:
-        if role in ("user", "assistant") and text.strip():
-            yield Turn(role="user" if role == "user" else "assistant", content=text)
+        if role == "user" and text.strip():
+            yield Turn(role="user", content=text)
+        elif role == "assistant" and (answer := text.rpartition(HEADING)[0] or text).strip():
+            yield Turn(role="assistant", content=answer)
