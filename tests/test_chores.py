@@ -186,6 +186,14 @@ def test_a_prompt_within_a_conversation_is_the_users_own() -> None:
     assert chore_of([{"role": "user", "content": TITLE}]) is not None
 
 
+def test_a_long_title_ends_after_a_clause_or_says_that_more_was_asked() -> None:
+    assert title_of("Who led the foundry, and for how many years?") == "Who led the foundry"
+    storm = "What happened to the middle arch of the bridge in the storm?"
+    assert title_of(storm) == "What happened to the middle arch of the…"
+    assert title_of("One, two three four five six seven eight?").endswith("seven eight")
+    assert len(title_of("a" * 30 + " " + "b" * 29 + " c")) <= 60
+
+
 def test_titles_and_tags_are_short_and_never_empty() -> None:
     assert title_of("") == "New chat"
     assert len(title_of("a" * 500)) <= 60

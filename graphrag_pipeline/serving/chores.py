@@ -73,6 +73,8 @@ _FIXED = (
         ),
     ),
 )
+# Three words or more, up to the last sign that ends a clause.
+_CLAUSE = re.compile(r"(\S+ \S+ .*\S)[,;:?!.](?: |$)")
 _RESPONSE = re.compile(r'"""(.*?)"""', re.DOTALL)
 _NAME = re.compile(r"[A-ZÀ-ÖØ-Þ][\w'’-]+(?: [A-ZÀ-ÖØ-Þ][\w'’-]+)*")
 _BEGINNINGS = frozenset(
@@ -206,13 +208,19 @@ def _of_sentence(prompt: str) -> Chore | None:
 
 
 def title_of(question: str) -> str:
-    """Return a question as a title: its first words, on one line, without its mark at the end."""
+    """Return a question as a title: its first words, on one line, without its mark at the end.
+
+    One that is too long ends after a clause, or else says that more was asked.
+    """
     words = question.split()
     title = " ".join(words[:_TITLE_WORDS])
-    while len(title) > _TITLE_CHARACTERS and " " in title:
+    while len(title) >= _TITLE_CHARACTERS and " " in title:
         title = title.rpartition(" ")[0]
-    title = title[:_TITLE_CHARACTERS].strip().rstrip("?？!.。,:;").strip('"“”')
-    return title or "New chat"
+    is_cut = len(title.split()) < len(words)
+    clause = _CLAUSE.match(title) if is_cut else None
+    title = (clause[1] if clause else title)[:_TITLE_CHARACTERS].strip()
+    title = title.rstrip("?？!.。,:;").strip('"“”')
+    return (f"{title}…" if is_cut and not clause else title) or "New chat"
 
 
 def tags_of(text: str) -> list[str]:
