@@ -107,7 +107,7 @@ def test_an_entity_is_renamed_retyped_and_merged_on_the_page(
 ) -> None:
     page = browser.new_page()
     try:
-        page.goto(f"{served.url}/#documents")
+        page.goto(f"{served.url}/documents")
         page.fill("#find", "Scrooge")
         page.press("#find", "Enter")
         page.click("#entities bdi:text-is('Scrooge')")

@@ -192,7 +192,7 @@ def test_an_upload_is_followed_until_it_is_published_or_refused(tmp_path: Path) 
 def test_files_are_chosen_or_dropped_on_the_page(browser: Any, served: Served) -> None:
     page = browser.new_page()
     try:
-        page.goto(f"{served.url}/#documents")
+        page.goto(f"{served.url}/documents")
         page.wait_for_selector("#uploading:visible")
         hostile = "<img src=x onerror=alert(1)>.md"
         files = [("chosen.md", "text/plain", b"# Chosen"), (hostile, "text/plain", b"# Hostile")]
