@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo test nightly lint types docs ui bench clean
+.PHONY: help install dev demo test coverage nightly lint types docs ui bench clean
 # Workers of the tests, and what they start, would compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -36,6 +36,10 @@ demo: install ## Index the sample corpus and answer two questions
 
 test: dev ## Run the tests
 	@$(BIN)/python -m pytest -n auto --dist worksteal
+
+coverage: dev ## Run the tests (or TESTS=...) and report what they reach in build/coverage
+	@$(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=html --cov-report=term:skip-covered $(TESTS)
+	@echo "Open build/coverage/index.html"
 
 nightly: dev ## Run the tests with every kill step and many more examples
 	@HYPOTHESIS_PROFILE=search $(BIN)/python -m pytest -n auto --dist worksteal -m ""

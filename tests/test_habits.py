@@ -1,0 +1,74 @@
+"""What helps those who change the project: hooks, templates, a report of coverage."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import yaml
+from checkouts import ROOT
+
+HOOKS = ROOT / ".pre-commit-config.yaml"
+BIN = Path(sys.executable).parent
+
+
+def test_hooks_before_a_commit_are_the_checks_of_make_lint() -> None:
+    validated = subprocess.run(
+        [sys.executable, "-m", "pre_commit", "validate-config", HOOKS],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert validated.returncode == 0, validated.stdout
+    (local,) = yaml.safe_load(HOOKS.read_text())["repos"]
+    assert local["repo"] == "local"
+    lint = (ROOT / "Makefile").read_text().replace("$(BIN)", ".venv/bin")
+    for hook in local["hooks"]:
+        words = [word for word in shlex.split(hook["entry"]) if word != "--force-exclude"]
+        assert " ".join(words) in lint, hook["id"]
+
+
+def test_hooks_find_what_is_badly_written(tmp_path: Path) -> None:
+    (local,) = yaml.safe_load(HOOKS.read_text())["repos"]
+    commands = [hook["entry"] for hook in local["hooks"] if hook.get("pass_filenames", True)]
+    file = tmp_path / "bad.py"
+    file.write_text("import os\nx=1\n")
+    outcomes = []
+    for command in commands:
+        program, *options = shlex.split(command.replace(".venv/bin", str(BIN)))
+        check = ["--check"] if "format" in options else ["--no-cache"]
+        arguments = [program, *options, *check, str(file)]
+        outcomes.append(subprocess.run(arguments, capture_output=True, check=False).returncode)
+    assert outcomes == [1, 1]
+
+
+def test_templates_of_issues_are_forms_that_can_be_filled_in() -> None:
+    forms = [path for path in (ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml")]
+    assert {path.name for path in forms} == {"bug.yml", "config.yml", "feature.yml"}
+    for path in forms:
+        form = yaml.safe_load(path.read_text())
+        if path.name == "config.yml":
+            continue
+        assert {"name", "description", "body"} <= set(form)
+        ids = [part["id"] for part in form["body"] if part["type"] != "markdown"]
+        assert len(ids) == len(set(ids)) > 1
+        assert all(part["attributes"] for part in form["body"])
+    assert "CHANGELOG" in (ROOT / ".github" / "pull_request_template.md").read_text()
+
+
+def test_coverage_counts_what_a_process_of_a_test_reaches(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(
+        "import subprocess, sys\n\n"
+        "def test_it():\n"
+        "    subprocess.run([sys.executable, '-c', 'import graphrag_pipeline.core.levels'])\n"
+    )
+    config = f"--cov-config={ROOT / 'pyproject.toml'}"
+    report = ["--cov", config, "--cov-report=json:report.json"]
+    command = [sys.executable, "-m", "pytest", "-n", "0", "-q", "-p", "no:cacheprovider", *report]
+    bare = {n: v for n, v in os.environ.items() if not n.startswith(("PYTEST_", "COV"))}
+    ended = subprocess.run(command, cwd=tmp_path, env=bare, capture_output=True, check=False)
+    assert ended.returncode == 0, ended.stdout
+    assert "core/levels.py" in (tmp_path / "report.json").read_text()
