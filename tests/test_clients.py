@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import requests
-from client_server import ANSWER, OBJECT, WRITTEN, served_to_programs
+from client_server import ANSWER, OBJECT, QUESTION, WRITTEN, served_to_programs
 from http_server import Served
 from model_server import ModelServer
 
@@ -34,6 +34,7 @@ CHATS = (
     "llm-functions",
     "llm-stream",
     "open-webui-chat",
+    "open-webui-chat-with-a-file",
     "openai-node-stream",
     "openai-node-tools",
     "openai-python-newest-fields",
@@ -65,6 +66,7 @@ CHORES: dict[str, str | None] = {
     "open-webui-image": "prompt",
     "open-webui-merge": None,
     "open-webui-queries": "queries",
+    "open-webui-queries-with-a-file": "queries",
     "open-webui-tags": "tags",
     "open-webui-title": "title",
 }
@@ -198,6 +200,13 @@ def test_the_fields_that_change_nothing_are_named_in_a_header(served: Served, na
     assert ignored >= expected & set(body)
 
 
+def test_the_question_is_what_the_user_says_and_not_what_is_attached(served: Served) -> None:
+    plain, with_a_file = (
+        reply_to(served, f"open-webui-{name}").text for name in ("chat", "chat-with-a-file")
+    )
+    assert with_a_file == plain
+
+
 @pytest.mark.parametrize("name", FOLLOWING)
 def test_a_question_that_follows_is_answered_out_of_the_conversation(
     served: Served, name: str
@@ -251,6 +260,7 @@ def test_what_chores_say_without_a_model_is_of_the_conversation(served: Served) 
     assert said("title", "title") == "Who worked as a clerk for Scrooge"
     assert "Scrooge" in said("tags", "tags")
     assert "And who was his son?" in said("queries", "queries")
+    assert said("queries-with-a-file", "queries") == [QUESTION]
     follow_ups = said("follow-ups", "follow_ups")
     assert 0 < len(follow_ups) == len({*follow_ups})
     assert all("Cratchit" in each or "Scrooge" in each for each in follow_ups[:1])

@@ -16,6 +16,7 @@ from typing import Any
 
 from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
+from graphrag_pipeline.serving.attached import without_attached
 
 _MOST_FOLLOW_UPS = 3
 _MOST_TAGS = 3
@@ -106,7 +107,8 @@ class Chore:
     @property
     def asked(self) -> list[str]:
         """What the user has said, oldest first."""
-        return [text for role, text in self._turns if role in ("user", "human") and text]
+        texts = [text for role, text in self._turns if role in ("user", "human") and text]
+        return [without_attached(text) for text in texts]
 
     @property
     def answered(self) -> str:

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
 from pydantic_core import PydanticCustomError
 
+from graphrag_pipeline.serving.attached import without_attached
 from graphrag_pipeline.serving.citing import HEADING
 from graphrag_pipeline.serving.limits import QUESTION_CHARACTERS
 from graphrag_pipeline.serving.problems import Problem
@@ -47,10 +48,11 @@ class Message(BaseModel):
 
     @property
     def text(self) -> str:
-        """Its text, without images, sound and files."""
-        if isinstance(self.content, list):
-            return "\n".join(part.text for part in self.content if part.text)
-        return self.content or ""
+        """Its text, without images, sound and files, and what was in them."""
+        text = self.content or ""
+        if not isinstance(text, str):
+            text = "\n".join(part.text for part in text if part.text)
+        return without_attached(text) if self.role == "user" else text
 
     @property
     def is_text(self) -> bool:
