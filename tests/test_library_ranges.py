@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -67,20 +68,28 @@ def test_nothing_holds_back_the_newest_dagster(tmp_path) -> None:
     assert _resolved(tmp_path, f"dagster=={newest[1]}", extras=[])["dagster"] == newest[1]
 
 
+def _python(version: str) -> Path:
+    """Return an interpreter of a version; skip where there is none."""
+    named = shutil.which(f"python{version}")
+    places = [named, *Path.home().glob(f".pyenv/versions/{version}.*/bin/python")]
+    for place in map(Path, filter(None, places)):
+        if subprocess.run([place, "-c", ""], capture_output=True, check=False).returncode == 0:
+            return place
+    pytest.skip(f"there is no Python {version}")
+
+
 @pytest.mark.parametrize(
     ("resolution", "python"),
     [("lowest-direct", "3.11"), ("highest", "3.11"), ("highest", "3.12"), ("highest", "3.13")],
 )
 def test_the_demo_and_the_tests_run_with(tmp_path, resolution, python) -> None:
-    known = subprocess.run([UV, "python", "find", "--no-python-downloads", python], check=False)
-    if known.returncode:
-        pytest.skip(f"there is no Python {python}")
+    interpreter = _python(python)
     options = {"resolution": resolution, "python-version": python}
     versions = _resolved(tmp_path, extras=EXTRAS, **options)
     pins = tmp_path / "pins.txt"
     pins.write_text("".join(f"{name}=={version}\n" for name, version in versions.items()))
     project, place = copy_to(tmp_path / "checkout"), tmp_path / "venv"
-    run([UV, "venv", "--quiet", "--python", python, place], tmp_path)
+    run([UV, "venv", "--quiet", "--python", interpreter, place], tmp_path)
     install = [UV, "pip", "install", "--quiet", "--python", place / "bin" / "python"]
     run([*install, "-r", pins, *TOOLS], tmp_path)
     run([*install, "--no-deps", "-e", project], tmp_path)
