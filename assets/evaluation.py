@@ -69,7 +69,7 @@ def build_evaluation(settings: Settings) -> list[Stage]:
     scores = evaluation_stage(
         SCORES,
         "scores",
-        "How good the experiment's answers are by gold answers, gold passages and their claims.",
+        "Scores of the experiment's answers by gold answers, gold passages and claims.",
         ANSWERS,
         score_experiment,
         watch_check,
@@ -77,7 +77,7 @@ def build_evaluation(settings: Settings) -> list[Stage]:
     verdicts = evaluation_stage(
         VERDICTS,
         "verdicts",
-        "What the judge says of the experiment's answers in pairs: win rates, and who has won.",
+        "How the judge decides between pairs of the experiment's answers: win rates and winners.",
         SCORES,
         judge_experiment,
     )
@@ -95,8 +95,8 @@ def build_evaluations(settings: Settings, names: Names) -> dg.AssetSpec:
     return dg.AssetSpec(
         names.key("evaluations"),
         deps=[names.key(stage.key) for stage in build_evaluation(settings)[-1:]],
-        description="evaluation.duckdb: what all experiments found, those of `graphrag-pipeline "
-        "eval run` among them.",
+        description="evaluation.duckdb: the results of all experiments, including those of "
+        "`graphrag-pipeline eval run`.",
         group_name=names.name(GROUP),
         kinds={"duckdb"},
         owners=OWNERS,

@@ -56,7 +56,7 @@ def _measures(index: IndexResource) -> dict[str, float | str]:
 index_quality = evaluation_stage(
     QUALITY,
     "quality",
-    "Modularity, orphans, groundedness and other measures of a release, told for each new one.",
+    "Modularity, orphans, groundedness and other measures of each release.",
     PUBLISHED_INDEX,
     measure_release,
 )

@@ -39,7 +39,7 @@ def build_reports(stage: ReportStage) -> Stage:
     """Return the stage of a level; the last writes all deeper levels too."""
     level, levels = stage.level, stage.levels
     is_last = level == levels - 1
-    reach = " and all deeper levels." if is_last else "; they may stand on the level below."
+    reach = " and all deeper levels." if is_last else "; they may draw on the level below."
 
     def tell(index: IndexResource, outcome: LevelReports) -> Outcome:
         counts = {
@@ -69,7 +69,7 @@ def build_reports(stage: ReportStage) -> Stage:
                 checks=[
                     Check(
                         "every_report_rests_on_something",
-                        "Warns of reports that tell of none of their community's relationships.",
+                        "Warns of reports that mention none of their community's relationships.",
                         "reports cover none of their community's relationships",
                         invariants.REPORTS_ON_NOTHING,
                         warns=True,

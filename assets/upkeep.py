@@ -29,8 +29,8 @@ def build_index_check(names: Names) -> dg.AssetChecksDefinition:
     @dg.asset_check(
         asset=names.key(PUBLISHED_INDEX),
         name=WHOLE,
-        description="Index, vectors, releases, manifests and answers say the same, and can be "
-        "read: what graphrag-pipeline check finds.",
+        description="Index, vectors, releases, manifests and answers can be read and agree with "
+        "each other, as graphrag-pipeline check verifies.",
         required_resource_keys={names.resource},
     )
     def index_is_whole(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:

@@ -44,14 +44,14 @@ web_pages = Stage(
     tables=[
         Table(
             key=WEB_PAGES,
-            about="The pages and sitemaps of `input.urls`, kept as files in the home. Servers send "
-            "only what has changed; a page goes when its server says that it is gone.",
+            about="The pages and sitemaps of `input.urls`, kept as files in the home. Only "
+            "changed pages are sent; a page is removed when its server says that it is gone.",
             group=GROUP,
             kinds=frozenset({"python", "file"}),
             checks=[
                 Check(
                     "every_page_answered",
-                    "Warns of addresses that could not be fetched; what is known of them stays.",
+                    "Warns of addresses that could not be fetched; their last copies stay.",
                     "addresses could not be fetched; the metadata says why",
                     warns=True,
                 )

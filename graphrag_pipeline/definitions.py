@@ -96,7 +96,7 @@ def build_definitions(
         names.name(REFRESH_JOB),
         selection=dg.AssetSelection.assets(*tail) - _nightly(names),
         executor_def=ONE_PROCESS,
-        description="Take finished batches into the graph, refresh all that follows, and publish.",
+        description="Add finished batches to the graph, refresh everything after it, and publish.",
     )
     batches = [key for asset in ingestion for key in asset.keys]
     # With workers the coordinator follows the folder: graphrag-pipeline index --watch.
@@ -172,7 +172,7 @@ def _addresses(index: IndexResource, names: Names, status: Status) -> list[dg.De
     job = _job_beside(
         names.name(FETCH_JOB),
         pages,
-        "Fetch what is new of the addresses in the settings.",
+        "Fetch new and changed pages of the addresses in the settings.",
     )
     sensor = build_addresses_sensor(job, index, names, status)
     return [dg.Definitions(assets=pages, jobs=[job], sensors=[sensor])]
@@ -196,7 +196,7 @@ def _evaluation(index: IndexResource, names: Names) -> list[dg.Definitions]:
     job = _job_beside(
         names.name(EVALUATION_JOB),
         experiment,
-        "Answer, score and judge the experiment of the settings on what is published.",
+        "Run, score and judge the experiment of the settings on the published release.",
     )
     schedule = build_evaluation_schedule(job, index, names)
     return [dg.Definitions(assets=experiment, jobs=[job], schedules=[schedule])]
@@ -211,7 +211,7 @@ def _marts(index: IndexResource, names: Names, status: Status) -> dg.Definitions
     job = _job_beside(
         names.name(MARTS_JOB),
         [models],
-        "Build the marts of what is published and evaluated, and test them.",
+        "Build and test the marts of the published release and the experiments.",
     )
     return dg.Definitions(
         assets=[models, build_evaluations(index.settings, names)],

@@ -351,7 +351,7 @@ class Index(Workspace):
         ...     print(engine.answer("Who visits Scrooge?").text)
         """
         if not isinstance(self, Index):
-            raise InputError(f"open is asked of an index: Index({self!r}).open()")
+            raise InputError(f"call open on an index: Index({self!r}).open()")
         return QueryEngine(self.home, release=release, settings=self.settings)
 
     def view(self, labels: Collection[str]) -> View:
@@ -444,10 +444,10 @@ class View:
         """Refuse what an index can do besides: SQL, exports and the like show all documents."""
         if name.startswith("_") or not hasattr(Index, name):
             raise AttributeError(f"a view has no {name}")
-        raise AccessError(f"{name} shows more than labels open: it is refused to a view")
+        raise AccessError(f"{name} would show more than the labels allow: a view does not have it")
 
 
 def _folder(folder: object) -> Path:
     if isinstance(folder, str | Path) and str(folder):
         return Path(folder)
-    raise InputError(f"{folder!r} is no folder: name one that holds your documents")
+    raise InputError(f"{folder!r} is not a folder: name one that holds your documents")

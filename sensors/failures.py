@@ -32,7 +32,7 @@ def build_run_sensors(
     @dg.run_failure_sensor(
         name=names.name("run_failure_sensor"),
         default_status=dg.DefaultSensorStatus[status],
-        description="Tells of each failed run, with what to do about it.",
+        description="Reports each failed run, with advice.",
     )
     def run_failure_sensor(context: dg.RunFailureSensorContext) -> None:
         run = context.dagster_run
@@ -51,7 +51,7 @@ def build_run_sensors(
         run_status=dg.DagsterRunStatus.SUCCESS,
         name=names.name("run_success_sensor"),
         default_status=dg.DefaultSensorStatus[status],
-        description="Tells when what had failed goes well again.",
+        description="Reports when a run that had failed succeeds again.",
     )
     def run_success_sensor(context: dg.RunStatusSensorContext) -> None:
         run = context.dagster_run
@@ -81,14 +81,14 @@ def _reasons(context: dg.RunFailureSensorContext) -> list[str]:
 
 def _advice(batch: str | None, *, is_marts: bool, is_fetch: bool) -> str:
     if is_fetch:
-        return "The addresses sensor asks for it again in its time; pages fetched before stay."
+        return "The addresses sensor tries it again at its next turn; pages fetched before stay."
     if is_marts:
-        return "The marts sensor asks for it again, up to three times; the last marts stay."
+        return "The marts sensor tries it again, up to three times; the last marts stay."
     again = (
-        "The inbox sensor asks for it again: up to three times, or, where the model is out of "
-        "reach, until it answers"
+        "The inbox sensor tries it again, up to three times; if the model is out of reach, until "
+        "it answers"
         if batch
-        else "The refresh schedule asks for it again"
+        else "The refresh schedule tries it again"
     )
     return (
         f"{again}; what was finished is kept and not paid again. The last published release "

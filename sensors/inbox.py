@@ -209,7 +209,7 @@ def _tell_of(
     for key, n_failed in given_up.items():
         if key not in before:
             text = (
-                f"failed {n_failed} times: see its runs, mend the cause, and materialise its "
+                f"failed {n_failed} times: see its runs, fix the cause, and materialise its "
                 "partition by hand"
             )
             context.log.warning(f"batch {key} {text}")

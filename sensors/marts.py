@@ -49,7 +49,7 @@ def build_marts_sensor(index: IndexResource, names: Names, status: Status) -> dg
         except GraphRAGError as error:
             raise dg.Failure(str(error)) from None
         if reason is None:
-            return dg.SkipReason("the marts tell of all that is published and evaluated")
+            return dg.SkipReason("the marts are up to date")
         if not readable:
             return dg.SkipReason(
                 f"release {reason.release} was published by another version of this program: the "
@@ -64,7 +64,7 @@ def build_marts_sensor(index: IndexResource, names: Names, status: Status) -> dg
         if attempts >= MOST_ATTEMPTS:
             return dg.SkipReason(
                 f"the marts of release {reason.release} failed {attempts} times: see the runs of "
-                f"{job_name}, mend the cause, and run graphrag-pipeline marts"
+                f"{job_name}, fix the cause, and run graphrag-pipeline marts"
             )
         return dg.RunRequest(run_key=":".join([*tags.values(), str(attempts)]), tags=tags)
 

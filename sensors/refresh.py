@@ -43,7 +43,7 @@ def build_refresh_sensor(
     )
     def batch_done_sensor(context: dg.RunStatusSensorContext) -> dg.RunRequest | dg.SkipReason:
         if not concerns(context.dagster_run, after, assets):
-            return dg.SkipReason(f"run {context.dagster_run.run_id} was of no batch")
+            return dg.SkipReason(f"run {context.dagster_run.run_id} did not belong to a batch")
         request = _refresh(context, job.name, index, consent)
         if isinstance(request, dg.SkipReason):
             return request

@@ -417,7 +417,7 @@ def test_status_names_the_titles_of_aliases_that_no_document_mentions(
 ) -> None:
     (tmp_path / "aliases.csv").write_text("action,a,b\nmerge,The Smoke,Lundun\n")
     said = run("status", home=indexed.home).out
-    assert "aliases.csv names what no document mentions: Lundun, The Smoke" in said
+    assert "aliases.csv has titles that no document mentions: Lundun, The Smoke" in said
 
 
 def test_index_says_each_stage_once_on_standard_error_and_nothing_else(indexed: Indexed) -> None:
@@ -523,7 +523,7 @@ def test_ctrl_c_ends_a_run_with_one_line_and_the_next_goes_on(
     assert done.code in (130, -signal.SIGINT)
     assert done.out == ""
     lines = [line for line in done.err.splitlines() if not re.match(r"\w+ +\d+/\d+ ", line)]
-    assert lines == ["stopped; what was finished is kept, run the command again to go on"]
+    assert lines == ["stopped; what was finished is kept; run the command again to continue"]
     again = run("index", str(indexed.folder), home=home)
     assert again.code == 0, again.err
     assert "4 files added" in again.out

@@ -178,7 +178,7 @@ def test_an_experiment_can_be_limited_to_documents(home, questions, tmp_path):
     done = run_experiment(settings, read_experiment(file))
     assert (whole.answered.made, done.answered.made) == (2, 4)
     assert done.answered.errors == {
-        "no such document": "no document has title = 'Nowhere': ask of others"
+        "no such document": "no document has title = 'Nowhere': change the filter"
     }
     with EvaluationStore(home).read() as con:
         scores = question_scores(con, "experiment").filter(metric="recall@5")

@@ -39,8 +39,8 @@ from graphrag_pipeline.upkeep.purging import Purge, plan_purge, purge
 
 LOGS = "the logs of the model's server"
 UNFINISHED = (
-    "A purge was stopped half-way, and what is removed may be left anywhere: run "
-    "graphrag-pipeline purge to complete it."
+    "A purge was interrupted, and traces of removed documents may remain: run graphrag-pipeline "
+    "purge to finish it."
 )
 NAME, TEXT, METADATA = "zqvkname7714", "zqvktext8825", "zqvkmeta9936"
 ENTITY, ANSWER, QUESTION = "Zqvkaperson Zqvkbperson", "zqvkanswer5503", "zqvkquestion6614"

@@ -390,7 +390,7 @@ def test_a_batch_that_is_done_asks_for_the_refresh_at_once_and_for_one_only(
     assert waiting.run_id in skipped(batch_done(pipeline, kept_instance, run))
     kept_instance.delete_run(waiting.run_id)
     refreshed = pipeline.refresh(kept_instance)
-    assert "was of no batch" in skipped(batch_done(pipeline, kept_instance, refreshed))
+    assert "did not belong to a batch" in skipped(batch_done(pipeline, kept_instance, refreshed))
     assert "up to date" in skipped(batch_done(pipeline, kept_instance, run))
 
 

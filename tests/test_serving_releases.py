@@ -147,7 +147,7 @@ def test_labels_open_the_published_release_by_its_name_and_tell_of_no_other(
         assert listed("separate", "r2").json()["release"] == "r2"
         refused = [listed("filtered", release) for release in ("r1", "r0")]
         assert {(each.status_code, each.json()["detail"]) for each in refused} == {
-            (403, "only the published release is open to labels: leave out the release")
+            (403, "callers with labels see only the published release: leave out the release")
         }
         # Two are kept whose ids begin so: it is taken for the only one that he knows of.
         assert "no document is open to" in listed("filtered", "r").json()["detail"]

@@ -71,7 +71,7 @@ class _Commands(TyperGroup):
             if isinstance(error, RuntimeError) and str(error) != _DUCKDB_INTERRUPTED:
                 _fail_for_want_of_memory(error)
                 raise
-            advice = "; what was finished is kept, run the command again to go on"
+            advice = "; what was finished is kept: run the command again to continue"
             resumable = ctx.invoked_subcommand in _RESUMABLE
             _fail(f"stopped{advice if resumable else ''}", _INTERRUPTED, is_error=False)
         except BrokenPipeError:

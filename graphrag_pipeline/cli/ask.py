@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from graphrag_pipeline.serving.holding import Holder
 
 _COMMANDS = {
-    ":method": "NAME asks by another method, as in :method lightrag:mode=local; alone, lists them",
+    ":method": "NAME switches the method, as in :method lightrag:mode=local; alone, lists them",
     ":sources": "[NUMBER ...] prints the passages that the last answer cites",
     ":reset": "forgets the conversation",
     ":help": "says this",

@@ -35,22 +35,22 @@ OfRelease = Annotated[
 Where = Annotated[
     list[str] | None,
     typer.Option(
-        help="Only of documents whose metadata, title or uri say so: --where year=2020. Several "
-        "values of one key: any of them; several keys: all of them."
+        help="Only documents with this metadata, title or uri: --where year=2020. A key may "
+        "be given several times: any of its values counts. Different keys must all match."
     ),
 ]
 AsLabels = Annotated[
     str | None,
     typer.Option(
         "--as-labels",
-        help="Only what somebody with these labels may see, separated by commas (see [access]).",
+        help="Only what a caller with these labels may see (comma-separated; see [access]).",
     ),
 ]
 Raw = Annotated[
     bool,
     typer.Option(
         "--raw",
-        help="For csv: texts as they are, also those that a spreadsheet calculates (=1+1).",
+        help="For csv: leave text unescaped, even if a spreadsheet would calculate it (=1+1).",
     ),
 ]
 Documents = Annotated[
@@ -65,7 +65,7 @@ Source = Annotated[
 ]
 Verify = Annotated[
     bool,
-    typer.Option("--verify", help="Read all files, also those that look as they did."),
+    typer.Option("--verify", help="Read all files, even those that look unchanged."),
 ]
 _MOST_PROBLEMS = 10
 

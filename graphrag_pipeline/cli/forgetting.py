@@ -20,7 +20,9 @@ from graphrag_pipeline.core.text import counted
 if TYPE_CHECKING:
     from graphrag_pipeline.upkeep.purging import Purge
 
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would go, and change nothing.")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Show what would be removed, and change nothing.")
+]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 _MOST_NAMED = 10
 
@@ -36,7 +38,7 @@ def show_purge(purge: Purge) -> None:
         console.say(f"  {line}")
     if is_done:
         before, after = (_megabytes(size) for size in (purge.bytes_before, purge.bytes_after))
-        console.say(f"The home has {after}; it had {before}.")
+        console.say(f"The home takes {after}; it took {before}.")
         console.fact("published", f"release {purge.release}")
     console.say("Copies that this command cannot reach may be in:")
     for place in purge.elsewhere:
@@ -91,21 +93,21 @@ def forget(
 ) -> Purge:
     """Remove documents from the index, and every trace of them from the disk.
 
-    Delete their files first, or have them ignored: a file that is still there would come back with
-    the next run. Documents that an earlier run has removed can be named too. Then everything goes
-    that `purge` removes. Descriptions and reports that rested on the documents are written again,
-    by a model where one is configured.
+    Delete their files first, or have them ignored: a file that is still there would come back
+    with the next run. Documents that an earlier run has removed can be named too. Everything
+    that `purge` removes goes as well. Descriptions and reports that rested on the documents are
+    written again, by a model where one is configured.
     """
     return _purge(documents, dry_run=dry_run, yes=yes)
 
 
 @prints(show_purge)
 def purge(dry_run: DryRun = False, yes: Yes = False) -> Purge:
-    """Take everything off the disk that the index does not hold.
+    """Delete everything from the disk that the index no longer uses.
 
     That is what is left of documents that were removed or changed: older releases and their
-    vectors, answers of models that the index does not use, evaluations of what is gone, names in
-    manifests, the history of Dagster's runs. No file of yours is touched.
+    vectors, answers of models that the index does not use, evaluations of what is gone, names
+    in manifests, the history of Dagster's runs. No file of yours is touched.
     """
     return _purge((), dry_run=dry_run, yes=yes)
 
@@ -129,5 +131,5 @@ def _ask(plan: Purge) -> None:
     if not sys.stdin.isatty():
         raise InputError("this cannot be undone: see --dry-run, then run it again with --yes")
     show_purge(plan)
-    if not typer.confirm("This cannot be undone. Go on?", err=True):
+    if not typer.confirm("This cannot be undone. Continue?", err=True):
         raise DeclinedError("nothing was changed")

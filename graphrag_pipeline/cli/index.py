@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from graphrag_pipeline.exchange.importing import ImportResult
     from graphrag_pipeline.index import Index, Update
     from graphrag_pipeline.ingest.sites import Fetched
+    from graphrag_pipeline.planning.pending import Due
     from graphrag_pipeline.store.workspace import Workspace
 
 
@@ -42,7 +43,7 @@ _WATCHED = {
     "entities": ("entity", "entities"),
     "relationships": ("relationship",),
 }
-_WHAT_TO_DO = "Run it again once that is mended; readers keep the release they have."
+_WHAT_TO_DO = "Fix the cause and run it again; until then readers keep the last release."
 
 
 def init(
@@ -72,14 +73,16 @@ def index(
     ] = False,
     remove_all: Annotated[
         bool,
-        typer.Option("--remove-all", help="Do not ask, however many documents are gone."),
+        typer.Option(
+            "--remove-all", help="Remove missing documents without asking, however many there are."
+        ),
     ] = False,
     verify: Verify = False,
     watch: Annotated[
         bool,
         typer.Option(
             "--watch",
-            help="Stay, and index again whenever quiet files or web pages have changed.",
+            help="Keep running, and index again whenever files or web pages change.",
         ),
     ] = False,
 ) -> dict[str, Any]:
@@ -88,7 +91,7 @@ def index(
     if watch:
         _watch(settings, source, yes=yes, verify=verify)
     from graphrag_pipeline.planning.estimate_log import end_estimate
-    from graphrag_pipeline.planning.pending import look_at, nothing_to_do
+    from graphrag_pipeline.planning.pending import due_besides, look_at, nothing_to_do
     from graphrag_pipeline.store.workspace import Workspace
     from graphrag_pipeline.updating import cut_batches
 
@@ -107,8 +110,8 @@ def index(
             changes = look_at(workspace, place).changes
             if workspace.batches.is_empty() and not changes:
                 raise InputError(
-                    f"{place} holds no file that can be indexed, and nothing is indexed yet: put "
-                    "documents in, or name another folder"
+                    f"{place} holds no file that can be indexed, and the index is empty: add "
+                    "documents, or name another folder"
                 )
             _check_model(workspace, place)
             is_done = not recluster and nothing_to_do(workspace, changes)
@@ -116,14 +119,15 @@ def index(
             end_estimate(workspace)
             times = seconds.by_stage()
             return _outcome(workspace, times, (), (), new_release=False, reclustered=False)
+        due = due_besides(workspace)
         _estimate(workspace, place, yes=yes, recluster=recluster)
         try:
             return _index(
-                workspace, place, recluster=recluster, remove_all=remove_all, as_looked=True
+                workspace, place, due, recluster=recluster, remove_all=remove_all, as_looked=True
             )
         except RemovalError as error:
             console.confirm_removal(error)
-            return _index(workspace, place, recluster=recluster, remove_all=True)
+            return _index(workspace, place, due, recluster=recluster, remove_all=True)
 
 
 def _watch(settings: Settings, source: str | None, *, yes: bool, verify: bool) -> NoReturn:
@@ -194,6 +198,7 @@ def _by_workers() -> Callable[[Index, Path], Update]:
 def _index(
     workspace: Workspace,
     folder: Path,
+    due: Due,
     *,
     recluster: bool,
     remove_all: bool,
@@ -214,6 +219,8 @@ def _index(
         outcome.run_ids,
         new_release=outcome.is_new,
         reclustered=recluster,
+        because=list(due.because),
+        again=due.again,
     )
 
 
@@ -238,7 +245,7 @@ def _told_of(workspace: Workspace) -> Iterator[None]:
 
 def _say_unheard(errors: Sequence[str]) -> None:
     for error in errors:
-        console.note(f"not told: {error}; it is tried again with the next run")
+        console.note(f"notice not sent: {error}; the next run tries again")
 
 
 def _check_model(workspace: Workspace, folder: Path) -> None:
@@ -335,6 +342,7 @@ def _outcome(
     seconds: dict[str, float],
     batches: Sequence[str],
     run_ids: Sequence[str],
+    again: Collection[str] = (),
     **more: object,
 ) -> dict[str, Any]:
     """Return the state of the index, and what a run did to it."""
@@ -342,7 +350,7 @@ def _outcome(
 
     return {
         **summarise(workspace),
-        "changes": changes_in(workspace.batches, batches),
+        "changes": changes_in(workspace.batches, [key for key in batches if key not in again]),
         "seconds": seconds,
         "batches_run": len(batches),
         "batches": list(batches),

@@ -55,7 +55,7 @@ def show_status(summary: dict[str, Any]) -> None:
     if not summary["indexed"]:
         _show_published(summary)
         if summary["follows"] and summary["published"]:
-            console.say(f"What is published under {summary['follows']} is read here.")
+            console.say(f"This index reads what is published under {summary['follows']}.")
         else:
             console.say("Nothing is indexed yet: run graphrag-pipeline index FOLDER")
         return
@@ -104,15 +104,15 @@ def _show_changes(summary: dict[str, Any]) -> None:
     if changes := changed_files(summary["changes"]):
         console.say(changes)
     elif summary["batches_run"]:
-        console.say(f"{counted(summary['batches_run'], 'batch', 'batches')} indexed again")
+        batches = counted(summary["batches_run"], "batch", "batches")
+        because = f", because {' and '.join(summary['because'])}" if summary["because"] else ""
+        console.say_whole(f"{batches} indexed again{because}")
     else:
         console.say("No file was added, changed or removed since the last run.")
         if summary.get("reclustered"):
             console.say("The whole graph was clustered anew.")
         elif summary.get("new_release"):
-            console.say(
-                "Changed settings, a changed aliases.csv or an unfinished run have been taken in."
-            )
+            console.say_whole(f"Published again, because {' and '.join(summary['because'])}.")
 
 
 def _show_counts(summary: dict[str, Any]) -> None:
@@ -152,13 +152,14 @@ def _show_failed(summary: dict[str, Any]) -> None:
         )
     if summary["cut_chunks"]:
         console.say(
-            f"{counted(summary['cut_chunks'], 'chunk')} gave an answer that was cut off: what came "
-            "before is in the graph; raise llm.max_output_tokens, and the next run asks again"
+            f"{counted(summary['cut_chunks'], 'chunk')} got an answer that was cut off: the part "
+            "before the cut is in the graph; raise llm.max_output_tokens, and the next run asks "
+            "again"
         )
     if summary["outdated_chunks"]:
         console.say(
-            f"{counted(summary['outdated_chunks'], 'chunk')} failed when last extracted from: what "
-            "was found before stays (see the table extractions)"
+            f"{counted(summary['outdated_chunks'], 'chunk')} could not be extracted again: the "
+            "earlier result stays (see the table extractions)"
         )
     if summary["failed_reports"]:
         console.say(
@@ -172,7 +173,7 @@ def _show_estimate(summary: dict[str, Any]) -> None:
     estimate = summary["estimate"]
     if estimate is None:
         if summary["model_calls"]:
-            console.fact("estimate", "none: only runs of the command index are estimated")
+            console.fact("estimate", "none: only graphrag-pipeline index makes one")
         return
     stages = estimate["stages"]
     if len(stages) > 1:
@@ -233,7 +234,7 @@ def _show_absent(summary: dict[str, Any]) -> None:
     absent = [one_line(title) for title in summary["titles_not_in_the_corpus"]]
     if absent:
         names = ", ".join(absent[:_MOST_UNREAD])
-        console.say_whole(f"aliases.csv names what no document mentions: {names}")
+        console.say_whole(f"aliases.csv has titles that no document mentions: {names}")
         console.more(len(absent) - _MOST_UNREAD)
 
 
@@ -241,15 +242,14 @@ def _show_removed(summary: dict[str, Any]) -> None:
     """Print what is left of removed files, and until when."""
     if summary["purge_unfinished"]:
         console.say(
-            "A purge was stopped half-way, and what is removed may be left anywhere: run "
-            "graphrag-pipeline purge to complete it."
+            "A purge was interrupted, and traces of removed documents may remain: run "
+            "graphrag-pipeline purge to finish it."
         )
     elif number := summary["removed_files"]:
-        what = "its name, and its text" if number == 1 else "their names, and their texts"
         console.say(
-            f"{counted(number, 'removed file')}: the published index is free of "
-            f"{'it' if number == 1 else 'them'}; {what}, stay in older releases, manifests, kept "
-            "answers and Dagster's history until graphrag-pipeline purge"
+            f"{counted(number, 'removed file')}: the published index no longer holds "
+            f"{'it' if number == 1 else 'them'}. Older releases, manifests, kept answers and "
+            "Dagster's history still do, until you run graphrag-pipeline purge."
         )
 
 
@@ -274,4 +274,4 @@ def _show_published(summary: dict[str, Any]) -> None:
         console.fact("", f"rolled back from {summary['rolled_back_from']} until the index changes")
         names = ("documents", "chunks", "entities", "relationships")
         held = ", ".join(f"{release[name]:,} {name}" for name in names)
-        console.fact("", f"it holds {held}; above is what the index holds")
+        console.fact("", f"it holds {held}; the counts above are those of the index")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="keys",
-    help="Make, list and revoke the keys by which callers of the server are known.",
+    help="Make, list and revoke the keys of those who call the server.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
 )
@@ -27,13 +27,13 @@ def show_added(added: tuple[Key, str]) -> None:
     """Print a new key, once."""
     key, text = added
     console.say_whole(text)
-    console.note(f"This is the key of {key.name}. Keep it now: it is shown this once.")
+    console.note(f"This is the key of {key.name}. Copy it now: it is not shown again.")
 
 
 def show_keys(keys: list[dict[str, Any]]) -> None:
     """Print keys as a table."""
     if not keys:
-        console.say("There are no keys: only this machine may ask the server.")
+        console.say("There are no keys, so only this machine may ask the server.")
         return
     rows = [
         (
@@ -55,7 +55,7 @@ def show_keys(keys: list[dict[str, Any]]) -> None:
 
 def show_revoked(key: Key) -> None:
     """Say that a key is over."""
-    console.say(f"The key {key.id} of {key.name} is revoked: it opens nothing from now on.")
+    console.say(f"The key {key.id} of {key.name} is revoked and no longer works.")
 
 
 def added_values(added: tuple[Key, str]) -> dict[str, Any]:
@@ -67,19 +67,17 @@ def added_values(added: tuple[Key, str]) -> dict[str, Any]:
 @app.command()
 @prints(show_added, added_values)
 def add(
-    name: Annotated[str, typer.Argument(help="Whose key it is.")],
+    name: Annotated[str, typer.Argument(help="Name of the person or program that gets the key.")],
     collections: Annotated[
-        str, typer.Option(help="Collections that it may ask, with commas; * for all.")
+        str, typer.Option(help="Collections it may ask, comma-separated; * for all.")
     ] = "default",
     labels: Annotated[
-        str, typer.Option(help="Labels of documents that it may see, with commas; * for all.")
+        str, typer.Option(help="Labels of the documents it may see, comma-separated; * for all.")
     ] = "",
     scopes: Annotated[
         str, typer.Option(help="What it is for: query, read, sql, write, metrics.")
     ] = "query,read",
-    expires: Annotated[
-        str, typer.Option(help="The last day that it is good for (2027-01-31, UTC).")
-    ] = "",
+    expires: Annotated[str, typer.Option(help="The last day it is valid (2027-01-31, UTC).")] = "",
     requests_per_minute: Annotated[
         int | None, typer.Option(min=1, help="Most requests in a minute.")
     ] = None,
@@ -90,7 +88,7 @@ def add(
         float | None, typer.Option(min=0, help="Most US dollars of model calls, in all.")
     ] = None,
 ) -> tuple[Key, str]:
-    """Make a key, and print it: this once, for only its hash is kept."""
+    """Make a key and print it once. Only its hash is kept."""
     from graphrag_pipeline.serving.keys import add_key
 
     settings = settings_here()
@@ -110,7 +108,7 @@ def add(
 @app.command("list")
 @prints(show_keys)
 def list_keys() -> list[dict[str, Any]]:
-    """List the keys, also those that are over, and what they have spent; no key itself is shown."""
+    """List the keys, expired ones too, and what each has spent. No key itself is shown."""
     from graphrag_pipeline.core.home import Home
     from graphrag_pipeline.serving.accounts import Account, spent_by
     from graphrag_pipeline.serving.keys import read_keys
@@ -133,7 +131,7 @@ def list_keys() -> list[dict[str, Any]]:
 def revoke(
     key: Annotated[str, typer.Argument(help="The id of a key, or the name it was made for.")],
 ) -> Key:
-    """Revoke a key; a server that runs sees it with the next request."""
+    """Revoke a key. A running server refuses it from the next request on."""
     from graphrag_pipeline.serving.keys import revoke_key
 
     return revoke_key(settings_here(), key)
@@ -159,7 +157,7 @@ def _end_of(day: str) -> datetime | None:
     try:
         return datetime.strptime(day, "%Y-%m-%d").replace(tzinfo=UTC) + timedelta(days=1)
     except ValueError:
-        raise InputError(f"--expires {day} is no day: write it as 2027-01-31") from None
+        raise InputError(f"--expires {day} is not a date: write it as 2027-01-31") from None
 
 
 def _day(expires: str | None) -> str:

@@ -33,7 +33,7 @@ def _rule(rule: Mapping[str, Any]) -> str:
     in_words = {
         LINKS: "links out of the folder (input.follow_links)",
         INCLUDE: "match no pattern of input.include",
-        BROKEN: "links that lead nowhere",
+        BROKEN: "broken links",
         SPECIAL: "pipes, sockets and devices, which are never read",
     }
     if by in in_words:

@@ -27,8 +27,8 @@ def show_page(page: WrittenPage) -> None:
     )
     if page.n_untold:
         console.say(
-            f"Texts of {page.n_untold:,} entities did not fit; where they stand is in it. "
-            "To read all: graphrag-pipeline serve, and /explorer in a browser.",
+            f"The page leaves out the texts of {page.n_untold:,} entities, but says where to "
+            "find them. To read everything, run graphrag-pipeline serve and open /explorer.",
             style="dim",
         )
 

@@ -68,7 +68,7 @@ def show_plan(plan: Plan) -> None:
     needed, free = megabytes(plan.space.needed), megabytes(plan.space.free)
     console.fact("disk", f"needs about {needed}, has {free}")
     if not plan.stages:
-        console.say("No model call would be made, and nothing spent.")
+        console.say("No model would be called, and nothing spent.")
         return
     cached = ("cached",) if plan.cached else ()
     console.table(
@@ -91,13 +91,13 @@ def reread_documents(reread: Rereading) -> str:
     are, have = ("is", "has") if reread.documents == 1 else ("are", "have")
     said = f"{read} that {have} not changed {are} read again: {' and '.join(reread.reasons)}."
     if not reread.changed:
-        return f"{said} None comes out otherwise, so that nothing of them is extracted again."
+        return f"{said} Their text is the same as before, so nothing is extracted again."
     kinds = ", ".join(f"{one_line(kind) or 'no ending'} {n:,}" for kind, n in reread.kinds.items())
     cost = "" if reread.cost is None else f", for about {money(reread.cost)}"
     comes = "comes" if reread.changed == 1 else "come"
     extracted = "is" if reread.to_extract == 1 else "are"
     return (
-        f"{said} {reread.changed:,} {comes} out otherwise ({kinds}): {reread.to_extract:,} of "
+        f"{said} {reread.changed:,} {comes} out differently ({kinds}): {reread.to_extract:,} of "
         f"{counted(reread.chunks, 'chunk')} {extracted} extracted again{cost}."
     )
 

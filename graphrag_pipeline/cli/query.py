@@ -33,11 +33,11 @@ History = Annotated[
 ]
 Sentences = Annotated[
     int | None,
-    typer.Option(help="At most so many sentences, by default 5 (without a model)."),
+    typer.Option(help="Most sentences in the answer, by default 5 (without a model)."),
 ]
 Context = Annotated[
     int | None,
-    typer.Option(help="So many more sentences on either side of each (without a model)."),
+    typer.Option(help="Sentences added before and after each (without a model)."),
 ]
 _OF_METHODS = "Options of some methods"
 Level = Annotated[
@@ -113,9 +113,7 @@ def query(
     ] = False,
     sentences: Sentences = None,
     context: Context = None,
-    follow_ups: Annotated[
-        int, typer.Option(help="Suggest so many questions that may come next.")
-    ] = 0,
+    follow_ups: Annotated[int, typer.Option(help="How many follow-up questions to suggest.")] = 0,
     stream: Annotated[
         bool, typer.Option("--stream", help="Print the answer while it is written.")
     ] = False,
@@ -139,9 +137,9 @@ def query(
     options |= {"history": read_history(history) if history else ()}
     options |= {"response_type": response_type, "answer_style": "short" if short else None}
     if (history or response_type) and not writes:
-        console.note("no model writes the answer: --history and --response-type do not count")
+        console.note("no model writes the answer: --history and --response-type have no effect")
     if (sentences, context) != (None, None) and writes:
-        console.note("a model writes the answer: --sentences and --context do not count")
+        console.note("a model writes the answer: --sentences and --context have no effect")
     numbers = {"sentences": sentences, "context": context}
     options |= {name: number for name, number in numbers.items() if number is not None}
     options |= {"settings": settings, "home": settings.home_path, "release": release}
@@ -167,9 +165,7 @@ def compare(
     ] = "basic,bm25,local,global",
     retrieval_only: Annotated[
         bool,
-        typer.Option(
-            "--retrieval-only", help="Show what each method retrieves, and make no answers."
-        ),
+        typer.Option("--retrieval-only", help="Show what each method retrieves, without answers."),
     ] = False,
     release: OfRelease = None,
     where: Where = None,

@@ -88,9 +88,9 @@ def rollback(
 ) -> Rollback:
     """Publish an older release again. Readers see it from their next question on.
 
-    The index itself stays as it is, and so does the older release: until documents or settings
-    change what is in the index, neither `index` nor the schedule publishes anything. Name the
-    newer release to go back to it.
+    The index itself does not change. The older release stays published until documents or
+    settings change the index: until then neither `index` nor the schedule publishes anything.
+    Name the newer release to return to it.
     """
     from graphrag_pipeline.releases.rollback import rollback as go_back
     from graphrag_pipeline.store.workspace import Workspace

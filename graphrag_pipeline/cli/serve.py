@@ -12,11 +12,10 @@ from graphrag_pipeline.cli.command import OfRelease, settings_here
 
 def serve(
     host: Annotated[str, typer.Option(help="Address of this machine to listen on.")] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option(min=0, max=65_535, help="Port; 0 takes any that is free.")
-    ] = 8000,
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="Port; 0 picks a free one.")] = 8000,
     workers: Annotated[
-        int, typer.Option(min=1, max=64, help="Processes, each with the index open.")
+        int,
+        typer.Option(min=1, max=64, help="Number of server processes, each with the index open."),
     ] = 1,
     release: OfRelease = None,
 ) -> None:

@@ -106,14 +106,14 @@ def show(result: Result | Shell) -> None:
 
 def _records(result: Result | Shell) -> list[dict[str, object]]:
     if isinstance(result, Shell):
-        raise InputError("--json prints the rows of one statement: name it, or use --format json")
+        raise InputError("--json needs a statement: add one, or use --format json")
     return records(result.names, result.rows)
 
 
 @prints(show, _records)
 def sql(
     statement: Annotated[
-        str | None, typer.Argument(help="One SQL statement; without it, a session of them.")
+        str | None, typer.Argument(help="One SQL statement; without one, a session starts.")
     ] = None,
     release: OfRelease = None,
     output: Annotated[

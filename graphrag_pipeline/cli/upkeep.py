@@ -57,7 +57,7 @@ def check(
         bool,
         typer.Option(
             "--repair",
-            help="Make again what can be made from a release, from the cache or from the index.",
+            help="Rebuild what can be rebuilt from a release, the cache or the index.",
         ),
     ] = False,
     as_json: AsJson = False,
@@ -87,7 +87,7 @@ def show_backup(made: Backup) -> None:
         f"as {made.size / 1e6:,.1f} MB; {what}."
     )
     for name in made.left_out:
-        console.note(f"left out: {name}, for it holds what looks like a key; keep it yourself")
+        console.note(f"left out: {name} (it may hold a key; back it up yourself)")
     if made.document_indexes:
         indexes = counted(made.document_indexes, "index", "indexes")
         console.note(
@@ -100,14 +100,13 @@ def show_backup(made: Backup) -> None:
 def backup(
     archive: Annotated[Path, typer.Argument(help="The file to write, such as index.tar.zst.")],
     with_history: Annotated[
-        bool, typer.Option("--with-history", help="Take in the history of Dagster's runs.")
+        bool, typer.Option("--with-history", help="Include the history of Dagster's runs.")
     ] = False,
 ) -> Backup:
     """Write index, releases, vectors, manifests and paid answers to one archive (tar, zstd).
 
-    It may be made while a run goes on, and is consistent: a run that was under way is as if it had
-    been stopped at that moment. The documents themselves, keys, pictures and what dbt parsed are
-    not in it.
+    You can make one while a run goes on: in the archive, that run looks as if it had been
+    stopped. The archive holds no documents, no keys, no pictures and nothing that dbt parsed.
     """
     from graphrag_pipeline.index import Index
 

@@ -14,9 +14,7 @@ def worker(
     name: Annotated[
         str | None, typer.Option(help="Name of the worker; by default host and process.")
     ] = None,
-    processes: Annotated[
-        int, typer.Option(min=1, max=256, help="Batches that are made at once.")
-    ] = 1,
+    processes: Annotated[int, typer.Option(min=1, max=256, help="Batches to work on at once.")] = 1,
 ) -> None:
     """Read, chunk and extract batches for a shared index, until it is told to end."""
     from graphrag_pipeline.orchestration.addresses import check_services
@@ -24,5 +22,5 @@ def worker(
 
     settings = settings_for_runs()
     check_services(settings)
-    console.note(f"Worker of {settings.storage.url}: it makes what is ordered; Ctrl-C ends it.")
+    console.note(f"Worker of {settings.storage.url} is ready; Ctrl-C stops it.")
     work(settings, name, processes)

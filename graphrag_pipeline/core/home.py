@@ -164,7 +164,7 @@ def exposed(settings: Settings) -> list[str]:
     if more := _rights(home) & ~wanted & 0o077:
         warnings.append(
             f"others may {_verbs(more)} {home}, which holds your documents: "
-            f"chmod {settings.home_mode} {home} closes it, or set home_mode if that is meant"
+            f"chmod {settings.home_mode} {home} closes it; set home_mode if this is intended"
         )
     if keys and _rights(Path(keys)) & 0o077:
         warnings.append(f"others may read the keys in {keys}: chmod 600 {keys}")

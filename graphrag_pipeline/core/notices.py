@@ -120,7 +120,7 @@ class Notifier:
         hooks = dict(self._hooks())
         if not hooks:
             raise ConfigError(
-                f"nobody would be told: set {WEBHOOK}, or email or command in [notify]"
+                f"there is nobody to notify: set {WEBHOOK}, or email or command in [notify]"
             )
         notice = Notice("test", str(self._settings.home_path), "This is a test.")
         errors = self._deliver(notice, hooks)
@@ -242,7 +242,7 @@ def _mail(server: str, sender: str, addresses: tuple[str, ...], notice: Notice) 
                 smtp.login(unquote(parts.username), unquote(parts.password or ""))
             smtp.send_message(message)
     except (OSError, ValueError, smtplib.SMTPException) as error:
-        raise HookError(f"the server in {MAIL_SERVER} did not take it ({_kind(error)})") from None
+        raise HookError(f"the server in {MAIL_SERVER} refused the mail ({_kind(error)})") from None
 
 
 def _call(command: tuple[str, ...], notice: Notice) -> None:

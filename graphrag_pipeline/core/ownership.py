@@ -36,8 +36,8 @@ def check_values(file: Path, owner: str, values: Mapping[str, Any], base_url: st
         dangers.append(f"run {command[0]}" if isinstance(command, list) else f"run {command}")
     if dangers:
         raise ConfigError(
-            f"{file} belongs to {owner} and would {' and '.join(dangers)}: if you trust it, "
-            "take a copy that is yours, or name graphrag.toml by --config or GRAPHRAG_CONFIG"
+            f"{file} belongs to {owner} and would {' and '.join(dangers)}: if you trust it, make "
+            "a copy that you own, or name it with --config or GRAPHRAG_CONFIG"
         )
 
 

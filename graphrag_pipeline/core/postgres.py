@@ -144,7 +144,7 @@ class Postgres:
         ports = str(values.get("port") or "5432").split(",")
         if "@" in str(values.get("host")) or not all(port.isdigit() for port in ports):
             raise ConfigError(
-                f"{POSTGRES} or storage.postgres is no address (not shown): write "
+                f"{POSTGRES} or storage.postgres is not an address (not shown): write "
                 "postgresql://user:password@host:5432/database, with @ in a password as %40"
             )
         return values

@@ -90,7 +90,7 @@ class _PublicOnly(httpcore.NetworkBackend):
         for address in addresses:
             if not self._private and not is_public(address):
                 raise FetchError(
-                    f"{host} is at {address}, which is no public address "
+                    f"{host} is at {address}, which is not a public address "
                     "(set input.urls_private to allow it)"
                 )
         return self._inner.connect_tcp(addresses[0], port, timeout, local_address, socket_options)
@@ -254,7 +254,7 @@ class Fetcher:
     def _failed(self, host: _Host, *, at_once: bool = False) -> None:
         host.failures += 1
         if at_once or host.failures >= _MOST_FAILURES:
-            host.why_stopped = "its server is busy or failing: it is asked again at the next run"
+            host.why_stopped = "its server is busy or failing; the next run asks again"
 
     def _request(self, address: str, conditions: Mapping[str, str], most: int) -> Answer:
         deadline = time.monotonic() + self.options.seconds

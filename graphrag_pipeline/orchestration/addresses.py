@@ -95,7 +95,9 @@ def _check_broker(settings: Settings) -> None:
             "workers.broker right?"
         ) from None
     except ValueError:
-        raise ConfigError("GRAPHRAG_BROKER_URL is no address: write redis://host:port/0") from None
+        raise ConfigError(
+            "GRAPHRAG_BROKER_URL is not an address: write redis://host:port/0"
+        ) from None
 
 
 def _for_sqlalchemy(address: str) -> str:

@@ -241,7 +241,7 @@ def told_of_history(home: Path) -> Iterator[None]:
             raise
         raise StorageError(
             f"cannot use Dagster's history in {home}: {error.orig}; is the disk full? What was "
-            "finished is kept, run the command again to go on"
+            "finished is kept; run the command again to continue"
         ) from None
 
 

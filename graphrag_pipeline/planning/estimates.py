@@ -149,9 +149,8 @@ def assumptions(
     sentences = []
     if work.unasked.number:
         sentences.append(
-            "an extraction's answer is as long as GPT-4o's are (430 tokens for a chunk of 600) "
-            "and half of the times that it is asked whether something was missed it finds as much "
-            "again"
+            "an extraction's answer is as long as GPT-4o's (430 tokens for a chunk of 600); "
+            "every second time the model is asked what it missed, it finds as much again"
         )
     if work.grown.number and not work.effect:
         sentences.append(
@@ -162,7 +161,7 @@ def assumptions(
     if any(stage.stage in history for stage in stages):
         sentences.append("length of summaries and reports as in this index's own history")
     sentences.append(
-        "the cache is looked up for extractions and texts to embed, not for summaries and reports"
+        "cached answers are counted for extractions and embeddings, not for summaries and reports"
     )
     cost = sum(stage.cost or 0.0 for stage in stages)
     if cost:
@@ -173,8 +172,8 @@ def assumptions(
     limits = settings.llm
     if 0 < limits.max_cost < cost or 0 < limits.max_tokens < tokens:
         sentences.append(
-            "this is more than llm.max_cost or llm.max_tokens allow: the run would stop there and "
-            "keep what was bought; raise them to go on"
+            "this is more than llm.max_cost or llm.max_tokens allow: the run would stop there "
+            "and keep its paid answers; raise the limit to finish"
         )
     if models := unpriced_models(stages):
         sentences.append(f"the price of {', '.join(models)} is not known: tokens only")

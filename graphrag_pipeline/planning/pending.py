@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
@@ -12,14 +13,48 @@ from graphrag_pipeline.evaluation.metrics.index import known_metrics
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.graph.descriptions import descriptions_to_merge
 from graphrag_pipeline.graph.resolution.resolving import undecided_pairs
-from graphrag_pipeline.ingest.stages import pending_batches
+from graphrag_pipeline.ingest.stages import batch_versions, pending_batches
+from graphrag_pipeline.planning.rereading import reasons_by_batch
 from graphrag_pipeline.releases.kept import published_release
-from graphrag_pipeline.releases.publishing import refresh_needed
+from graphrag_pipeline.releases.publishing import reasons_to_refresh, refresh_needed
 from graphrag_pipeline.store.batches import Look
 from graphrag_pipeline.store.sources import SourceChange
 from graphrag_pipeline.store.spending import uses_model
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.registry import wanted_structures
+
+_EXTRACTED = """
+SELECT batch, version FROM batch_stages
+WHERE stage = 'extractions' AND batch IN (SELECT unnest(?))
+"""
+_EXTRACTOR = "the settings, prompts or model of the extraction have changed"
+_FAILED = "the extraction of some chunks had failed"
+
+
+@dataclass(frozen=True)
+class Due:
+    """What a run does although no file has changed: the batches it makes ``again``, and why."""
+
+    again: Collection[str]
+    because: Sequence[str]
+
+
+def due_besides(workspace: Workspace) -> Due:
+    """Return what a run would do besides taking in files. Call it before the run."""
+    if not workspace.exists:
+        return Due((), ())
+    pending = pending_batches(workspace)
+    with workspace.store.read() as con:
+        extracted = dict(con.execute(_EXTRACTED, [pending]).fetchall())
+        of_reading = reasons_by_batch(con, workspace, list(extracted))
+    version_of, endings = batch_versions(workspace.settings), workspace.batches.endings()
+    because = [reason for reasons in of_reading.values() for reason in reasons]
+    for batch in sorted(extracted.keys() - of_reading.keys()):
+        is_old = extracted[batch] != version_of(endings[batch])["extractions"]
+        because.append(_EXTRACTOR if is_old else _FAILED)
+    if not pending:
+        because = reasons_to_refresh(workspace)
+    return Due(extracted.keys(), list(dict.fromkeys(because)))
 
 
 def look_at(workspace: Workspace, folder: Path) -> Look:

@@ -385,8 +385,8 @@ def _said_of(todo: pl.DataFrame, index: IndexState) -> list[str]:
     if n_outdated := int(todo["outdated"].sum()):
         sentences.append(
             f"{counted(n_outdated, 'chunk was', 'chunks were')} extracted before, by other prompts "
-            "or examples, another model, other settings or another version of this program: what "
-            "is there stays until it is extracted again"
+            "or examples, another model, other settings or another version of this program: "
+            "their old results stay until they are extracted again"
         )
     if index.n_lost:
         sentences.append(

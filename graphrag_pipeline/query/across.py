@@ -171,7 +171,7 @@ def _found(engines: Mapping[str, QueryEngine], ask: Ask) -> _Fused:
         except InputError as error:
             errors[name] = error
     if not parts:
-        raise next(iter(errors.values()), InputError("no collection to ask: name one at least"))
+        raise next(iter(errors.values()), InputError("no collection to ask: name at least one"))
     retrievals = {name: retrieval for name, (_, retrieval) in parts.items()}
     records = _fuse({name: r.records for name, r in retrievals.items()}, _room(retrievals))
     own: dict[str, dict[Reference, Record]] = {name: {} for name in parts}

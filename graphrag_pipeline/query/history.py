@@ -48,7 +48,7 @@ def read_history(path: Path) -> list[Turn]:
         raise InputError(f"{path}: the history must be {_FORM}")
     for place, turn in enumerate(turns, start=1):
         if not _is_turn(turn):
-            raise InputError(f"{path}: turn {place} is none; the history must be {_FORM}")
+            raise InputError(f"{path}: turn {place} is not valid; the history must be {_FORM}")
     return [(turn["role"], turn["content"]) for turn in turns]
 
 

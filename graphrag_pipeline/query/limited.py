@@ -217,8 +217,10 @@ def _as_text(key: str, value: object) -> str:
 
 def _nothing_kept(where: Where, labels: Labels) -> InputError | AccessError:
     if where:
-        return InputError(f"no document has {described(where)}: ask of others")
-    return AccessError(f"no document is open to {labelled(labels or frozenset())}: ask for another")
+        return InputError(f"no document has {described(where)}: change the filter")
+    return AccessError(
+        f"no document is open to {labelled(labels or frozenset())}: use other labels"
+    )
 
 
 def labelled(labels: frozenset[str]) -> str:

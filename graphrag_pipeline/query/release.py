@@ -168,7 +168,7 @@ class Release:
     def check_whole(self) -> None:
         """Raise AccessError where labels limit what is shown."""
         if self.labels is not None:
-            raise AccessError("this shows all documents: it is refused to a caller with labels")
+            raise AccessError("a caller with labels may not do this: it shows all documents")
 
     @property
     def encoding(self) -> str:
@@ -212,14 +212,17 @@ class Release:
         mode, opening = self.access
         if mode == "off":
             raise InputError(
-                "labels open nothing here, for everybody sees all: set access.mode, and index again"
+                "labels have no effect here, because everybody sees everything: set access.mode, "
+                "and index again"
             )
         if mode == "separate":
             if not labels & opening:
-                raise AccessError(f"this index is not open to {labelled(labels)}: ask for another")
+                raise AccessError(f"this index is not open to {labelled(labels)}: use other labels")
             return self
         if not self._is_published():
-            raise AccessError("only the published release is open to labels: leave out the release")
+            raise AccessError(
+                "callers with labels see only the published release: leave out the release"
+            )
         if not self._whole.has_table("document_labels"):
             raise AccessError(f"release {self.facts.id} has no labels yet: index again")
         with self._whole._cursor() as cursor:
@@ -227,7 +230,7 @@ class Release:
         own = self._limit.labels
         known = known if own is None else known & own
         if not known:
-            raise AccessError(f"no document is open to {labelled(labels)}: ask for another")
+            raise AccessError(f"no document is open to {labelled(labels)}: use other labels")
         return self._shown(_Limit(self._limit.where, known))
 
     @property

@@ -54,7 +54,7 @@ async def write_answer(
         if final is None:
             asking.trace.check_fit(as_mapping(parameters))
             if ask.response_format is not None:
-                raise InputError("nothing in the index bears on this question: ask otherwise")
+                raise InputError("nothing in the index bears on this question: try other words")
         references = ReferenceFilter(final.shown if final else Shown())
         texts: list[str] = []
         first = 0.0

@@ -163,7 +163,7 @@ def release_file(home: Path, prefix: str | None = None) -> Path:
         release = find_release(home, prefix)
         path = _path(home, release)
         if path == Home(home).published and published_release(home) != release:
-            raise UnknownReleaseError(f"release {release} was let go a moment ago: name another")
+            raise UnknownReleaseError(f"release {release} was deleted a moment ago: name another")
         return path
     path = Home(home).published
     if not path.is_file():

@@ -21,7 +21,7 @@ from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import InputSettings, Settings, fingerprint
 from graphrag_pipeline.graph.communities import communities_current
 from graphrag_pipeline.graph.fold import graph_current
-from graphrag_pipeline.graph.resolution.resolving import resolution_current
+from graphrag_pipeline.graph.resolution.resolving import aliases_changed, resolution_current
 from graphrag_pipeline.llm.configured import configured_embedder
 from graphrag_pipeline.llm.errors import TooManyFailuresError
 from graphrag_pipeline.releases.kept import (
@@ -223,12 +223,9 @@ def refresh_needed(workspace: Workspace) -> bool:
     """
     home, settings = workspace.home, workspace.settings
     with workspace.store.read() as con:
-        staged = con.execute(
-            "SELECT count(*) FROM batch_stages WHERE stage = 'extractions' AND staged"
-        ).fetchone()
         row = con.execute("SELECT count(*) FROM graph_batches").fetchone()
         newest = con.execute(_NEWEST).fetchone()
-        if staged != (0,):
+        if _is_staged(con):
             return True
         if row == (0,) and newest is None:
             return False
@@ -244,10 +241,34 @@ def refresh_needed(workspace: Workspace) -> bool:
     return published_release(home) != newest[0] and not is_rolled_back(home, newest[0])
 
 
+def reasons_to_refresh(workspace: Workspace) -> list[str]:
+    """Return in words why a refresh publishes something else where no file has changed."""
+    with workspace.store.read() as con:
+        newest = con.execute(_NEWEST).fetchone()
+        if newest is None:
+            return ["nothing was published before"]
+        checks = {
+            "the settings have changed": newest[2] != config_hash(workspace.settings),
+            "aliases.csv has changed": aliases_changed(con, workspace.settings),
+            "an earlier run had not finished": _is_staged(con),
+            "vectors were missing": bool(_lost(con, workspace)),
+        }
+    reasons = [reason for reason, is_so in checks.items() if is_so]
+    return reasons or ["this program is newer, or an earlier run had not finished"]
+
+
 def current_release(workspace: Workspace) -> Release | None:
     """Return the release that readers see, None where there is none."""
     release = published_release(workspace.home)
     return None if release is None else _published(workspace.store, release, created=False)
+
+
+def _is_staged(con: duckdb.DuckDBPyConnection) -> bool:
+    """Whether the graph lacks what ingestion has finished."""
+    staged = con.execute(
+        "SELECT count(*) FROM batch_stages WHERE stage = 'extractions' AND staged"
+    ).fetchone()
+    return staged != (0,)
 
 
 def _check_failures(con: duckdb.DuckDBPyConnection, most: float) -> None:
@@ -261,7 +282,7 @@ def _check_failures(con: duckdb.DuckDBPyConnection, most: float) -> None:
             raise TooManyFailuresError(
                 f"not published: {failed:,} of {total:,} {what} failed, more than "
                 f"releases.max_failed_share allows ({most:.0%}): see the errors in the table "
-                f"{table}, mend the cause and run again; readers keep the last release"
+                f"{table}, fix the cause and run again; readers keep the last release"
             )
 
 

@@ -329,7 +329,9 @@ class Seen:
             return named
         published = self.holder.use(lambda engine: engine.index.facts.id)
         if not published.startswith(named):
-            raise AccessError("only the published release is open to labels: leave out the release")
+            raise AccessError(
+                "callers with labels see only the published release: leave out the release"
+            )
         return published
 
     def _view(self, engine: QueryEngine) -> QueryEngine:

@@ -46,7 +46,7 @@ def serve(
     release: str | None,
     announce: Callable[[str], None],
 ) -> None:
-    """Answer until SIGTERM or Ctrl-C; what runs then is ended first, and nothing new is taken.
+    """Answer until SIGTERM or Ctrl-C; questions under way are finished, and no new one is taken.
 
     ``port`` 0 takes any that is free; ``release`` pins the default collection. ``announce`` is
     given each line to tell: collections that have no release yet, and the address. Raises

@@ -29,9 +29,9 @@ class LeftOut:
     """What one rule left out: ``number`` files and folders, the latter each counted once.
 
     ``by`` is ``default``, ``input.exclude``, ``input.include`` (what matches none of its patterns),
-    ``links`` (links that leave the folder), ``broken links`` (links that lead nowhere), ``special
-    files`` (pipes, sockets, devices) or the path of an ignore file. ``names`` are the first three
-    in the order of their characters.
+    ``links`` (links that leave the folder), ``broken links`` (links to files that are not there),
+    ``special files`` (pipes, sockets, devices) or the path of an ignore file. ``names`` are the
+    first three in the order of their characters.
     """
 
     by: str

@@ -76,8 +76,8 @@ def check_space(workspace: Workspace, changes: Iterable[SourceChange]) -> None:
     if space.free < space.least:
         raise StorageError(
             f"no room in {workspace.home}: {numbers}, and the index is copied to publish it "
-            f"({megabytes(space.least)}); free the disk, or let go of releases (releases.keep), "
-            "and run again"
+            f"({megabytes(space.least)}); free some disk space, or keep fewer releases "
+            "(releases.keep), and run again"
         )
     if space.free < space.needed:
         log.warning("little room in %s: %s", workspace.home, numbers)

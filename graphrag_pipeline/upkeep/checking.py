@@ -115,7 +115,7 @@ VERIFICATIONS = (
 )
 """What is verified, in the order in which it is repaired: each rests on those before it."""
 
-_COMPLETE = "a purge was stopped half-way: run graphrag-pipeline purge to complete it"
+_COMPLETE = "a purge was interrupted: run graphrag-pipeline purge to finish it"
 _ON_TABLES = frozenset({"rows", "same_as_release", "graph", "manifests", "vectors"})
 _ON_INDEX = _ON_TABLES | {"schema"}
 
@@ -151,8 +151,8 @@ def check(workspace: Workspace) -> Checked:
     home = workspace.home
     if home.is_dir() and not os.access(home, os.W_OK):
         raise StorageError(
-            f"cannot check {home}: nothing can be written there, so that its databases cannot be "
-            "locked; copy it to where you may write, and check the copy"
+            f"cannot check {home}: it cannot be written, so its databases cannot be locked; copy "
+            "it to a folder you can write, and check the copy"
         )
     problems: list[Problem] = []
     for number, verification in enumerate(VERIFICATIONS):

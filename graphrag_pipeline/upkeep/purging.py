@@ -172,7 +172,7 @@ def _checked(workspace: Workspace, names: Sequence[str]) -> list[str]:
     sources = named_sources(workspace, names, may_be_unknown=is_begun)
     if not is_begun and waiting_batches(workspace):
         raise InputError(
-            "there are changes that wait to be indexed: run graphrag-pipeline index FOLDER first, "
+            "changes are waiting to be indexed: run graphrag-pipeline index FOLDER first, "
             "then this again"
         )
     check_gone(workspace, sources)

@@ -132,7 +132,7 @@ class Dispatch:
             what = counted(len(self.failures), *self.unit)
             raise PartsFailedError(
                 f"{what} failed on workers ({'; '.join(some)}); {len(self.done)} others are taken "
-                "in: mend the cause and run again"
+                "in: fix the cause and run again"
             )
 
     def _launch_some(self) -> None:

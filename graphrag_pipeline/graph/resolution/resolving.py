@@ -126,7 +126,7 @@ def _follow(
     """Bring what is kept up to date; return whether everything is to be merged again."""
     look_at_mentions(con)
     method = settings.resolution.method
-    rules, words = _rules(settings), fingerprint(*map(repr, user))
+    rules, words = _rules(settings), _words(user)
     was_made_so = get_meta(con, _RULES) == rules
     if not was_made_so:
         forget_state(con)
@@ -198,6 +198,18 @@ def resolution_current(con: duckdb.DuckDBPyConnection, settings: Settings) -> bo
     """
     user = read_user_aliases(settings.aliases_path)
     return get_meta(con, _STATE) == _state(settings, user, mentions_hash(con))
+
+
+def aliases_changed(con: duckdb.DuckDBPyConnection, settings: Settings) -> bool:
+    """Whether the user's file says something else than when the aliases were decided.
+
+    Raises ConfigError if it cannot be used.
+    """
+    return get_meta(con, _USER) != _words(read_user_aliases(settings.aliases_path))
+
+
+def _words(user: Sequence[UserRow]) -> str:
+    return fingerprint(*map(repr, user))
 
 
 def absent_titles(con: duckdb.DuckDBPyConnection, settings: Settings) -> tuple[str, ...]:

@@ -130,7 +130,7 @@ async function entity({ id, release: asked, hops = 1 }) {
         link("communities", each.id, { release }, foreign(each.report ?? each.title)),
         element("span", { class: "note", text: each.level ? `level ${each.level}` : "root" }))))) : null,
     release === where.release ? corrections(facts) : null,
-    facts.places.length ? section("Where documents tell of it", ...growing(facts.places, (place) =>
+    facts.places.length ? section("Where documents mention it", ...growing(facts.places, (place) =>
       element("li", {}, link("documents", place.document_id,
         { release, start: place.start_char, end: place.end_char }, foreign(place.document_title || shortUri(place.uri))),
         element("span", { class: "note", text: `character ${place.start_char.toLocaleString("en")}` })))) : null,
