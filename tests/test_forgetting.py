@@ -252,7 +252,7 @@ def test_only_what_is_known_and_would_not_come_back_is_forgotten(engine, tmp_pat
         assert plan([name]).removed == []
     engine.write({"d.txt": "Nora Quill met Alice Smith."})
     engine.cut()
-    with pytest.raises(InputError, match=r"changes that wait to be indexed"):
+    with pytest.raises(InputError, match=r"changes are waiting to be indexed"):
         plan([id])
     assert traces(engine.log.home, TEXT, tmp_path)
 
@@ -265,7 +265,7 @@ def test_what_changes_after_a_purge_is_indexed_as_ever(plain, capsys):
     engine.write({"c.txt": "Nora Quill met Bob Jones.", "b.txt": None, "z.txt": None})
     run(engine)
     show_status(summarise(engine.workspace))
-    stays = r"2 removed files: .* until graphrag-pipeline purge"
+    stays = r"2 removed files: .* until you run graphrag-pipeline purge"
     assert re.search(stays, capsys.readouterr().out)
     sweep(engine)
     show_status(summarise(engine.workspace))

@@ -199,7 +199,7 @@ def test_mail_goes_to_every_address(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         ({"GRAPHRAG_WEBHOOK_URL": f"http://127.0.0.1:9/{SECRET}"}, {}, "webhook: .* not answer"),
         ({"GRAPHRAG_WEBHOOK_URL": f"file:///{SECRET}"}, {}, "webhook: .* must begin with https"),
         ({"GRAPHRAG_SMTP_URL": f"smtp://u:{SECRET}@127.0.0.1:9"}, {"email": ["a@b.org"]},
-         "email: the server in GRAPHRAG_SMTP_URL did not take it"),
+         "email: the server in GRAPHRAG_SMTP_URL refused the mail"),
         ({}, {"email": ["a@b.org"]}, "email: set GRAPHRAG_SMTP_URL to smtp://"),
         ({}, {"command": ["/no/such/program"]}, "command: /no/such/program cannot be run"),
         ({}, {"command": ["false"]}, "command: false ended with exit code 1"),

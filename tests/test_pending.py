@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +19,17 @@ from graphrag_pipeline.core.prompting import PROMPTS
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.graph.communities import ask_for_clustering
 from graphrag_pipeline.graph.resolution.asking import FAILED
+from graphrag_pipeline.ingest.stages import (
+    ingest_chunks,
+    ingest_documents,
+    ingest_extractions,
+)
 from graphrag_pipeline.orchestration.runs import index_folder
 from graphrag_pipeline.planning import pending
 from graphrag_pipeline.releases.publishing import content_hash, refresh_needed
 from graphrag_pipeline.store.index_store import IndexStore
 from graphrag_pipeline.store.workspace import Workspace
+from graphrag_pipeline.updating import cut_batches
 
 Built = tuple[Path, Path]
 
@@ -345,3 +351,29 @@ finally:
     assert again.returncode == 0, again.stderr
     assert (home / "published.duckdb").is_file()
     assert idle(copied)
+
+
+def test_a_run_says_which_change_it_takes_in_where_no_file_has_changed(
+    copied: Built, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def because(**given: Any) -> Sequence[str]:
+        return pending.due_besides(Workspace(Settings(home=str(copied[0]), **given))).because
+
+    assert because(reports={"max_findings": 3}) == ["the settings have changed"]
+    assert because(chunks={"size": 300}) == ["settings of [chunks] have changed"]
+    (tmp_path / "aliases.csv").write_text("action,a,b,note\nmerge,Anna,Berta,\n")
+    assert because() == ["aliases.csv has changed"]
+    (tmp_path / "aliases.csv").unlink()
+    (copied[1] / "more.txt").write_text("Dora Lind met Emil Krug in Ulm.\n")
+    workspace = Workspace(Settings(home=str(copied[0])))
+    [batch] = cut_batches(workspace, copied[1])
+    for ingest in (ingest_documents, ingest_chunks, ingest_extractions):
+        ingest(workspace, batch)
+    assert because() == ["an earlier run had not finished"]
+
+
+def test_files_that_are_indexed_again_are_not_counted_as_added(copied: Built) -> None:
+    workspace = Workspace(Settings(home=str(copied[0]), chunks={"size": 300}))
+    assert set(pending.due_besides(workspace).again) == {b.key for b in workspace.batches.batches()}

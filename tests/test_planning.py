@@ -187,7 +187,7 @@ def test_the_embedded_profile_plans_no_call(home: Path, monkeypatch: pytest.Monk
     done = CliRunner().invoke(app, ["plan"])
     assert done.exit_code == 0, done.output
     assert "6 files added" in done.output
-    assert "No model call would be made" in done.output
+    assert "No model would be called" in done.output
 
 
 def test_the_command_prints_stages_total_and_assumptions_and_json(home: Path) -> None:

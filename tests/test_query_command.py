@@ -199,7 +199,7 @@ def test_without_a_model_evidence_streams_and_what_does_not_count_is_said(
     monkeypatch.setenv("GRAPHRAG_QUERY__ANSWERS", "extractive")
     code, out, err = query(QUESTION, "--stream", "--response-type", "a haiku")
     assert (code, err.count("\n")) == (0, 1)
-    assert "--response-type do not count" in err
+    assert "--response-type have no effect" in err
     assert out.startswith("No model is configured")
     assert "\n[1] A Christmas Carol\n    docs/0.txt " in out
     assert not server.requests

@@ -205,7 +205,7 @@ def test_a_server_is_asked_no_more_often_than_it_wants(site):
 def test_private_addresses_are_refused_whatever_name_leads_there(site, monkeypatch):
     public = FetchOptions(max_bytes=1_000, seconds_between=0)
     with Fetcher(public) as fetcher:
-        assert "no public address" in why(fetcher, f"{site.at}/")
+        assert "not a public address" in why(fetcher, f"{site.at}/")
     real = socket.getaddrinfo
 
     def rebound(host: str, port: int, *args: Any, **kwargs: Any) -> object:
@@ -213,7 +213,7 @@ def test_private_addresses_are_refused_whatever_name_leads_there(site, monkeypat
 
     monkeypatch.setattr(socket, "getaddrinfo", rebound)
     with Fetcher(public) as fetcher:
-        assert "no public address" in why(fetcher, f"http://public.example:{site.server_port}/")
+        assert "not a public address" in why(fetcher, f"http://public.example:{site.server_port}/")
     assert site.asked == []
 
 
@@ -325,7 +325,7 @@ def test_where_no_page_comes_an_index_says_why_and_publishes_nothing(site, tmp_p
     with pytest.raises(InputError, match="not there"):
         index.plan(f"{site.at}/missing")
     closed = Index(tmp_path / "home", settings(urls_private=False))
-    with pytest.raises(InputError, match="no public address"):
+    with pytest.raises(InputError, match="not a public address"):
         closed.update(f"{site.at}/a")
     with pytest.raises(NothingPublishedError):
         index.releases()
