@@ -80,8 +80,8 @@ def rollback(workspace: Workspace, given: str | None = None) -> Rollback:
 def _check_no_purge(home: Path, target: str) -> None:
     if Home(home).purge_mark.exists() and target != release_ids(home)[0]:
         raise BusyError(
-            "a purge is at work or was stopped half-way, and older releases still hold what it "
-            "removes: wait until it has ended, or run graphrag-pipeline purge to complete it"
+            "a purge is at work or was interrupted, and older releases still hold what it "
+            "removes: wait until it has ended, or run graphrag-pipeline purge to finish it"
         )
 
 
