@@ -38,8 +38,8 @@ def named_sources(
         matches = _matches(workspace, name, sources_of)
         if not matches and not may_be_unknown:
             raise InputError(
-                f"no document {name} is known in {workspace.home}, not even one that was removed: "
-                "graphrag-pipeline sql 'SELECT id, uri FROM documents' lists those there are"
+                f"{workspace.home} has and had no document {name}: graphrag-pipeline sql 'SELECT "
+                "id, uri FROM documents' lists the documents"
             )
         uris |= matches
     return sorted(uris)
