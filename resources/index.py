@@ -6,8 +6,9 @@ import contextlib
 import os
 from collections.abc import Iterator
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 import duckdb
@@ -30,6 +31,11 @@ from graphrag_pipeline.store.space import changes_of, check_space
 from graphrag_pipeline.store.spending import LEDGER_TAG, Spent, counting, ledger_position, spending
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.workers.making import PartWorkspace, making_part, ship
+
+if TYPE_CHECKING or find_spec("dagster_duckdb"):
+    from dagster_duckdb import DuckDBResource
+else:
+    DuckDBResource = dg.ConfigurableResource
 
 OUTAGE = "graphrag/outage"
 """Run tag: the model was out of reach, and no batch is at fault."""
@@ -68,9 +74,11 @@ def _mark_outage() -> None:
         context.instance.add_run_tags(context.run_id, {OUTAGE: "true"})
 
 
-class IndexResource(dg.ConfigurableResource):
+class IndexResource(DuckDBResource):
     """The pipeline's DuckDB file, its document batches and its settings.
 
+    It is dagster-duckdb's ``DuckDBResource`` where that is installed, so assets that ask for one
+    take it; that library follows a new Dagster only days later, and an index does without.
     ``get_connection`` waits its turn fairly among processes, always closes, and by default is
     for reading; write inside ``store.transaction()``.
     """

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import sys
 import tomllib
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import dagster as dg
 import pytest
+from dagster_duckdb import DuckDBResource
 from typer.testing import CliRunner
 
 from graphrag_pipeline.cli.app import app
@@ -17,6 +21,7 @@ from graphrag_pipeline.core.extras import MODULES, how_to_install
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.definitions import build_definitions
 from graphrag_pipeline.marts import build
+from graphrag_pipeline.resources import IndexResource
 
 ROOT = Path(__file__).parents[1]
 
@@ -104,3 +109,27 @@ def test_dbt_is_named_with_its_extra_where_there_is_none(tmp_path, monkeypatch) 
     with pytest.raises(build.ConfigError) as failure:
         build.dbt_command()
     assert str(failure.value) == f"dbt is not installed: {how_to_install('marts')}"
+
+
+def test_an_asset_that_asks_for_a_duckdb_resource_takes_the_index(tmp_path: Path) -> None:
+    @dg.asset
+    def counted(index: DuckDBResource) -> int:
+        with index.get_connection() as con:
+            return con.sql("SELECT count(*) FROM documents").fetchall()[0][0]
+
+    resource = IndexResource.of(Settings(home=str(tmp_path / "home")))
+    result = dg.materialize([counted], resources={"index": resource})
+    assert result.output_for_node("counted") == 0
+
+
+def test_the_resource_of_an_index_needs_no_dagster_duckdb(monkeypatch) -> None:
+    spec = importlib.util.find_spec("graphrag_pipeline.resources.index")
+    assert spec is not None
+    assert spec.loader is not None
+    again = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, spec.name, again)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    spec.loader.exec_module(again)
+    resource = again.IndexResource.of(Settings(home="nowhere"))
+    assert not isinstance(resource, DuckDBResource)
+    assert resource.settings.home == "nowhere"
