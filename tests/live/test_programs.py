@@ -233,6 +233,15 @@ def run(command: Sequence[str | Path], folder: Path, **more: str) -> subprocess.
     )  # fmt: skip
 
 
+def failure_of(command: Sequence[str | Path], folder: Path) -> str:
+    """Run a command that installs something; return how it failed, or nothing."""
+    try:
+        result = run(command, folder)
+    except subprocess.TimeoutExpired:
+        return f"it takes more than {PATIENCE} seconds"
+    return result.stderr.strip()[-300:] if result.returncode else ""
+
+
 def installed(name: str, program: Program) -> list[Path | str]:
     """Install the newest of a program, and return the command that runs a script with it.
 
@@ -246,17 +255,19 @@ def installed(name: str, program: Program) -> list[Path | str]:
             pytest.skip("Node.js is not installed")
         (folder / "package.json").write_text('{"private": true}')
         newest = [f"{package}@latest" for package in program.packages]
-        command, install = [node], [npm, "install", "--no-audit", "--no-fund", *newest]
+        command = [node]
+        install = [npm, "install", "--no-audit", "--no-fund", "--fetch-retries=1", *newest]
     else:
         python = folder / "venv" / "bin" / "python"
         if not python.exists():
             run([sys.executable, "-m", "venv", folder / "venv"], folder)
-        command, install = [python], [python, "-m", "pip", "install", "-qU", *program.packages]
-    done, ready = run(install, folder), folder / "ready"
-    if done.returncode == 0:
+        command = [python]
+        install = [python, "-m", "pip", "install", "-qU", "--retries=1", *program.packages]
+    failure, ready = failure_of(install, folder), folder / "ready"
+    if not failure:
         ready.touch()
     elif not ready.exists():
-        pytest.skip(f"{name} cannot be installed here: {done.stderr.strip()[-300:]}")
+        pytest.skip(f"{name} cannot be installed here: {failure}")
     return [*command]
 
 
