@@ -197,7 +197,7 @@ def test_the_command_makes_lists_and_revokes(
     assert key is not None
     assert key.labels == {"hr", "public"}
     assert key.expires == datetime(2200, 1, 1, tzinfo=UTC)
-    assert "shown this once" in added.stderr
+    assert "not shown again" in added.stderr
     listed = keys(tmp_path, monkeypatch, "list").stdout
     assert "hr, public" in listed
     assert "2199-12-31" in listed
@@ -212,7 +212,7 @@ def test_the_command_makes_lists_and_revokes(
     ("arguments", "says"),
     [
         (("add", "anna", "--collections", "handbok"), "no collection handbok: use one of"),
-        (("add", "anna", "--expires", "tomorrow"), "--expires tomorrow is no day"),
+        (("add", "anna", "--expires", "tomorrow"), "--expires tomorrow is not a date"),
         (("revoke", "anna"), "there are no keys"),
     ],
 )
