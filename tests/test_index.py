@@ -474,9 +474,9 @@ def test_a_plan_says_that_removals_will_be_asked_about(index: Index, tmp_path: P
 
 @pytest.mark.parametrize("folder", [None, "", 3])
 def test_what_is_no_folder_is_an_error_that_says_so(index: Index, folder: object) -> None:
-    with pytest.raises(InputError, match="is no folder"):
+    with pytest.raises(InputError, match="is not a folder"):
         index.update(folder)  # pyright: ignore[reportArgumentType]
-    with pytest.raises(InputError, match="is no folder"):
+    with pytest.raises(InputError, match="is not a folder"):
         index.plan(folder)  # pyright: ignore[reportArgumentType]
 
 
