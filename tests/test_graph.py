@@ -7,6 +7,7 @@ from conftest import Engine, build, build_graph, workspace_of
 
 from graphrag_pipeline.core.settings import GraphSettings, Settings
 from graphrag_pipeline.extraction.mentions import ENTITY_MENTIONS, RELATIONSHIP_MENTIONS, Extraction
+from graphrag_pipeline.graph import fold
 from graphrag_pipeline.graph.fold import merge_graph
 from graphrag_pipeline.ingest.mention_files import identify
 from graphrag_pipeline.store.index_store import IndexStore, insert
@@ -366,3 +367,12 @@ def test_what_is_mostly_written_in_lower_case_is_no_organisation(tmp_path):
     types = dict(engine.rows("SELECT title, type FROM entities"))
     assert types["standard library"] == "CONCEPT"
     assert types["Ida Brandt"] == "PERSON"
+
+
+def test_edges_described_few_at_a_time_are_those_described_at_once(tmp_path, monkeypatch):
+    files = {"a.txt": "".join(f"Ann Lee met Bob Roe{n} in Paris{n % 3}. " for n in range(40))}
+    query = "SELECT * FROM relationships ORDER BY id"
+    whole = build_graph(tmp_path / "whole", files).rows(query)
+    monkeypatch.setattr(fold, "_EDGES_AT_ONCE", 7)
+    assert len(whole) > 7
+    assert build_graph(tmp_path / "parts", files).rows(query) == whole

@@ -271,7 +271,13 @@ SELECT source_id, target_id, string_agg(type, '; ' ORDER BY n DESC, type) AS typ
     WHERE type <> '' AND is_touched_pair(source_id, target_id) GROUP BY ALL)
 GROUP BY source_id, target_id;
 
-CREATE OR REPLACE TEMP TABLE edge_descriptions AS
+CREATE OR REPLACE TEMP TABLE edge_descriptions (
+    id VARCHAR, description VARCHAR, input_hash VARCHAR);
+"""
+# What is aggregated here takes kilobytes for each edge, which DuckDB cannot put on disk.
+_EDGES_AT_ONCE = 20_000
+_DESCRIBE_EDGES = """
+INSERT INTO edge_descriptions
 SELECT id, string_agg(ended(description, by_rule), ' ' ORDER BY place) AS description,
        sha256(string_agg(description, chr(10) ORDER BY description)
               FILTER (WHERE NOT by_rule)) AS input_hash FROM (
@@ -282,7 +288,8 @@ SELECT id, string_agg(ended(description, by_rule), ' ' ORDER BY place) AS descri
                CASE WHEN bool_or(r.sentence IS NOT NULL) THEN 0 ELSE count(*) END AS n
         FROM resolved_relationship_mentions
         LEFT JOIN repeated r ON r.sentence = hash(description)
-        WHERE description <> '' AND is_touched_pair(source_id, target_id)
+        WHERE hash(source_id, target_id) % $parts = $part
+        AND description <> '' AND is_touched_pair(source_id, target_id)
         GROUP BY source_id, target_id, hash(description))
     JOIN edges USING (source_id, target_id))
 WHERE place <= $max_sentences OR NOT by_rule GROUP BY id;
@@ -490,7 +497,7 @@ def _fold(
     con.execute(_EDGES)
     if by_difference:
         con.execute(_OTHER_EDGES)
-    con.execute(_EDGE_DESCRIPTIONS, limits)
+    _describe_edges(con, options.max_description_sentences)
     if state == "staging":
         assign_identifiers(con, "entity", "SELECT id FROM kept ORDER BY frequency DESC, id")
         assign_identifiers(con, "relationship", "SELECT id FROM edges ORDER BY weight DESC, id")
@@ -507,6 +514,16 @@ def _fold(
         encoding,
     )
     con.execute(_PROVENANCE)
+
+
+def _describe_edges(con: duckdb.DuckDBPyConnection, max_sentences: int) -> None:
+    """Give each edge its types and what is said of it, so many edges at a time."""
+    con.execute(_EDGE_DESCRIPTIONS)
+    (n_edges,) = con.execute("SELECT count(*) FROM edges").fetchone() or (0,)
+    parts = n_edges // _EDGES_AT_ONCE + 1
+    for part in range(parts):
+        which = {"parts": parts, "part": part, "max_sentences": max_sentences}
+        con.execute(_DESCRIBE_EDGES, which)
 
 
 def _write(
