@@ -14,6 +14,7 @@ from graphrag_pipeline.core.settings import load_settings
 from graphrag_pipeline.releases.kept import published_release, release_ids
 from graphrag_pipeline.store.hashing import rows_hash
 from graphrag_pipeline.store.index_store import connect_published
+from graphrag_pipeline.store.migrations import migrations
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.upkeep.checking import check, repair
 
@@ -142,6 +143,6 @@ def test_what_an_older_release_kept_under_other_names_is_shown_under_those_of_to
         assert ("hierarchy_members",) not in tables
 
 
-def test_the_homes_of_older_programs_are_small():
-    assert MADE
+def test_there_is_a_small_home_of_every_schema_version_that_a_program_had():
+    assert ALL == list(range(1, migrations()[-1][0]))
     assert sum(os.path.getsize(path) for path in HOMES.iterdir()) < 2_000_000
