@@ -72,7 +72,7 @@ def fill(home: Path, number: int, first: int = 0, n_bytes: int = 2000) -> None:
     with contextlib.closing(open_database(Home(home).calls)) as con:
         con.execute("BEGIN")
         con.executemany(
-            "INSERT INTO responses VALUES (?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL)", rows
+            "INSERT INTO responses VALUES (?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL, NULL)", rows
         )
         con.execute("COMMIT")
         con.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -234,7 +234,7 @@ def test_an_older_file_is_taken_over_and_its_entries_count_from_their_day(
     assert entries.entries == 3
     assert (str(entries.oldest_use), str(entries.newest_use)) == ("1970-01-02", "1970-01-04")
     with opened(tmp_path) as con:
-        assert con.execute("PRAGMA user_version").fetchone() == (6,)
+        assert con.execute("PRAGMA user_version").fetchone() == (7,)
         assert con.execute("SELECT count(*) FROM embedding_widths").fetchone() == (0,)
 
 

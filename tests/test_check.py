@@ -202,7 +202,7 @@ def _calls(workspace: Workspace) -> None:
             for n in range(2000)
         ]
         con.executemany(
-            "INSERT INTO responses VALUES (?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL)", rows
+            "INSERT INTO responses VALUES (?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL, NULL)", rows
         )
         con.execute("COMMIT")
         con.execute("PRAGMA wal_checkpoint(TRUNCATE)")

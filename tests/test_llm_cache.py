@@ -143,6 +143,34 @@ def test_processes_share_one_cache(tmp_path: Path) -> None:
         assert not server.requests
 
 
+def test_an_answer_that_the_disk_has_changed_is_not_used_but_asked_for_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with ModelServer() as server:
+        first = ask(server, tmp_path)
+        with contextlib.closing(sqlite3.connect(Home(tmp_path).calls)) as con:
+            con.execute("UPDATE responses SET text = replace(text, substr(text, 1, 1), '?')")
+            con.commit()
+        server.forget()
+        assert ask(server, tmp_path).text == first.text
+        assert len(server.requests) == 1
+        assert "not what was bought" in caplog.text
+        server.forget()
+        assert ask(server, tmp_path).text == first.text
+        assert not server.requests
+
+
+def test_an_answer_without_a_hash_of_an_older_program_is_used(tmp_path: Path) -> None:
+    with ModelServer() as server:
+        ask(server, tmp_path)
+        with contextlib.closing(sqlite3.connect(Home(tmp_path).calls)) as con:
+            con.execute("UPDATE responses SET digest = NULL")
+            con.commit()
+        server.forget()
+        ask(server, tmp_path)
+        assert not server.requests
+
+
 def test_writes_that_come_together_are_committed_together(tmp_path: Path) -> None:
     async def run() -> int:
         database = CallDatabase(Home(tmp_path).calls)
@@ -150,7 +178,7 @@ def test_writes_that_come_together_are_committed_together(tmp_path: Path) -> Non
         database._tables._writer.set_trace_callback(
             lambda sql: commits.append(sql) if sql.startswith("COMMIT") else None
         )
-        insert = "INSERT INTO embeddings VALUES ($1, '', '', 0, NULL, NULL)"
+        insert = "INSERT INTO embeddings VALUES ($1, '', '', 0, NULL, NULL, NULL)"
         rows = [Write(insert, [(str(n).encode(),)]) for n in range(200)]
         await asyncio.gather(*(database.write([row]) for row in rows))
         assert database.read("SELECT count(*) FROM embeddings") == [(200,)]

@@ -187,7 +187,9 @@ def test_broken_vectors_in_the_cache_are_dropped_and_bought_again(tmp_path: Path
         with contextlib.closing(sqlite3.connect(Home(tmp_path).calls)) as con, con:
             keys = [key for (key,) in con.execute("SELECT key FROM embeddings")]
             for key, blob in zip(keys, [b"", b"\0" * 256, b"123"], strict=True):
-                con.execute("UPDATE embeddings SET vector = ? WHERE key = ?", [blob, key])
+                con.execute(
+                    "UPDATE embeddings SET vector = ?, digest = NULL WHERE key = ?", [blob, key]
+                )
         vectors = embed(server, tmp_path, ["a", "b", "c"])
         assert np.allclose(vectors[1], unit(embedding_of("b", 64)), atol=1e-6)
         server.forget()

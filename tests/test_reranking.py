@@ -127,7 +127,7 @@ def test_what_is_kept_but_is_no_list_of_numbers_is_made_again(home, encoder):
     with engine_for(home, "local:some/model") as engine:
         first = engine.retrieve(QUESTION, "bm25")
         with contextlib.closing(sqlite3.connect(Home(home).calls)) as kept:
-            kept.execute("UPDATE responses SET text = '[1, null]'")
+            kept.execute("UPDATE responses SET text = '[1, null]', digest = NULL")
             kept.commit()
         assert engine.answer(QUESTION, "bm25").retrieval.records == first.records
     assert calls_since(home)["cached"].to_list() == [False, False]

@@ -27,7 +27,8 @@ CREATE TABLE responses (
     created_at DOUBLE PRECISION NOT NULL,
     made_for TEXT,
     used_on INTEGER NOT NULL,
-    stage TEXT
+    stage TEXT,
+    digest BYTEA
 );
 CREATE TABLE embeddings (
     key BYTEA PRIMARY KEY,
@@ -35,7 +36,8 @@ CREATE TABLE embeddings (
     vector BYTEA NOT NULL,
     created_at DOUBLE PRECISION NOT NULL,
     used_on INTEGER NOT NULL,
-    stage TEXT
+    stage TEXT,
+    digest BYTEA
 );
 CREATE TABLE embedding_widths (source BYTEA PRIMARY KEY, dimensions INTEGER NOT NULL);
 CREATE TABLE shared_entries (place TEXT NOT NULL, key BYTEA NOT NULL, PRIMARY KEY (place, key));

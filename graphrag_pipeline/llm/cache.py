@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -11,7 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from graphrag_pipeline.core.text import counted
 from graphrag_pipeline.llm.database import CallDatabase, Write
+
+log = logging.getLogger("graphrag_pipeline")
 
 Vector = npt.NDArray[np.float32]
 
@@ -19,20 +23,21 @@ _SQL_VARIABLES = 500
 _PUT_RESPONSE = """
 INSERT INTO responses (
     key, model, text, prompt_tokens, completion_tokens, finish_reason, made_for, created_at,
-    used_on, stage
-) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING
+    used_on, stage, digest
+) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT DO NOTHING
 """
 _PUT_EMBEDDING = """
-INSERT INTO embeddings (key, model, vector, created_at, used_on, stage)
-VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (key) DO UPDATE SET
+INSERT INTO embeddings (key, model, vector, created_at, used_on, stage, digest)
+VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (key) DO UPDATE SET
     model = excluded.model, vector = excluded.vector, created_at = excluded.created_at,
-    used_on = excluded.used_on, stage = excluded.stage
+    used_on = excluded.used_on, stage = excluded.stage, digest = excluded.digest
 """
 _PUT_WIDTH = """
 INSERT INTO embedding_widths (source, dimensions) VALUES ($1, $2)
 ON CONFLICT (source) DO UPDATE SET dimensions = excluded.dimensions
 """
 _DAY = 86_400
+_DIGEST_BYTES = 16
 
 USED_ON = f"coalesce(used_on, CAST(created_at / {_DAY} AS INTEGER))"
 """SQL: the day on which an entry was last used, in days since 1970 (UTC); at first, was made."""
@@ -97,14 +102,38 @@ class VectorSource:
 
 def put_response(key: bytes, model: str, response: CachedResponse, stage: str) -> Write:
     """Return the write that keeps an answer, and the stage that has bought it."""
-    return Write(_PUT_RESPONSE, [(key, model, *response, time.time(), today(), stage)])
+    digest = digest_of(key, model, *response[:-1])
+    row = (key, model, *response, time.time(), today(), stage, digest)
+    return Write(_PUT_RESPONSE, [row])
 
 
 def put_embeddings(model: str, vectors: Mapping[bytes, Vector], stage: str) -> Write:
     """Return the write that keeps vectors, and the stage that has bought them."""
     now, day = time.time(), today()
-    rows = [(key, model, vector.tobytes(), now, day, stage) for key, vector in vectors.items()]
+    blobs = {key: vector.tobytes() for key, vector in vectors.items()}
+    rows = [
+        (key, model, blob, now, day, stage, digest_of(key, model, blob))
+        for key, blob in blobs.items()
+    ]
     return Write(_PUT_EMBEDDING, rows)
+
+
+def digest_of(*values: object) -> bytes:
+    """Return a hash of what was bought, by which a damaged entry is known.
+
+    NUL counts as what Postgres keeps in its place.
+    """
+    digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+    for value in values:
+        text = str(value).replace("\0", "\ufffd").encode("utf-8", "replace")
+        data = value if isinstance(value, bytes) else text
+        digest.update(len(data).to_bytes(8, "little") + data)
+    return digest.digest()
+
+
+def is_as_bought(digest: object, *values: object) -> bool:
+    """Whether an entry is what was bought; so counts one of an older program, without a hash."""
+    return digest is None or digest == digest_of(*values)
 
 
 def put_purpose(key: bytes, made_for: str) -> Write:
@@ -138,43 +167,70 @@ def day_of(seconds: float) -> int:
 
 
 def find_response(database: CallDatabase, key: bytes) -> CachedResponse | None:
-    """Return the answer to a request, if there is one, and note that it was used today."""
-    response, used_on = _read_response(database, key)
-    if response is not None and used_on < (day := today()):
+    """Return the answer to a request, if there is one, and note that it was used today.
+
+    One that is not what was bought is dropped, so that it is asked for again.
+    """
+    kept = _read_response(database, key)
+    if kept is None:
+        return None
+    response, used_on, is_whole = kept
+    if not is_whole:
+        _tell_damaged(1)
+        database.write_later([drop_responses([key])])
+        return None
+    if used_on < (day := today()):
         database.write_later([_note_use("responses", [key], day)])
     return response
 
 
 def look_up_response(database: CallDatabase, key: bytes) -> CachedResponse | None:
     """Return the answer to a request, if there is one; this is no use of it."""
-    return _read_response(database, key)[0]
+    kept = _read_response(database, key)
+    return kept[0] if kept and kept[2] else None
 
 
 def find_embeddings(database: CallDatabase, keys: Sequence[bytes]) -> dict[bytes, Vector]:
     """Return the vectors that are there, and note that they were used today.
 
-    One that is no row of numbers is of length 0.
+    One that is no row of numbers is of length 0; one that is not what was bought is dropped.
     """
     found: dict[bytes, Vector] = {}
     day = today()
     for start in range(0, len(keys), _SQL_VARIABLES):
         some = keys[start : start + _SQL_VARIABLES]
-        rows = database.read(
-            f"SELECT key, vector, {USED_ON} FROM embeddings WHERE key IN {values_for(some)}", some
-        )
-        found.update((key, _vector(blob)) for key, blob, _ in rows)
-        if unused := [key for key, _, used_on in rows if used_on < day]:
+        sql = f"""SELECT key, vector, {USED_ON}, model, digest FROM embeddings
+                  WHERE key IN {values_for(some)}"""
+        rows = database.read(sql, some)
+        whole = [row[:3] for row in rows if is_as_bought(row[4], row[0], row[3], row[1])]
+        found.update((key, _vector(blob)) for key, blob, _ in whole)
+        if damaged := {row[0] for row in rows} - {row[0] for row in whole}:
+            _tell_damaged(len(damaged))
+            database.write_later([drop_embeddings(damaged)])
+        if unused := [key for key, _, used_on in whole if used_on < day]:
             database.write_later([_note_use("embeddings", unused, day)])
     return found
 
 
-def _read_response(database: CallDatabase, key: bytes) -> tuple[CachedResponse | None, int]:
+def _read_response(database: CallDatabase, key: bytes) -> tuple[CachedResponse, int, bool] | None:
+    """Return an answer, the day of its last use, and whether it is what was bought."""
     rows = database.read(
         "SELECT text, prompt_tokens, completion_tokens, finish_reason, made_for,"
-        f" {USED_ON} FROM responses WHERE key = $1",
+        f" {USED_ON}, model, digest FROM responses WHERE key = $1",
         (key,),
     )
-    return (CachedResponse(*rows[0][:-1]), rows[0][-1]) if rows else (None, 0)
+    if not rows:
+        return None
+    *values, used_on, model, digest = rows[0]
+    return CachedResponse(*values), used_on, is_as_bought(digest, key, model, *values[:-1])
+
+
+def _tell_damaged(number: int) -> None:
+    log.warning(
+        "%s in the cache are not what was bought (the disk has changed them): they are dropped, "
+        "and asked for again; run graphrag-pipeline check",
+        counted(number, "entry", "entries"),
+    )
 
 
 def _note_use(table: str, keys: Iterable[bytes], day: int) -> Write:

@@ -25,7 +25,7 @@ from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.postgres import Postgres, Session
 
 _BUSY_SECONDS = 60.0
-_VERSION = 6
+_VERSION = 7
 _NEW = 0
 _PRIMARY_CODE = 0xFF
 _LEAST_FREE = 1 << 20
@@ -54,7 +54,8 @@ CREATE TABLE IF NOT EXISTS responses (
     created_at REAL NOT NULL,
     made_for TEXT,
     used_on INTEGER,
-    stage TEXT
+    stage TEXT,
+    digest BLOB
 )
 """,
     """
@@ -64,7 +65,8 @@ CREATE TABLE IF NOT EXISTS embeddings (
     vector BLOB NOT NULL,
     created_at REAL NOT NULL,
     used_on INTEGER,
-    stage TEXT
+    stage TEXT,
+    digest BLOB
 )
 """,
     """
@@ -98,6 +100,10 @@ _MIGRATIONS = {
         "ALTER TABLE embeddings ADD COLUMN stage TEXT",
     ),
     5: (_SHARED,),
+    6: (
+        "ALTER TABLE responses ADD COLUMN digest BLOB",
+        "ALTER TABLE embeddings ADD COLUMN digest BLOB",
+    ),
 }
 
 

@@ -21,14 +21,16 @@ from graphrag_pipeline.store.batches import Batch, read_manifest
 from graphrag_pipeline.store.index_store import IndexStore, connect_published, get_meta
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.upkeep.index_tables import FILE, scan
-from graphrag_pipeline.upkeep.problems import RESTORE, Problem, problem_of_some, unreadable
+from graphrag_pipeline.upkeep.problems import REPAIR, RESTORE, Problem, problem_of_some, unreadable
 from graphrag_pipeline.upkeep.release_files import is_running
+from graphrag_pipeline.upkeep.salvaging import count_changed
 
 MANIFESTS = "manifests"
 LEDGER = "batch_ledger"
 CALLS = "calls"
 LEFTOVERS = "leftovers"
 ARRAYS = "arrays"
+HISTORY = "history"
 
 _OF_BATCHES = """
 SELECT batch, uri, sha256 FROM batch_sources WHERE batch IN (SELECT batch FROM batches)
@@ -135,15 +137,25 @@ def find_damaged_calls(workspace: Workspace) -> Iterator[Problem]:
             sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True)
         ) as con:
             said = [line for (line,) in con.execute("PRAGMA integrity_check(3)").fetchall()]
+            changed = count_changed(con) if said == ["ok"] else 0
             last = con.execute(
                 "SELECT max(seq) FROM sqlite_sequence WHERE name = 'llm_calls'"
             ).fetchone()
     except sqlite3.Error as error:
-        said, last = [str(error)], None
+        said, last, changed = [str(error)], None, 0
     if said != ["ok"]:
         what = f"the answers of models are damaged ({'; '.join(said).strip()[:_MOST_SAID]})"
         yield Problem(check=CALLS, where=path.name, what=" ".join(what.split()), number=0)
-    elif workspace.exists:
+        return
+    if changed:
+        yield Problem(
+            check=CALLS,
+            where=path.name,
+            what="answers and vectors that are not what was bought",
+            number=changed,
+            remedy=f"run {REPAIR}: they are dropped, and bought again when they are needed",
+        )
+    if workspace.exists:
         with workspace.store.look() as con:
             position = int(get_meta(con, _POSITION) or 0)
         if position > ((last and last[0]) or 0):
@@ -153,6 +165,33 @@ def find_damaged_calls(workspace: Workspace) -> Iterator[Problem]:
                 what="the ledger ends before the last call that the index has of it",
                 number=0,
             )
+
+
+def find_damaged_history(workspace: Workspace) -> Iterator[Problem]:
+    """Yield the databases of Dagster's history, in the home, in which SQLite finds a fault."""
+    folder = Home(workspace.home).dagster
+    for path in sorted(folder.rglob("*.db")) if folder.is_dir() else ():
+        if fault := sqlite_fault(path):
+            yield Problem(
+                check=HISTORY,
+                where=path.relative_to(workspace.home).as_posix(),
+                what=f"the history of runs is damaged ({fault})",
+                number=0,
+                remedy="move the file away: it tells of past runs, and the index needs none of it",
+                can_repair=False,
+            )
+
+
+def sqlite_fault(path: Path) -> str:
+    """Return in one line what SQLite finds wrong with a file; nothing where it is whole."""
+    try:
+        with contextlib.closing(
+            sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True)
+        ) as con:
+            said = [line for (line,) in con.execute("PRAGMA integrity_check(3)").fetchall()]
+    except sqlite3.Error as error:
+        said = [str(error)]
+    return "" if said == ["ok"] else " ".join("; ".join(said).split())[:_MOST_SAID]
 
 
 def find_damaged_files(workspace: Workspace) -> Iterator[Problem]:

@@ -5,16 +5,24 @@ from __future__ import annotations
 import contextlib
 import shutil
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.files import make_private, replace_durably
 from graphrag_pipeline.core.temporary import temporary_folder
 from graphrag_pipeline.core.text import counted
+from graphrag_pipeline.llm.cache import is_as_bought
 from graphrag_pipeline.llm.database import open_database
 
 _TABLES = ("responses", "embeddings", "embedding_widths", "llm_calls")
+_BOUGHT = {
+    "responses": (
+        *("key", "model", "text", "prompt_tokens", "completion_tokens"),
+        "finish_reason",
+    ),
+    "embeddings": ("key", "model", "vector"),
+}
 _ROWS = 500
 _BESIDE = ("-wal", "-shm")
 
@@ -87,9 +95,29 @@ def _copy_table(damaged: sqlite3.Connection, fresh: sqlite3.Connection, table: s
     before = fresh.total_changes
     for rows in _readable_rows(damaged, table, named):
         for row in rows:
+            if not is_whole(table, dict(zip(columns, row, strict=True))):
+                continue
             with contextlib.suppress(sqlite3.IntegrityError):
                 fresh.execute(f"INSERT OR IGNORE INTO {table} ({named}) VALUES ({places})", row)
     return fresh.total_changes - before
+
+
+def count_changed(con: sqlite3.Connection) -> int:
+    """Return the number of entries that are not what was bought."""
+    number = 0
+    for table, columns in _BOUGHT.items():
+        names = [row[1] for row in con.execute(f"PRAGMA table_info({table})")]
+        if "digest" not in names:
+            continue
+        query = f"SELECT digest, {', '.join(columns)} FROM {table} WHERE digest IS NOT NULL"
+        number += sum(not is_as_bought(digest, *row) for digest, *row in con.execute(query))
+    return number
+
+
+def is_whole(table: str, row: Mapping[str, object]) -> bool:
+    """Whether a row of a table is what was bought, as far as that was noted."""
+    columns = _BOUGHT.get(table, ())
+    return is_as_bought(row.get("digest"), *(row[name] for name in columns)) if columns else True
 
 
 def _readable_rows(
