@@ -36,6 +36,7 @@ from graphrag_pipeline.releases.labels import label_documents
 from graphrag_pipeline.releases.sources import record_sources
 from graphrag_pipeline.reports.levels import reports_current
 from graphrag_pipeline.reports.model_writer import report_writer
+from graphrag_pipeline.store.file_sums import record_sums
 from graphrag_pipeline.store.hashing import hash_of
 from graphrag_pipeline.store.index_store import (
     IndexStore,
@@ -163,6 +164,7 @@ def publish_while_changing(workspace: Workspace, *, anew: bool) -> Release:
     publish_copy(store, home)
     keep_published(home)
     _let_go_of_old(workspace, before)
+    record_sums(home)
     return _published(store, release, created=True)
 
 

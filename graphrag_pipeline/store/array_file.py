@@ -57,6 +57,7 @@ def write_arrays(path: Path, arrays: Arrays, facts: Mapping[str, Any]) -> None:
         position += -(-array.nbytes // _ALIGNED) * _ALIGNED
         digest.update(_bytes_of(array))
     header = {"facts": facts, "arrays": places, "bytes": position, "digest": digest.hexdigest()}
+    header["header"] = _header_digest(header)
     text = json.dumps(header).encode()
     text += b" " * (-(len(_KIND) + _LENGTH_BYTES + len(text)) % _ALIGNED)
     try:
@@ -90,12 +91,24 @@ def open_arrays(path: Path) -> ArrayFile | None:
 def is_whole(path: Path) -> bool:
     """Whether the arrays of a file are as they were written."""
     opened = open_arrays(path)
-    if opened is None:
+    if opened is None or not _is_header_whole(path):
         return False
     digest = blake2b(digest_size=16)
     for array in opened.arrays.values():
         digest.update(_bytes_of(array))
     return opened.digest == digest.hexdigest()
+
+
+def _is_header_whole(path: Path) -> bool:
+    """Whether the header is as it was written; one of an older program has no hash of itself."""
+    with path.open("rb") as file:
+        header, _ = _header(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    return header.pop("header", None) in (None, _header_digest(header))
+
+
+def _header_digest(header: Mapping[str, Any]) -> str:
+    text = json.dumps(header, sort_keys=True).encode()
+    return blake2b(text, digest_size=16).hexdigest()
 
 
 def _header(data: bytes | mmap.mmap) -> tuple[dict[str, Any], int]:

@@ -455,7 +455,8 @@ class BatchLog:
 
     def save(self, batch: Batch) -> None:
         """Write a batch's manifest. Raises StorageError when it cannot be written."""
-        text = json.dumps({**asdict(batch), "created_at": batch.created_at.isoformat()}, indent=1)
+        raw = {**asdict(batch), "created_at": batch.created_at.isoformat()}
+        text = json.dumps({**raw, "digest": _digest(raw)}, indent=1)
         write_beside(self.folder / f"{batch.key}.json", text.encode())
 
     def _write(self, root: str, changes: Sequence[SourceChange]) -> Batch:
@@ -646,11 +647,18 @@ def read_manifest(path: Path) -> Batch:
     """Return the batch of a manifest. Raises StorageError where the file cannot be read."""
     try:
         raw = json.loads(path.read_bytes())
+        if raw.pop("digest", None) not in (None, _digest(raw)):
+            raise ValueError("it is not what was written")
         return Batch(
             raw["key"],
             datetime.fromisoformat(raw["created_at"]),
             raw["root"],
             tuple(SourceChange(**change) for change in raw["changes"]),
         )
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise StorageError(f"batch manifest {path} cannot be read: {error}") from error
+
+
+def _digest(raw: Mapping[str, Any]) -> str:
+    """Return the hash of a manifest, by which a damaged one is known."""
+    return hashlib.sha256(json.dumps(raw, sort_keys=True).encode()).hexdigest()

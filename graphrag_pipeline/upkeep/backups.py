@@ -44,6 +44,7 @@ from graphrag_pipeline.upkeep.archives import (
 )
 from graphrag_pipeline.upkeep.release_files import release_paths
 from graphrag_pipeline.upkeep.vector_tables import reading_vectors
+from graphrag_pipeline.upkeep.whole_files import check_whole
 
 _NOBODY_WRITES = ~0o222
 _LINKED_FOLDERS = ("releases", "vectors", "batches", "web", "ocr")
@@ -116,6 +117,7 @@ def back_up(workspace: Workspace, archive: Path, *, with_history: bool = False) 
     with _told_of(archive), temporary_folder(home, _TEMPORARY) as folder:
         left_out = _gather(workspace, folder, with_history=with_history)
         contents = _contents(folder)
+        check_whole(folder, {member.name: member.sha256 for member in contents.members})
         sweep(archive.parent, archive.name)
         with temporary_folder(archive.parent, archive.name) as place:
             beside = place / "archive"

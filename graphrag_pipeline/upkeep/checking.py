@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import duckdb
+
 from graphrag_pipeline.core import progress, showing
 from graphrag_pipeline.core.errors import BusyError, StorageError
+from graphrag_pipeline.core.rows import one_line
 from graphrag_pipeline.core.text import counted
 from graphrag_pipeline.evaluation.documents import indexes_in
 from graphrag_pipeline.llm.configured import configured_embedder
 from graphrag_pipeline.releases.kept import release_ids
 from graphrag_pipeline.releases.publishing import behind
+from graphrag_pipeline.store.file_sums import record_sums
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.upkeep import (
     index_tables,
@@ -72,6 +78,12 @@ VERIFICATIONS = (
         repairing.restore_rows,
     ),
     Verification(
+        "vector_files",
+        "the files of vectors are as they were written",
+        vector_tables.find_changed_files,
+        repairing.set_changed_aside,
+    ),
+    Verification(
         "vectors",
         "every row has the vector of its text, and no other vector is there",
         vector_tables.find_wrong_vectors,
@@ -111,6 +123,11 @@ VERIFICATIONS = (
         "other_files",
         "evaluations and marts can be read",
         other_files.find_damaged_files,
+    ),
+    Verification(
+        "history",
+        "the history of Dagster's runs is whole",
+        other_files.find_damaged_history,
     ),
 )
 """What is verified, in the order in which it is repaired: each rests on those before it."""
@@ -182,12 +199,24 @@ def repair(workspace: Workspace) -> Checked:
             own = list(find_by(workspace, verification, found))
             can = [problem for problem in own if problem.can_repair]
             if can and verification.repair is not None:
-                repairs += verification.repair(workspace, can)
+                repairs += _repaired(workspace, verification, can)
                 own = list(find_by(workspace, verification, found))
             found += own
         repairs += repairing.finish(workspace) if repairs else []
+        record_sums(workspace.home)
     remaining = check(workspace)
     return Checked(remaining.problems, tuple(repairs), remaining.notes)
+
+
+def _repaired(
+    workspace: Workspace, verification: Verification, problems: Sequence[Problem]
+) -> Sequence[str]:
+    """Repair what one verification has found; what cannot be read meanwhile stays a problem."""
+    if verification.repair is None:
+        return []
+    with contextlib.suppress(duckdb.Error, sqlite3.Error):
+        return verification.repair(workspace, problems)
+    return []
 
 
 def find_by(
@@ -210,11 +239,11 @@ def find_by(
         yield from verification.find(workspace)
     except BusyError:
         raise
-    except StorageError as error:
+    except (StorageError, duckdb.Error, sqlite3.Error, OSError) as error:
         yield Problem(
             check=verification.name,
             where=str(workspace.home),
-            what=f"cannot be verified: {error}",
+            what=f"{verification.name} cannot be verified: {one_line(str(error))}",
             number=0,
             can_repair=False,
         )

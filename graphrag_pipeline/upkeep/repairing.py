@@ -30,6 +30,7 @@ from graphrag_pipeline.releases.kept import (
     release_file,
 )
 from graphrag_pipeline.releases.publishing import publish_copy, refresh_needed
+from graphrag_pipeline.store.file_sums import sums_file
 from graphrag_pipeline.store.hashing import rows_hash
 from graphrag_pipeline.store.hierarchy import GRAPH
 from graphrag_pipeline.store.index_store import connect_published, get_meta
@@ -139,6 +140,28 @@ def restore_rows(workspace: Workspace, problems: Sequence[Problem]) -> list[str]
         if restored is not None:
             return []
     return _outdate(workspace, {problem.where.partition(", ")[2] for problem in problems})
+
+
+def set_changed_aside(workspace: Workspace, problems: Sequence[Problem]) -> list[str]:
+    """Put tables of vectors aside whose files were changed, if others can be made without paying.
+
+    What was hashed wrongly, or not at all, is hashed once more when the repair ends.
+    """
+    done = []
+    tables = known_vector_tables()
+    for problem in problems:
+        if not problem.where.endswith(".lance"):
+            sums_file(workspace.home).unlink(missing_ok=True)
+            done.append(f"noted anew the hashes of the files of vectors: {problem.where}")
+            continue
+        name = _table_of(problem)
+        texts: list[str] = []
+        if name in tables and workspace.exists:
+            with workspace.store.read() as con:
+                texts = rows_of(con, tables[name])["text"].to_pylist()
+        if embedding_is_free(workspace, texts):
+            done.append(f"put the damaged vectors of {name} aside, as {set_aside(workspace, name)}")
+    return done
 
 
 def embed_again(workspace: Workspace, problems: Sequence[Problem]) -> list[str]:

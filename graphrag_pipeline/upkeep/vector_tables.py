@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.llm.configured import calls_place, configured_embedder, model_options
 from graphrag_pipeline.llm.offline import vectors_known
+from graphrag_pipeline.store.file_sums import changed_files, sums_file
 from graphrag_pipeline.store.held_vectors import are_numbers
 from graphrag_pipeline.store.vector_store import (
     DamagedVectorsError,
@@ -25,6 +27,7 @@ from graphrag_pipeline.upkeep.problems import Problem, problem_of_some
 
 VECTORS = "vectors"
 UNREADABLE = "vector_files"
+CHANGED = "changed_vector_files"
 
 _TEXTS = "SELECT id, sha256(text) FROM ({texts})"
 _COLUMNS = ("id", "content_hash", "vector")
@@ -45,6 +48,26 @@ def reading_vectors() -> Iterator[None]:
         if type(error).__name__ != "PanicException":
             raise
         raise StorageError(lance_reason(error)) from None
+
+
+def find_changed_files(workspace: Workspace) -> Iterator[Problem]:
+    """Yield the tables of vectors of which a file is not as it was written."""
+    home = workspace.home
+    try:
+        changed = changed_files(home)
+    except StorageError:
+        where = sums_file(home).relative_to(home).as_posix()
+        what = "the hashes of the files of vectors are damaged"
+        yield Problem(check=CHANGED, where=where, what=what, number=0)
+        return
+    for table in sorted({Path(name).parts[1] for name in changed}):
+        own = [name for name in changed if Path(name).parts[1] == table]
+        yield from problem_of_some(
+            own,
+            check=CHANGED,
+            where=f"vectors/{table}",
+            what="files that are not as they were written",
+        )
 
 
 def find_wrong_vectors(workspace: Workspace) -> Iterator[Problem]:
