@@ -33,12 +33,12 @@ def record_sums(home: Path) -> None:
     Raises StorageError where the hashes cannot be written.
     """
     try:
-        before = read_sums(home)
+        before = _of_same_tables(home, read_sums(home))
     except StorageError:
         before = {}
     now = {name: before.get(name) or _sum_of(home / name) for name in _files(home)}
     now = {name: value for name, value in now.items() if value}
-    if now != before:
+    if now != before or not sums_file(home).is_file():
         text = json.dumps({"digest": _digest(now), "files": now}, indent=0)
         write_beside(sums_file(home), text.encode())
 
@@ -63,9 +63,19 @@ def read_sums(home: Path) -> Mapping[str, str]:
 
 def changed_files(home: Path) -> list[str]:
     """Return the files of vectors that are not as they were written. Raises StorageError."""
-    sums = read_sums(home)
+    sums = _of_same_tables(home, read_sums(home))
     there = [name for name in sums if (home / name).is_file()]
     return [name for name in there if _sum_of(home / name) not in (sums[name], "")]
+
+
+def _of_same_tables(home: Path, sums: Mapping[str, str]) -> dict[str, str]:
+    """Leave out the hashes of tables that were made anew since: names of versions begin again.
+
+    Files of rows have names of their own. Of a table made anew none is there that was before.
+    """
+    rows = [name for name in sums if name.split("/")[2] == "data" and (home / name).is_file()]
+    same = {name.split("/")[1] for name in rows}
+    return {name: value for name, value in sums.items() if name.split("/")[1] in same}
 
 
 def _files(home: Path) -> Iterator[str]:
