@@ -21,9 +21,13 @@ from graphrag_pipeline.llm.database import CallDatabase
 from graphrag_pipeline.query.carrying import carry_arrays
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.upkeep.checking import VERIFICATIONS, find_by
+from graphrag_pipeline.upkeep.problems import Problem
 
 _HEADERS = 3 * 4096
 """Bytes of a DuckDB file before its first block; of two headers one is in use."""
+
+_SCHEMA_BYTES = 4096
+"""The first page of a SQLite file: its header and the text of its schema, of which is no hash."""
 
 KINDS: dict[str, Callable[[Path], Iterable[Path]]] = {
     "index": lambda home: [home / "index.duckdb"],
@@ -95,7 +99,7 @@ def used_places(path: Path) -> list[int]:
     if path.suffix == ".duckdb":
         used &= _used_blocks(path, len(data))
     elif path.suffix in (".sqlite", ".db"):
-        used[:100] = False
+        used[:_SCHEMA_BYTES] = False
     return np.flatnonzero(used).tolist()
 
 
@@ -144,11 +148,11 @@ def flipped(path: Path, place: int, bits: int) -> Iterator[None]:
             Path(f"{path}{beside}").unlink(missing_ok=True)
 
 
-def noticed(workspace: Workspace) -> list[str]:
-    """Return the lines of the first verification that finds something."""
+def noticed(workspace: Workspace) -> list[Problem]:
+    """Return what the first verification finds that finds something."""
     for verification in VERIFICATIONS:
-        if lines := [problem.line for problem in find_by(workspace, verification, ())]:
-            return lines
+        if problems := list(find_by(workspace, verification, ())):
+            return problems
     return []
 
 
@@ -168,15 +172,15 @@ def trials(
             where = f"{path.relative_to(workspace.home)} at {place} by {bits}"
             with flipped(path, place, bits):
                 try:
-                    lines = noticed(workspace)
+                    problems = noticed(workspace)
                 except Exception as error:
                     counts["traceback"] += 1
                     strange.append(f"{kind}: {where}: {type(error).__name__}: {error}")
                     continue
-                if any("\n" in line for line in lines):
+                if any("\n" in problem.line for problem in problems):
                     counts["more than a line"] += 1
-                elif lines:
-                    counts["repairable" if "check --repair" in lines[0] else "told"] += 1
+                elif problems:
+                    counts["repairable" if problems[0].can_repair else "told"] += 1
                 elif content_of(path) == before:
                     counts["harmless"] += 1
                 else:
@@ -186,9 +190,15 @@ def trials(
 
 
 def content_of(path: Path) -> object:
-    """Return what a database, or a file of JSON, says; of any other file the bytes."""
+    """Return what a database, or a file of JSON, says; of any other file the bytes.
+
+    On which day an answer was used last is left out: it says only which one a limit drops first.
+    """
     if path.suffix in (".sqlite", ".db"):
         with contextlib.suppress(sqlite3.Error), contextlib.closing(sqlite3.connect(path)) as con:
+            if path.suffix == ".sqlite":
+                con.execute("UPDATE responses SET used_on = 0")
+                con.execute("UPDATE embeddings SET used_on = 0")
             return list(con.iterdump())
         return None
     if path.suffix == ".json":

@@ -94,7 +94,9 @@ def age(home: Path, days: int) -> None:
     with opened(home) as con:
         for table in ("responses", "embeddings"):
             con.execute(f"UPDATE {table} SET used_on = used_on - {days}")
-            con.execute(f"UPDATE {table} SET created_at = created_at - {days * 86_400}")
+            con.execute(
+                f"UPDATE {table} SET created_at = created_at - {days * 86_400}, digest = NULL"
+            )
 
 
 def make_old(home: Path, version: int, entries: int = 3, n_bytes: int = 10) -> None:

@@ -102,8 +102,9 @@ class VectorSource:
 
 def put_response(key: bytes, model: str, response: CachedResponse, stage: str) -> Write:
     """Return the write that keeps an answer, and the stage that has bought it."""
-    digest = digest_of(key, model, *response[:-1])
-    row = (key, model, *response, time.time(), today(), stage, digest)
+    now = time.time()
+    digest = digest_of(key, model, *response[:-1], now, stage)
+    row = (key, model, *response, now, today(), stage, digest)
     return Write(_PUT_RESPONSE, [row])
 
 
@@ -112,7 +113,7 @@ def put_embeddings(model: str, vectors: Mapping[bytes, Vector], stage: str) -> W
     now, day = time.time(), today()
     blobs = {key: vector.tobytes() for key, vector in vectors.items()}
     rows = [
-        (key, model, blob, now, day, stage, digest_of(key, model, blob))
+        (key, model, blob, now, day, stage, digest_of(key, model, blob, now, stage))
         for key, blob in blobs.items()
     ]
     return Write(_PUT_EMBEDDING, rows)
@@ -199,10 +200,14 @@ def find_embeddings(database: CallDatabase, keys: Sequence[bytes]) -> dict[bytes
     day = today()
     for start in range(0, len(keys), _SQL_VARIABLES):
         some = keys[start : start + _SQL_VARIABLES]
-        sql = f"""SELECT key, vector, {USED_ON}, model, digest FROM embeddings
+        sql = f"""SELECT key, vector, {USED_ON}, digest, model, created_at, stage FROM embeddings
                   WHERE key IN {values_for(some)}"""
         rows = database.read(sql, some)
-        whole = [row[:3] for row in rows if is_as_bought(row[4], row[0], row[3], row[1])]
+        whole = [
+            (key, blob, used_on)
+            for key, blob, used_on, digest, model, *more in rows
+            if is_as_bought(digest, key, model, blob, *more)
+        ]
         found.update((key, _vector(blob)) for key, blob, _ in whole)
         if damaged := {row[0] for row in rows} - {row[0] for row in whole}:
             _tell_damaged(len(damaged))
@@ -216,13 +221,14 @@ def _read_response(database: CallDatabase, key: bytes) -> tuple[CachedResponse, 
     """Return an answer, the day of its last use, and whether it is what was bought."""
     rows = database.read(
         "SELECT text, prompt_tokens, completion_tokens, finish_reason, made_for,"
-        f" {USED_ON}, model, digest FROM responses WHERE key = $1",
+        f" {USED_ON}, digest, model, created_at, stage FROM responses WHERE key = $1",
         (key,),
     )
     if not rows:
         return None
-    *values, used_on, model, digest = rows[0]
-    return CachedResponse(*values), used_on, is_as_bought(digest, key, model, *values[:-1])
+    *values, used_on, digest, model, created_at, stage = rows[0]
+    is_whole = is_as_bought(digest, key, model, *values[:-1], created_at, stage)
+    return CachedResponse(*values), used_on, is_whole
 
 
 def _tell_damaged(number: int) -> None:

@@ -155,16 +155,21 @@ def find_damaged_calls(workspace: Workspace) -> Iterator[Problem]:
             number=changed,
             remedy=f"run {REPAIR}: they are dropped, and bought again when they are needed",
         )
+    if _position(workspace) > ((last and last[0]) or 0):
+        yield Problem(
+            check=CALLS,
+            where=path.name,
+            what="the ledger ends before the last call that the index has of it",
+            number=0,
+        )
+
+
+def _position(workspace: Workspace) -> int:
+    """Return the number of the last call that the index has; 0 where it cannot be read."""
     if workspace.exists:
-        with workspace.store.look() as con:
-            position = int(get_meta(con, _POSITION) or 0)
-        if position > ((last and last[0]) or 0):
-            yield Problem(
-                check=CALLS,
-                where=path.name,
-                what="the ledger ends before the last call that the index has of it",
-                number=0,
-            )
+        with contextlib.suppress(StorageError, duckdb.Error), workspace.store.look() as con:
+            return int(get_meta(con, _POSITION) or 0)
+    return 0
 
 
 def find_damaged_history(workspace: Workspace) -> Iterator[Problem]:

@@ -19,9 +19,9 @@ _TABLES = ("responses", "embeddings", "embedding_widths", "llm_calls")
 _BOUGHT = {
     "responses": (
         *("key", "model", "text", "prompt_tokens", "completion_tokens"),
-        "finish_reason",
+        *("finish_reason", "created_at", "stage"),
     ),
-    "embeddings": ("key", "model", "vector"),
+    "embeddings": ("key", "model", "vector", "created_at", "stage"),
 }
 _ROWS = 500
 _BESIDE = ("-wal", "-shm")
@@ -117,7 +117,7 @@ def count_changed(con: sqlite3.Connection) -> int:
 def is_whole(table: str, row: Mapping[str, object]) -> bool:
     """Whether a row of a table is what was bought, as far as that was noted."""
     columns = _BOUGHT.get(table, ())
-    return is_as_bought(row.get("digest"), *(row[name] for name in columns)) if columns else True
+    return is_as_bought(row.get("digest"), *(row.get(name) for name in columns))
 
 
 def _readable_rows(
