@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tarfile
 from pathlib import Path
@@ -38,6 +39,8 @@ ADDED = {
 }
 """What the migration to a version added to a release, for versions of which there is no home."""
 
+VECTORS_ADDED = {6: "attributed_communities", 5: "hirag_entities"}
+
 pytestmark = pytest.mark.usefixtures("plain_stores")
 
 
@@ -65,6 +68,11 @@ def take_back(path: Path, schema: int) -> None:
         for version in range(7, schema, -1):
             for added in ADDED[version]:
                 con.execute(f"DROP {added}")
+        later = [name for version, name in VECTORS_ADDED.items() if version > schema]
+        patch = json.dumps(dict.fromkeys(later))
+        con.execute(
+            "UPDATE releases SET vector_versions = json_merge_patch(vector_versions, ?)", [patch]
+        )
         con.execute("UPDATE meta SET value = ? WHERE key = 'schema_version'", [str(schema)])
     path.chmod(0o444 if path.parent.name == "releases" else 0o644)
 
