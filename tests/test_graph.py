@@ -11,6 +11,7 @@ from graphrag_pipeline.graph import fold
 from graphrag_pipeline.graph.fold import merge_graph
 from graphrag_pipeline.ingest.mention_files import identify
 from graphrag_pipeline.store.index_store import IndexStore, insert
+from graphrag_pipeline.store.limits import limits_of
 
 STORY = (
     "Alice Smith met Bob Jones in Paris. The old lighthouse stood near the harbour.\n\n"
@@ -369,10 +370,18 @@ def test_what_is_mostly_written_in_lower_case_is_no_organisation(tmp_path):
     assert types["Ida Brandt"] == "PERSON"
 
 
-def test_edges_described_few_at_a_time_are_those_described_at_once(tmp_path, monkeypatch):
-    files = {"a.txt": "".join(f"Ann Lee met Bob Roe{n} in Paris{n % 3}. " for n in range(40))}
-    query = "SELECT * FROM relationships ORDER BY id"
-    whole = build_graph(tmp_path / "whole", files).rows(query)
-    monkeypatch.setattr(fold, "_EDGES_AT_ONCE", 7)
-    assert len(whole) > 7
-    assert build_graph(tmp_path / "parts", files).rows(query) == whole
+def test_a_graph_made_few_rows_at_a_time_is_that_made_at_once(tmp_path, monkeypatch):
+    files = {
+        f"{name}.txt": "".join(f"Ann Lee met Bob Roe{n} in Paris{n % 3}. " for n in range(40))
+        for name in "abcdefgh"
+    }
+    tables = ("entities", "relationships", "entity_chunks", "relationship_chunks")
+    queries = [f"FROM {table} ORDER BY ALL" for table in tables]
+    whole = build_graph(tmp_path / "whole", files)
+    memory = limits_of(whole.settings).memory_bytes
+    assert memory is not None
+    for name in ("_EDGE_BYTES", "_MENTION_BYTES"):
+        monkeypatch.setattr(fold, name, memory // 30)
+    parts = build_graph(tmp_path / "parts", files)
+    assert parts.rows("SELECT count(*) FROM relationships")[0][0] > 30
+    assert [parts.rows(query) for query in queries] == [whole.rows(query) for query in queries]

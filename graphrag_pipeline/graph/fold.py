@@ -9,6 +9,7 @@ queries run over what may differ alone, and the rest stays; what depends on the 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -41,6 +42,7 @@ from graphrag_pipeline.store.index_store import (
     replace_links,
     set_meta,
 )
+from graphrag_pipeline.store.limits import limits_of
 from graphrag_pipeline.store.workspace import Workspace
 
 GRAPH_VERSION = "11"
@@ -274,8 +276,10 @@ GROUP BY source_id, target_id;
 CREATE OR REPLACE TEMP TABLE edge_descriptions (
     id VARCHAR, description VARCHAR, input_hash VARCHAR);
 """
-# What is aggregated here takes kilobytes for each edge, which DuckDB cannot put on disk.
-_EDGES_AT_ONCE = 20_000
+# What is aggregated and joined takes so much for each edge and each mention, about, of which DuckDB
+# puts little on disk. At once it may take this share of the memory.
+_EDGE_BYTES, _MENTION_BYTES = 4_000, 400
+_SHARE = 4
 _DESCRIBE_EDGES = """
 INSERT INTO edge_descriptions
 SELECT id, string_agg(ended(description, by_rule), ' ' ORDER BY place) AS description,
@@ -316,18 +320,22 @@ SELECT e.*, g.degree + h.degree AS combined_degree,
 FROM edges e JOIN degrees g ON g.id = e.source_id JOIN degrees h ON h.id = e.target_id;
 
 CREATE OR REPLACE TEMP TABLE wanted_relationships AS
+SELECT * EXCLUDE (n_tokens) FROM relationships LIMIT 0;
+"""
+_WANT_RELATIONSHIPS = """
+INSERT INTO wanted_relationships BY NAME
 SELECT e.id, i.human_readable_id, e.source_id, e.target_id, s.title AS source, t.title AS target,
        CASE WHEN touched THEN coalesce(x.description, d.description, '')
             ELSE o.description END AS description,
        e.weight, e.pmi, e.combined_degree,
        CASE WHEN touched THEN coalesce(k.type, '') ELSE o.type END AS type
-FROM (FROM wanted_edges WHERE wanted) e
+FROM (FROM wanted_edges WHERE wanted AND hash(id) % $parts = $part) e
 LEFT JOIN identifiers i ON i.kind = 'relationship' AND i.id = e.id
 JOIN kept s ON s.id = e.source_id JOIN kept t ON t.id = e.target_id
-LEFT JOIN edge_descriptions d ON d.id = e.id
+LEFT JOIN (FROM edge_descriptions WHERE hash(id) % $parts = $part) d ON d.id = e.id
 LEFT JOIN description_summaries x ON x.id = e.id AND x.input_hash = d.input_hash
 LEFT JOIN edge_types k ON k.source_id = e.source_id AND k.target_id = e.target_id
-LEFT JOIN relationships o ON o.id = e.id;
+LEFT JOIN (FROM relationships WHERE hash(id) % $parts = $part) o ON o.id = e.id;
 """
 
 # What is of all pairs is set by column; the other columns of these rows are as they were.
@@ -363,23 +371,30 @@ DELETE FROM description_summaries WHERE (id, input_hash) NOT IN (
 """
 
 _PROVENANCE = """
-CREATE OR REPLACE TEMP TABLE wanted_entity_chunks AS
+CREATE OR REPLACE TEMP TABLE wanted_entity_chunks AS FROM entity_chunks LIMIT 0;
+CREATE OR REPLACE TEMP TABLE wanted_relationship_chunks AS FROM relationship_chunks LIMIT 0;
+"""
+_PLACE_ENTITIES = """
+INSERT INTO wanted_entity_chunks BY NAME
 SELECT m.entity_id, m.chunk_id, count(*) AS n_mentions,
        min(c.start_char + m.start_char) AS start_char,
        arg_min(c.start_char + m.end_char, (c.start_char + m.start_char, m.end_char))
            FILTER (WHERE m.start_char IS NOT NULL) AS end_char
 FROM resolved_entity_mentions m JOIN chunks c ON c.id = m.chunk_id
 SEMI JOIN kept ON kept.id = m.entity_id
-WHERE is_placed(m.chunk_id, m.entity_id) GROUP BY m.entity_id, m.chunk_id;
-
-CREATE OR REPLACE TEMP TABLE wanted_relationship_chunks AS
+WHERE hash(m.chunk_id) % $parts = $part AND hash(c.id) % $parts = $part
+AND is_placed(m.chunk_id, m.entity_id) GROUP BY m.entity_id, m.chunk_id;
+"""
+_PLACE_RELATIONSHIPS = """
+INSERT INTO wanted_relationship_chunks BY NAME
 SELECT e.id AS relationship_id, m.chunk_id, count(*) AS n_mentions,
        min(c.start_char + m.start_char) AS start_char,
        arg_min(c.start_char + m.end_char, (c.start_char + m.start_char, m.end_char))
            FILTER (WHERE m.start_char IS NOT NULL) AS end_char
 FROM resolved_relationship_mentions m JOIN chunks c ON c.id = m.chunk_id
 JOIN edges e USING (source_id, target_id)
-WHERE is_placed_edge(m.chunk_id, e.id) GROUP BY e.id, m.chunk_id;
+WHERE hash(m.chunk_id) % $parts = $part AND hash(c.id) % $parts = $part
+AND is_placed_edge(m.chunk_id, e.id) GROUP BY e.id, m.chunk_id;
 """
 _WRITTEN = ("entities", "relationships", "entity_chunks", "relationship_chunks")
 
@@ -497,12 +512,17 @@ def _fold(
     con.execute(_EDGES)
     if by_difference:
         con.execute(_OTHER_EDGES)
-    _describe_edges(con, options.max_description_sentences)
+    by_edge = _parts_of(con, "edges", _EDGE_BYTES, settings)
+    con.execute(_EDGE_DESCRIPTIONS)
+    for part in by_edge:
+        con.execute(_DESCRIBE_EDGES, part | limits)
     if state == "staging":
         assign_identifiers(con, "entity", "SELECT id FROM kept ORDER BY frequency DESC, id")
         assign_identifiers(con, "relationship", "SELECT id FROM edges ORDER BY weight DESC, id")
     con.execute(_WANTED_ENTITIES)
     con.execute(_WANTED_RELATIONSHIPS)
+    for part in by_edge:
+        con.execute(_WANT_RELATIONSHIPS, part)
     con.execute(_DESCRIBED.format(state=state))
     drop_rows(con, "described", "edge_descriptions", "edge_types", "degrees")
     encoding = settings.chunks.encoding
@@ -514,16 +534,19 @@ def _fold(
         encoding,
     )
     con.execute(_PROVENANCE)
+    for part in _parts_of(con, "relationship_mentions", _MENTION_BYTES, settings):
+        con.execute(_PLACE_ENTITIES, part)
+        con.execute(_PLACE_RELATIONSHIPS, part)
 
 
-def _describe_edges(con: duckdb.DuckDBPyConnection, max_sentences: int) -> None:
-    """Give each edge its types and what is said of it, so many edges at a time."""
-    con.execute(_EDGE_DESCRIPTIONS)
-    (n_edges,) = con.execute("SELECT count(*) FROM edges").fetchone() or (0,)
-    parts = n_edges // _EDGES_AT_ONCE + 1
-    for part in range(parts):
-        which = {"parts": parts, "part": part, "max_sentences": max_sentences}
-        con.execute(_DESCRIBE_EDGES, which)
+def _parts_of(
+    con: duckdb.DuckDBPyConnection, table: str, row_bytes: int, settings: Settings
+) -> list[dict[str, int]]:
+    """Return the parts in which the rows of a table fit in memory: one, where there is enough."""
+    (n_rows,) = con.execute(f"SELECT count(*) FROM {table}").fetchone() or (0,)
+    memory = limits_of(settings).memory_bytes or sys.maxsize
+    parts = _SHARE * n_rows * row_bytes // memory + 1
+    return [{"parts": parts, "part": part} for part in range(parts)]
 
 
 def _write(
