@@ -26,18 +26,21 @@ NEVER_MADE = (4, 5, 6)
 ALL = sorted({*MADE, *NEVER_MADE})
 QUESTION = "Who lived in Kelmouth?"
 ADDED = {
-    7: ("TABLE chunk_names",),
+    7: ("TABLE chunk_names", "TABLE staging.chunk_names"),
     6: (
         *("VIEW attributed_entities", "TABLE attributed_members", "TABLE attributed_communities"),
-        *("TABLE similarity_edges", "TABLE chnsw"),
+        *("TABLE similarity_edges", "TABLE chnsw", "TABLE staging.similarity_searched"),
+        *("TABLE staging.similarity_nearest", "TABLE staging.attributed_clusters"),
     ),
     5: (
         *("TABLE hirag_entities", "TABLE hirag_relationships", "TABLE hirag_layers"),
         *("TABLE hirag_communities", "TABLE hirag_community_members"),
-        "TABLE hirag_community_reports",
+        *("TABLE hirag_community_reports", "TABLE staging.hirag_report_failures"),
+        *("TABLE staging.hirag_mixtures", "TABLE staging.hirag_nodes"),
+        "TABLE staging.hirag_summaries",
     ),
 }
-"""What the migration to a version added to a release, for versions of which there is no home."""
+"""What migrations added to an index or a release, by the versions of which there is no home."""
 
 VECTORS_ADDED = {6: "attributed_communities", 5: "hirag_entities"}
 
@@ -67,7 +70,7 @@ def take_back(path: Path, schema: int) -> None:
     with duckdb.connect(str(path)) as con:
         for version in range(7, schema, -1):
             for added in ADDED[version]:
-                con.execute(f"DROP {added}")
+                con.execute(f"DROP {added.replace(' ', ' IF EXISTS ', 1)}")
         later = [name for version, name in VECTORS_ADDED.items() if version > schema]
         patch = json.dumps(dict.fromkeys(later))
         con.execute(
