@@ -99,7 +99,7 @@ def test_the_demo_and_the_tests_run_with(tmp_path, resolution, python) -> None:
     told = run([python_there, "-m", "graphrag_pipeline.cli.demo"], project, GRAPHRAG_HOME=home)
     assert "Heron" in told
     files = [f"tests/test_{name}.py" for name in FILES]
-    pytest_here = [python_there, "-m", "pytest", "-n", "2", "-q", "-p", "no:cacheprovider"]
+    pytest_here = [python_there, "-m", "pytest", "-n", "2", "-p", "no:cacheprovider"]
     left_out = [part for name in OF_ONE_VERSION for part in ("-k", f"not {name}")]
     result = run([*pytest_here, *left_out, *files], project, **binaries)
     passed = re.search(r"(\d+) passed", result)
