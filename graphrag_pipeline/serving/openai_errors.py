@@ -7,29 +7,29 @@ from typing import Any
 CHAT = "/v1/chat/completions"
 """Where clients of OpenAI's ask."""
 _OURS = ("/v1/chat/", "/v1/completions", "/v1/models")
-_TEXTS = f"answers are given at {CHAT}: ask there"
+_TEXTS = f"this server answers at {CHAT}: ask there"
 _ELSEWHERE = {
     "/v1/responses": _TEXTS,
     "/v1/conversations": _TEXTS,
     "/v1/assistants": _TEXTS,
     "/v1/threads": _TEXTS,
     "/v1/edits": _TEXTS,
-    "/v1/engines": f"the models are listed at /v1/models, and asked at {CHAT}",
-    "/v1/embeddings": "no embeddings are given here: /v1/retrieve gives the evidence for a "
-    f"question, {CHAT} an answer",
-    "/v1/rerank": "nothing is ranked here: /v1/retrieve gives the evidence for a question",
+    "/v1/engines": f"/v1/models lists the models: ask them at {CHAT}",
+    "/v1/embeddings": "this server makes no embeddings: ask /v1/retrieve for the evidence for a "
+    f"question, {CHAT} for an answer",
+    "/v1/rerank": "this server ranks no texts: ask /v1/retrieve for the evidence for a question",
     "/v1/vector_stores": "documents are listed at /v1/documents, and searched by /v1/retrieve",
     "/v1/files": "documents are listed, and brought in, at /v1/documents",
-    "/v1/moderations": f"nothing is moderated here: questions are asked at {CHAT}",
-    "/v1/images": f"no pictures are made here: questions are asked at {CHAT}",
-    "/v1/audio": f"nothing is spoken or heard here: questions are asked at {CHAT}",
-    "/v1/realtime": f"nothing is spoken or heard here: questions are asked at {CHAT}",
+    "/v1/moderations": f"this server does not moderate: ask questions at {CHAT}",
+    "/v1/images": f"this server makes no pictures: ask questions at {CHAT}",
+    "/v1/audio": f"this server has no speech: ask questions at {CHAT}",
+    "/v1/realtime": f"this server has no speech: ask questions at {CHAT}",
     "/v1/messages": _TEXTS,
     **dict.fromkeys(
         ("/chat/completions", "/completions", "/models", "/responses", "/embeddings"),
         f"set the base URL of your client to an address that ends in /v1: answers are at {CHAT}",
     ),
-    "/v1/fine_tuning": f"no model is trained here: questions are asked at {CHAT}",
+    "/v1/fine_tuning": f"this server trains no models: ask questions at {CHAT}",
 }
 """Addresses of OpenAI's that are none here, and what to do instead."""
 _CODES = {

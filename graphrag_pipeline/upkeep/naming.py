@@ -38,7 +38,7 @@ def named_sources(
         matches = _matches(workspace, name, sources_of)
         if not matches and not may_be_unknown:
             raise InputError(
-                f"{workspace.home} has and had no document {name}: graphrag-pipeline sql 'SELECT "
+                f"{workspace.home} never held a document {name}: graphrag-pipeline sql 'SELECT "
                 "id, uri FROM documents' lists the documents"
             )
         uris |= matches

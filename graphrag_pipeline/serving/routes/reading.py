@@ -71,5 +71,8 @@ async def read(
 def one(rows: list[dict[str, Any]], what: str) -> dict[str, Any]:
     """Return the only row. Raises a 404 Problem, naming ``what``, where there is none."""
     if not rows:
-        raise Problem(404, f"there is no such {what} in this release: ids change with a new one")
+        raise Problem(
+            404,
+            f"this release has no such {what}: it may be gone, or have another id in a new release",
+        )
     return rows[0]
