@@ -11,7 +11,6 @@ from graphrag_pipeline.graph import fold
 from graphrag_pipeline.graph.fold import merge_graph
 from graphrag_pipeline.ingest.mention_files import identify
 from graphrag_pipeline.store.index_store import IndexStore, insert
-from graphrag_pipeline.store.limits import limits_of
 
 STORY = (
     "Alice Smith met Bob Jones in Paris. The old lighthouse stood near the harbour.\n\n"
@@ -378,10 +377,7 @@ def test_a_graph_made_few_rows_at_a_time_is_that_made_at_once(tmp_path, monkeypa
     tables = ("entities", "relationships", "entity_chunks", "relationship_chunks")
     queries = [f"FROM {table} ORDER BY ALL" for table in tables]
     whole = build_graph(tmp_path / "whole", files)
-    memory = limits_of(whole.settings).memory_bytes
-    assert memory is not None
-    for name in ("_EDGE_BYTES", "_MENTION_BYTES"):
-        monkeypatch.setattr(fold, name, memory // 30)
+    monkeypatch.setattr(fold, "parts_within", lambda con, n_bytes: 7)
     parts = build_graph(tmp_path / "parts", files)
     assert parts.rows("SELECT count(*) FROM relationships")[0][0] > 30
     assert [parts.rows(query) for query in queries] == [whole.rows(query) for query in queries]

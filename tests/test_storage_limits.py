@@ -20,8 +20,10 @@ from graphrag_pipeline.core.settings import EmbeddingSettings, Settings, Storage
 from graphrag_pipeline.extraction import extractors
 from graphrag_pipeline.index import Index
 from graphrag_pipeline.ingest import mention_files
+from graphrag_pipeline.store import hashing
+from graphrag_pipeline.store.hashing import hash_of
 from graphrag_pipeline.store.index_store import IndexStore, memory_database
-from graphrag_pipeline.store.limits import Limits, limits_of
+from graphrag_pipeline.store.limits import Limits, limits_of, parts_within
 from graphrag_pipeline.store.workspace import Workspace
 
 LARGE = "CREATE OR REPLACE TEMP TABLE t AS SELECT md5(i::VARCHAR) AS s FROM range(3000000) r(i)"
@@ -304,3 +306,19 @@ def test_a_run_with_too_little_loses_nothing_and_the_next_is_right(tmp_path):
     assert (names, rows) == Index(tmp_path / "fresh", enough).sql(
         f"SELECT {columns} FROM entities ORDER BY id"
     )
+
+
+def test_long_texts_are_hashed_in_parts_with_little_memory_to_the_same_hash() -> None:
+    rows = "SELECT i AS id, repeat(md5(i::VARCHAR), 5000) AS text FROM range(200) r(i)"
+    make = f"CREATE TABLE documents AS {rows}"
+    with duckdb.connect() as con:
+        con.execute(make)
+        whole = hash_of(con, "documents")
+    with duckdb.connect() as con:
+        con.execute(f"SET threads = 1; SET memory_limit = '120MB'; SET temp_directory = ''; {make}")
+        hashing._remembered.clear()
+        with pytest.raises(duckdb.OutOfMemoryException):
+            hash_of(con, "documents")
+        assert hash_of(con, "documents", parts=parts_within(con, 8 * 200 * 160_000)) == whole
+        con.execute("DELETE FROM documents")
+        assert hash_of(con, "documents", parts=3) == hash_of(con, "documents") == "0"

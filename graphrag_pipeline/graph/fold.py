@@ -9,7 +9,6 @@ queries run over what may differ alone, and the rest stays; what depends on the 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -42,7 +41,7 @@ from graphrag_pipeline.store.index_store import (
     replace_links,
     set_meta,
 )
-from graphrag_pipeline.store.limits import limits_of
+from graphrag_pipeline.store.limits import parts_within
 from graphrag_pipeline.store.workspace import Workspace
 
 GRAPH_VERSION = "11"
@@ -277,9 +276,8 @@ CREATE OR REPLACE TEMP TABLE edge_descriptions (
     id VARCHAR, description VARCHAR, input_hash VARCHAR);
 """
 # What is aggregated and joined takes so much for each edge and each mention, about, of which DuckDB
-# puts little on disk. At once it may take this share of the memory.
+# puts little on disk.
 _EDGE_BYTES, _MENTION_BYTES = 4_000, 400
-_SHARE = 4
 _DESCRIBE_EDGES = """
 INSERT INTO edge_descriptions
 SELECT id, string_agg(ended(description, by_rule), ' ' ORDER BY place) AS description,
@@ -512,7 +510,7 @@ def _fold(
     con.execute(_EDGES)
     if by_difference:
         con.execute(_OTHER_EDGES)
-    by_edge = _parts_of(con, "edges", _EDGE_BYTES, settings)
+    by_edge = _parts_of(con, "edges", _EDGE_BYTES)
     con.execute(_EDGE_DESCRIPTIONS)
     for part in by_edge:
         con.execute(_DESCRIBE_EDGES, part | limits)
@@ -534,18 +532,15 @@ def _fold(
         encoding,
     )
     con.execute(_PROVENANCE)
-    for part in _parts_of(con, "relationship_mentions", _MENTION_BYTES, settings):
+    for part in _parts_of(con, "relationship_mentions", _MENTION_BYTES):
         con.execute(_PLACE_ENTITIES, part)
         con.execute(_PLACE_RELATIONSHIPS, part)
 
 
-def _parts_of(
-    con: duckdb.DuckDBPyConnection, table: str, row_bytes: int, settings: Settings
-) -> list[dict[str, int]]:
+def _parts_of(con: duckdb.DuckDBPyConnection, table: str, row_bytes: int) -> list[dict[str, int]]:
     """Return the parts in which the rows of a table fit in memory: one, where there is enough."""
     (n_rows,) = con.execute(f"SELECT count(*) FROM {table}").fetchone() or (0,)
-    memory = limits_of(settings).memory_bytes or sys.maxsize
-    parts = _SHARE * n_rows * row_bytes // memory + 1
+    parts = parts_within(con, n_rows * row_bytes)
     return [{"parts": parts, "part": part} for part in range(parts)]
 
 

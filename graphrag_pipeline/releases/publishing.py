@@ -44,7 +44,7 @@ from graphrag_pipeline.store.index_store import (
     connect_published,
     memory_database,
 )
-from graphrag_pipeline.store.limits import Limits
+from graphrag_pipeline.store.limits import Limits, parts_within
 from graphrag_pipeline.store.migrations import schema_sql
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.registry import (
@@ -94,6 +94,8 @@ _COUNTED = """
 SELECT n_documents, n_chunks, n_entities, n_relationships, n_communities, n_reports
 FROM releases WHERE id = ?
 """
+_TEXT_BYTES = "SELECT coalesce(sum(strlen(text)), 0)::BIGINT FROM documents"
+_COPIES = 8
 _MODULARITY = "SELECT arg_max_null(modularity, updated_at) FROM community_updates"
 _FEW_FAILURES = 2
 _FAILED_CHUNKS = """
@@ -191,7 +193,13 @@ def content_hash(con: duckdb.DuckDBPyConnection) -> str:
 
 def _row_hashes(con: duckdb.DuckDBPyConnection) -> dict[str, str]:
     """Return a hash of the rows of each table that a release is made of."""
-    return {table: str((hash_of(con, table),)) for table in (*_CONTENT, *content_tables(con))}
+    (n_bytes,) = con.execute(_TEXT_BYTES).fetchone() or (0,)
+    # Whole texts: as JSON a vector of them may be larger than the memory.
+    parts = {"documents": parts_within(con, _COPIES * n_bytes)}
+    return {
+        table: str((hash_of(con, table, parts=parts.get(table, 1)),))
+        for table in (*_CONTENT, *content_tables(con))
+    }
 
 
 def _is_as_withdrawn(con: duckdb.DuckDBPyConnection, workspace: Workspace, newest: str) -> bool:

@@ -23,6 +23,7 @@ _IN_FORCE = """
 SELECT current_setting('memory_limit'), current_setting('threads'),
        current_setting('memory_limit') = format_bytes($bytes)
 """
+_SHARES = 4
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 _narrowing = threading.RLock()
 
@@ -108,6 +109,13 @@ def _least_bytes(reported: str) -> int:
         return int(number)
     tenths = int(number.replace(".", ""))
     return -(-tenths * 1024 // 10) * 1024 ** (power - 1)
+
+
+def parts_within(con: duckdb.DuckDBPyConnection, n_bytes: int) -> int:
+    """Return in how many parts rows that take so many bytes take little of a database's memory."""
+    row = con.execute("SELECT current_setting('memory_limit')").fetchone()
+    assert row is not None
+    return n_bytes // max(_least_bytes(row[0]) // _SHARES, 1) + 1
 
 
 def _spill_to(con: duckdb.DuckDBPyConnection, folder: Path) -> None:
