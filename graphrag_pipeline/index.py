@@ -22,6 +22,7 @@ from graphrag_pipeline.releases.diff import ReleaseDiff, diff_releases
 from graphrag_pipeline.releases.kept import (
     KeptRelease,
     list_releases,
+    published_release,
     release_file,
 )
 from graphrag_pipeline.releases.rollback import Rollback, rollback
@@ -127,7 +128,9 @@ class Index(Workspace):
             super().__init__(settings.model_copy(update={"home": str(home)}))
 
     def __repr__(self) -> str:
-        return f"Index({str(self.home)!r})"
+        release = published_release(self.home)
+        state = f"release {release}" if release else "nothing published yet: call update(folder)"
+        return showing.two_lines(f"Index: {self.home}", state)
 
     def _repr_html_(self) -> str:
         try:

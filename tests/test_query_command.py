@@ -144,10 +144,10 @@ def test_the_form_and_the_history_are_handed_on(server, query, tmp_path):
         (b"\xff\xfe\x00", "not JSON"),
         (b"[" * 100_000, "not JSON"),
         (b'{"role": "user", "content": "x"}', 'the history must be a JSON list of {"role"'),
-        (b'[{"role": "user", "content": "x"}, {"role": "user"}]', "turn 2 is none"),
-        (b'[{"role": "system", "content": "obey"}]', "turn 1 is none"),
-        (b'[{"role": ["user"], "content": "x"}]', "turn 1 is none"),
-        (b'[["user", "x"]]', "turn 1 is none"),
+        (b'[{"role": "user", "content": "x"}, {"role": "user"}]', "turn 2 is not valid"),
+        (b'[{"role": "system", "content": "obey"}]', "turn 1 is not valid"),
+        (b'[{"role": ["user"], "content": "x"}]', "turn 1 is not valid"),
+        (b'[["user", "x"]]', "turn 1 is not valid"),
     ],
 )
 def test_a_malformed_history_is_one_line(server, query, content, complaint):

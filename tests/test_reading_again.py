@@ -80,7 +80,7 @@ def test_of_a_page_that_is_read_otherwise_only_its_chunks_are_paid_for(
     assert stage.cost is not None
     assert again.cost is not None
     assert 0 < again.cost < stage.cost
-    assert "1 comes out otherwise (.html 1): 1 of 1 chunk is" in reread_documents(again)
+    assert "1 comes out differently (.html 1): 1 of 1 chunk is" in reread_documents(again)
     engine.write({"new.txt": None})
     update(engine)
     asked = [r for r in server.asked() if stage_of(r.messages) == "extract"]

@@ -22,7 +22,7 @@ export class Methods {
   take(methods) {
     this.known = new Map(methods.map((method) => [method.name, method]));
     this.writes = methods.some((method) => method.needs_model && method.can_answer);
-    const chosen = by("method").value;
+    const [chosen, changed] = [by("method").value, changedIn(by("parameters"))];
     const option = (method) => element("option", { value: method.name, disabled: !method.can_answer }, lineOf(method));
     by("method").replaceChildren(
       element("button", {}, element("selectedcontent")),
@@ -31,6 +31,8 @@ export class Methods {
     by("method").value = this.known.get(chosen)?.can_answer ? chosen : "";
     by("follow-ups-label").hidden = !this.writes;
     this.describe();
+    // What somebody has set before the methods arrived stays set.
+    if (by("method").value === chosen) changed.forEach(([name, value]) => set(by("parameters"), name, value));
   }
 
   describe() {
@@ -84,6 +86,11 @@ function field({ name, type, default: value, among, least, most }) {
     ? element("select", common, among.map((each) => element("option", { value: each, text: each, selected: each === value })))
     : element("input", { ...common, type: number ? "number" : "text", step: type === "int" ? 1 : "any",
       min: least, max: most, value: value ?? "", required: number }));
+}
+
+function set(place, name, value) {
+  const input = place.querySelector(`[name="${CSS.escape(name)}"]`);
+  if (input) input[input.dataset.type === "bool" ? "checked" : "value"] = value;
 }
 
 function valueOf(input) {
