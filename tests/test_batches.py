@@ -110,6 +110,18 @@ def test_a_file_that_moved_is_listed_as_renamed(engine):
     assert set(engine.log.sources()) == {"documents/b.txt"}
 
 
+def test_of_files_with_the_same_content_the_first_that_went_is_the_first_that_came(engine):
+    engine.write({"a.txt": "the same", "b.txt": "the same"})
+    engine.cut()
+    (engine.inbox / "b.txt").rename(engine.inbox / "y.txt")
+    (engine.inbox / "a.txt").rename(engine.inbox / "x.txt")
+    (batch,) = engine.cut()
+    assert [(change.origin, change.uri) for change in batch.changes] == [
+        ("documents/a.txt", "documents/x.txt"),
+        ("documents/b.txt", "documents/y.txt"),
+    ]
+
+
 def test_a_file_is_left_alone_until_it_has_settled(engine):
     engine.write({"old.txt": "one", "new.txt": "two"})
     age(engine.inbox / "old.txt", 60)

@@ -64,6 +64,9 @@ P, C = "PERSON", "CONCEPT"
     [
         (["PERSON", "ORGANIZATION", "PERSON"], "PERSON"),
         (["CONCEPT", "CONCEPT", "CONCEPT", "PERSON"], "PERSON"),
+        # A tenth of the mentions is enough for a named type, and less is not.
+        ([*["CONCEPT"] * 9, "PERSON"], "PERSON"),
+        ([*["CONCEPT"] * 10, "PERSON"], "CONCEPT"),
         (["DATE", "DATE", "GEO"], "GEO"),
         (["OTHER", "OTHER", "EVENT"], "EVENT"),
         (["CONCEPT", "CONCEPT"], "CONCEPT"),

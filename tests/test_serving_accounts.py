@@ -115,6 +115,18 @@ def test_tokens_come_back_by_the_minute_and_dollars_never(tmp_path: Path) -> Non
     assert (account.usd, account.prompt_tokens) == (pytest.approx(1.2), 900)
 
 
+def test_what_a_key_does_not_ask_for_is_not_saved_up(tmp_path: Path) -> None:
+    now = [1000.0]
+    accounts = Accounts(tmp_path / "accounts.sqlite", clock=lambda: now[0])
+    key = key_with(requests_per_minute=3)
+    accounts.take_request(key)
+    now[0] += 24 * 60 * 60
+    for _ in range(3):
+        accounts.take_request(key)
+    with pytest.raises(OverLimitError):
+        accounts.take_request(key)
+
+
 def test_what_is_under_way_counts_until_it_has_ended(tmp_path: Path) -> None:
     """Whatever is asked at once, a budget is passed by less than one question takes."""
     now = 0.0
