@@ -148,7 +148,7 @@ def test_documents_and_releases_are_resources(served: Served) -> None:
             templates = (await client.list_resource_templates()).resource_templates
             assert {each.name for each in templates} == {"document", "releases"}
             for uri in ("graphrag://default/documents/no", "graphrag://no/releases", "file:///x"):
-                with pytest.raises(MCPError, match="there is no|has no such document"):
+                with pytest.raises(MCPError, match=r"there is no|has no such document"):
                     await client.read_resource(uri)
 
     asyncio.run(talk())
