@@ -69,9 +69,9 @@ def test_nothing_holds_back_the_newest_dagster(tmp_path) -> None:
 
 
 def _python(version: str) -> Path:
-    """Return an interpreter of a version; skip where there is none."""
+    """Return an interpreter of a version, on the path or beside our own; skip where none is."""
     named = shutil.which(f"python{version}")
-    places = [named, *Path.home().glob(f".pyenv/versions/{version}.*/bin/python")]
+    places = [named, *Path(sys.base_prefix).parent.glob(f"{version}.*/bin/python")]
     for place in map(Path, filter(None, places)):
         if subprocess.run([place, "-c", ""], capture_output=True, check=False).returncode == 0:
             return place
