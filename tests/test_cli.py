@@ -523,7 +523,7 @@ def test_ctrl_c_ends_a_run_with_one_line_and_the_next_goes_on(
     assert done.code in (130, -signal.SIGINT)
     assert done.out == ""
     lines = [line for line in done.err.splitlines() if not re.match(r"\w+ +\d+/\d+ ", line)]
-    assert lines == ["stopped; what was finished is kept; run the command again to continue"]
+    assert lines == ["stopped; what was finished is kept: run the command again to continue"]
     again = run("index", str(indexed.folder), home=home)
     assert again.code == 0, again.err
     assert "4 files added" in again.out

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import duckdb
 
+from graphrag_pipeline.core.locks import is_held
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.evaluation.metrics.index import known_metrics
 from graphrag_pipeline.evaluation.store import EvaluationStore
@@ -40,8 +41,11 @@ class Due:
 
 
 def due_besides(workspace: Workspace) -> Due:
-    """Return what a run would do besides taking in files. Call it before the run."""
-    if not workspace.exists:
+    """Return what a run would do besides taking in files. Call it before the run.
+
+    Nothing is known of that while another run is at work, which may hold the tables for long.
+    """
+    if not workspace.exists or _is_at_work(workspace):
         return Due((), ())
     pending = pending_batches(workspace)
     with workspace.store.read() as con:
@@ -55,6 +59,13 @@ def due_besides(workspace: Workspace) -> Due:
     if not pending:
         because = reasons_to_refresh(workspace)
     return Due(extracted.keys(), list(dict.fromkeys(because)))
+
+
+def _is_at_work(workspace: Workspace) -> bool:
+    try:
+        return is_held(workspace.paths.run_lock)
+    except FileNotFoundError:
+        return False
 
 
 def look_at(workspace: Workspace, folder: Path) -> Look:
