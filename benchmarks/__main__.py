@@ -20,6 +20,7 @@ from benchmarks import (
     methods,
     model_index,
     name_quality,
+    natures,
     plan,
     reading,
     retrieval_quality,
@@ -39,6 +40,7 @@ PARTS = (
     "names",
     "retrieval",
     "methods",
+    "natures",
     "untitled",
     "latency",
     "serve",
@@ -60,6 +62,7 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", help=", ".join(PARTS))
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
     methods.add_options(parser)
+    natures.add_options(parser)
     scale.add_options(parser)
     options = parser.parse_args()
     if not options.data.is_dir() and options.parts != ["methods"]:
@@ -87,6 +90,9 @@ def main() -> None:
     if "methods" in parts:
         print("\nEvery method on the same questions and passages, indexed by the pipeline")
         is_as_recorded = methods.main(options)
+    if "natures" in parts:
+        print("\nMethods without a model on questions of several natures, beside full text")
+        is_as_recorded = natures.main(options) and is_as_recorded
     if "untitled" in parts:
         print("\nWhat titles and covering are worth where titles say nothing")
         untitled.main(options.data)

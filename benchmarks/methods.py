@@ -52,7 +52,7 @@ STRUCTURES = {
     "embeddings": {"facts": True, "synonyms": True},
     "hierarchies": {"raptor": True, "hirag": True, "attributed": True},
 }
-_RANKING_CHUNKS = ("basic", "bm25", "hybrid", "hipporag", "hipporag2", "ppr")
+_RANKING_CHUNKS = ("auto", "basic", "bm25", "hybrid", "hipporag", "hipporag2", "ppr")
 _WIDENED = {name: {"top_k": 20} for name in _RANKING_CHUNKS} | {"fast_graphrag": {"chunks": 20}}
 
 

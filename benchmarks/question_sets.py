@@ -20,6 +20,7 @@ SAMPLE = Path(__file__).resolve().parents[1] / "examples"
 GRAPHS = ("rule", "recorded")
 """Where the graph of MuSiQue's passages comes from: rules, or a model's recorded extractions."""
 PODCASTS = 600
+_ROWS = "passages.jsonl"
 _SEED = 16
 _KNOWN_ITEMS = 100
 _ASKED_WORDS = 6
@@ -73,6 +74,23 @@ def musique(data: Path, graph: str = "rule") -> QuestionSet:
         return ["import-extractions", file] if graph == "recorded" else ["index", "-y", target]
 
     return QuestionSet("MuSiQue", asked, write, lambda row: _passage(row["title"], row["text"]))
+
+
+def nature(data: Path, name: str) -> QuestionSet:
+    """Return a set in the folder ``natures``: a file of documents and of questions about them."""
+    made = json.loads((data / "natures" / f"{name}.json").read_text("utf-8"))
+    row_of = {doc["id"]: f"{_ROWS}#row-{n}" for n, doc in enumerate(made["docs"], start=1)}
+    asked = [
+        Asked(entry["question"], frozenset(row_of[key] for key in entry["gold"]))
+        for entry in made["questions"]
+    ]
+
+    def write(target: Path) -> Sequence[str | Path]:
+        lines = (f"{json.dumps(_plain(doc))}\n" for doc in made["docs"])
+        (target / _ROWS).write_text("".join(lines), "utf-8")
+        return ["index", "-y", target]
+
+    return QuestionSet(name, asked, write, _below_folder)
 
 
 def sample() -> QuestionSet:
