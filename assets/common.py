@@ -13,7 +13,7 @@ from typing import Any
 import dagster as dg
 import duckdb
 
-from graphrag_pipeline.core.errors import GraphRAGError
+from graphrag_pipeline.core.errors import GraphRAGError, is_interrupt
 from graphrag_pipeline.core.rows import one_line
 from graphrag_pipeline.pages.pictures import Picture
 
@@ -28,11 +28,14 @@ _INVISIBLE = "\u2060"
 def adorned(name: str, make: Callable[[], Mapping[Any, Any]]) -> Mapping[Any, Any]:
     """Return what is shown beside a result; where it cannot be made, why, under ``name``.
 
-    The work is done by then: an adornment that fails is a warning in the log, and ends no run.
+    The work is done by then: an adornment that fails is a warning in the log, and ends no run. Only
+    Ctrl-C does.
     """
     try:
         return make()
     except Exception as error:
+        if is_interrupt(error):
+            raise
         kind = "" if isinstance(error, GraphRAGError) else f"{type(error).__name__}: "
         why = "could not be shown: " + one_line(f"{kind}{error}")[:_LONGEST_WHY]
         dg.get_dagster_logger().warning(f"{name} {why}")

@@ -23,6 +23,7 @@ from graphrag_pipeline.assets.common import (
 )
 from graphrag_pipeline.assets.names import Names
 from graphrag_pipeline.core import progress
+from graphrag_pipeline.core.interrupts import end_if_interrupted
 from graphrag_pipeline.pages.pictures import Picture
 from graphrag_pipeline.releases import invariants
 from graphrag_pipeline.resources import IndexResource, readable_failures
@@ -218,6 +219,7 @@ class Stage:
         def stage(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult]:
             index = getattr(context.resources, names.resource)
             with readable_failures():
+                end_if_interrupted()
                 if self.spends:
                     index.check_space()
                 if self.by_batch:
@@ -279,6 +281,7 @@ class Stage:
         key, batches = names.key(table.key), sorted(context.partition_keys)
         n_failed = 0
         for number, batch in enumerate(batches):
+            end_if_interrupted()
             with timed(self.name, number, len(batches)) as metadata, self._spent(index) as spending:
                 outcome = self.work(index, batch)
             with index.get_connection() as con:

@@ -14,7 +14,7 @@ import dagster as dg
 import duckdb
 from pydantic import Field, PrivateAttr
 
-from graphrag_pipeline.core.errors import ConfigError, GraphRAGError
+from graphrag_pipeline.core.errors import ConfigError, GraphRAGError, is_interrupt
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.memory import as_out_of_memory
 from graphrag_pipeline.core.settings import IN_PROCESS, Settings
@@ -53,11 +53,13 @@ BESIDE_OTHERS = "graphrag/beside_others"
 def readable_failures() -> Iterator[None]:
     """Let an error raised on purpose arrive in Dagster's UI as its one clear line, first.
 
-    So does one for want of memory, whatever library it comes from.
+    So does one for want of memory, whatever library it comes from, and Ctrl-C is no failure.
     """
     try:
         yield
     except BaseException as error:
+        if is_interrupt(error):
+            raise dg.DagsterExecutionInterruptedError from error
         failure = as_out_of_memory(error) or error
         if not isinstance(failure, GraphRAGError):
             raise

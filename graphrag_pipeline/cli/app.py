@@ -40,7 +40,13 @@ from graphrag_pipeline.cli import (
 )
 from graphrag_pipeline.cli.command import CONFIG
 from graphrag_pipeline.cli.limited import run_in_child_if_limited
-from graphrag_pipeline.core.errors import DeclinedError, GraphRAGError, InputError, StorageError
+from graphrag_pipeline.core.errors import (
+    DeclinedError,
+    GraphRAGError,
+    InputError,
+    StorageError,
+    is_interrupt,
+)
 from graphrag_pipeline.core.memory import as_out_of_memory, memory_is_short, share_freed_memory
 
 EXIT_CODES = (
@@ -52,7 +58,6 @@ EXIT_CODES = (
 _RESUMABLE = ("index", "import-graphrag", "import-extractions", "forget", "purge")
 _INTERRUPTED = 130
 _OBJECTS_BETWEEN_COLLECTIONS = 100_000
-_DUCKDB_INTERRUPTED = "Query interrupted"
 
 
 class _Commands(TyperGroup):
@@ -68,7 +73,7 @@ class _Commands(TyperGroup):
             is_error = not isinstance(failure, DeclinedError)
             _fail(str(failure), failure.exit_code, is_error=is_error)
         except (KeyboardInterrupt, RuntimeError) as error:
-            if isinstance(error, RuntimeError) and str(error) != _DUCKDB_INTERRUPTED:
+            if not is_interrupt(error):
                 _fail_for_want_of_memory(error)
                 raise
             advice = "; what was finished is kept: run the command again to continue"

@@ -4,6 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+_SQL_INTERRUPTED = "Query interrupted"
+
+
+def is_interrupt(error: BaseException) -> bool:
+    """Whether an error is Ctrl-C. DuckDB makes a RuntimeError of it while SQL is executed."""
+    if isinstance(error, RuntimeError):
+        return str(error) == _SQL_INTERRUPTED
+    return isinstance(error, KeyboardInterrupt)
+
 
 class GraphRAGError(Exception):
     """Base of every error raised on purpose; the command line prints it as one line."""

@@ -28,6 +28,7 @@ from graphrag_pipeline.core.errors import (
 from graphrag_pipeline.core.extras import require_extra
 from graphrag_pipeline.core.files import make_folder, replace_durably, write_beside
 from graphrag_pipeline.core.home import Home, make_home
+from graphrag_pipeline.core.interrupts import hearing_interrupts
 from graphrag_pipeline.core.locks import locked
 from graphrag_pipeline.core.memory import OutOfMemoryError, says_out_of_memory
 from graphrag_pipeline.core.settings import IN_PROCESS, Settings
@@ -350,9 +351,10 @@ def _run(
     # From before it is there: whenever this process is killed, the run is seen to be dead.
     run_id = make_new_run_id()
     show_life(instance, run_id)
-    result = defs.resolve_job_def(job_name).execute_in_process(
-        instance=instance, run_id=run_id, tags=tags, run_config=_QUIET, raise_on_error=False
-    )
+    with hearing_interrupts():
+        result = defs.resolve_job_def(job_name).execute_in_process(
+            instance=instance, run_id=run_id, tags=tags, run_config=_QUIET, raise_on_error=False
+        )
     if not result.success:
         if _was_interrupted(result):
             raise KeyboardInterrupt

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import duckdb
 
-from graphrag_pipeline.core.locks import is_held
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.evaluation.metrics.index import known_metrics
 from graphrag_pipeline.evaluation.store import EvaluationStore
@@ -45,7 +44,7 @@ def due_besides(workspace: Workspace) -> Due:
 
     Nothing is known of that while another run is at work, which may hold the tables for long.
     """
-    if not workspace.exists or _is_at_work(workspace):
+    if not workspace.exists or workspace.is_busy:
         return Due((), ())
     pending = pending_batches(workspace)
     with workspace.store.read() as con:
@@ -59,13 +58,6 @@ def due_besides(workspace: Workspace) -> Due:
     if not pending:
         because = reasons_to_refresh(workspace)
     return Due(extracted.keys(), list(dict.fromkeys(because)))
-
-
-def _is_at_work(workspace: Workspace) -> bool:
-    try:
-        return is_held(workspace.paths.run_lock)
-    except FileNotFoundError:
-        return False
 
 
 def look_at(workspace: Workspace, folder: Path) -> Look:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.home import Home, make_home
-from graphrag_pipeline.core.locks import locked
+from graphrag_pipeline.core.locks import is_held, locked
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.core.temporary import sweep_home
 from graphrag_pipeline.store.batches import BatchLog
@@ -48,6 +48,19 @@ class Workspace:
     def exists(self) -> bool:
         """Whether the index has been begun: until then, to read its tables would make them."""
         return self.paths.index.is_file()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether another process runs on the index: it may be between two steps of what it does.
+
+        On a disk that takes nothing, nobody does.
+        """
+        try:
+            if self.paths.run_process.read_text().strip() == str(os.getpid()):
+                return False
+            return is_held(self.paths.run_lock)
+        except (OSError, UnicodeDecodeError):
+            return False
 
     @contextlib.contextmanager
     def turn(self) -> Iterator[None]:

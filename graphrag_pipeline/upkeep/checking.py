@@ -250,7 +250,7 @@ def find_by(
 
 
 def _is_half_purged(workspace: Workspace) -> bool:
-    return workspace.paths.purge_mark.exists() and not release_files.is_running(workspace)
+    return workspace.paths.purge_mark.exists() and not workspace.is_busy
 
 
 def _notes(workspace: Workspace, problems: Sequence[Problem]) -> Iterator[str]:

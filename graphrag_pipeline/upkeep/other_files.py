@@ -22,7 +22,6 @@ from graphrag_pipeline.store.index_store import IndexStore, connect_published, g
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.upkeep.index_tables import FILE, scan
 from graphrag_pipeline.upkeep.problems import REPAIR, RESTORE, Problem, problem_of_some, unreadable
-from graphrag_pipeline.upkeep.release_files import is_running
 from graphrag_pipeline.upkeep.salvaging import count_changed
 
 MANIFESTS = "manifests"
@@ -252,7 +251,7 @@ def find_leftovers(workspace: Workspace) -> Iterator[Problem]:
 
 def leftovers_of(workspace: Workspace) -> list[Path]:
     """Return the files and folders that killed processes have left."""
-    home, running = workspace.home, is_running(workspace)
+    home, running = workspace.home, workspace.is_busy
     found = _swept(home)
     for folder in _folders(home):
         found += [path for path in sorted(folder.iterdir()) if _is_left(path, running=running)]

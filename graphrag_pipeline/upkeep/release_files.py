@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -13,7 +12,6 @@ import duckdb
 
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.home import Home
-from graphrag_pipeline.core.locks import is_held
 from graphrag_pipeline.core.settings import Settings, fingerprint
 from graphrag_pipeline.releases.kept import is_withdrawn, published_release, release_ids
 from graphrag_pipeline.releases.publishing import (
@@ -122,7 +120,7 @@ def find_wrong_release_vectors(workspace: Workspace) -> Iterator[Problem]:
 
 def find_wrong_tags(workspace: Workspace) -> Iterator[Problem]:
     """Yield versions of vector tables that no release needs and are held, or the other way."""
-    if is_running(workspace):
+    if workspace.is_busy:
         return
     named = named_versions(workspace)
     try:
@@ -173,16 +171,6 @@ def _newest_row(workspace: Workspace) -> tuple[Any, ...] | None:
             return con.execute(_FACTS).fetchone()
     except (StorageError, duckdb.Error):
         return None
-
-
-def is_running(workspace: Workspace) -> bool:
-    """Whether another process runs on the index: it may be between two steps of what it does."""
-    try:
-        if workspace.paths.run_process.read_text().strip() == str(os.getpid()):
-            return False
-        return is_held(workspace.paths.run_lock)
-    except (OSError, UnicodeDecodeError):
-        return False
 
 
 def release_paths(home: Path) -> dict[str, Path]:

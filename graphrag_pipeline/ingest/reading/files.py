@@ -6,6 +6,7 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
+from graphrag_pipeline.core.errors import is_interrupt
 from graphrag_pipeline.core.memory import as_out_of_memory, memory_is_short
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 from graphrag_pipeline.ingest.reading.code import CODE_NAMES, CODE_SUFFIXES, read_code
@@ -105,7 +106,7 @@ def read_file(path: Path, options: ReadingOptions, *, data: bytes | None = None)
             raise
         return refused(_OUT_OF_MEMORY)
     except Exception as error:  # whatever a parser makes of untrusted bytes is the file's fault
-        if memory_is_short() and as_out_of_memory(error):
+        if is_interrupt(error) or (memory_is_short() and as_out_of_memory(error)):
             raise
         kind = path.suffix.lower().lstrip(".")
         details = one_line(f"{type(error).__name__}: {error}"[:300])
