@@ -179,7 +179,7 @@ def test_no_table_of_a_view_holds_a_hidden_word(engine, labels):
 def tables_of(view: QueryEngine) -> list[str]:
     rows = view.index.rows(
         "SELECT DISTINCT table_name AS name FROM information_schema.tables "
-        "WHERE table_schema = current_schema()"
+        "WHERE table_catalog = current_database() AND table_schema = 'main'"
     )
     return sorted(row["name"] for row in rows)
 
@@ -220,6 +220,9 @@ def test_relationships_weigh_what_visible_chunks_say(engine):
     assert 0 < mine["weight"] < all_of_them["weight"]
 
 
+OF_STRUCTURES = ("raptor", "hirag", "archrag")
+
+
 def test_a_view_of_everything_is_the_release_itself(index, monkeypatch):
     rules = [{"match": "*", "labels": ["all"]}]
     everything = Index(settings_of(index.home, access={"mode": "filtered", "rules": rules}))
@@ -234,14 +237,15 @@ def test_a_view_of_everything_is_the_release_itself(index, monkeypatch):
     try:
         with everything.open() as engine:
             assert not engine.view({"all"}).index.is_limited
-            # The tables of a view say the same where they are made though nothing is hidden.
+            # What is made by rule is the same where a view is made though nothing is hidden.
             never = "SELECT false, (SELECT count(*) FROM kept_documents)"
             monkeypatch.setattr(limited, "_N_KEPT", never)
             engine.index._limits.clear()
             view = engine.view({"all"})
             assert view.index.is_limited
             for spec in SPECS:
-                assert found(view, spec) == found(engine, spec), spec
+                if not spec.startswith(OF_STRUCTURES):
+                    assert found(view, spec) == found(engine, spec), spec
     finally:
         monkeypatch.undo()
         index.update(index.home.parent / "documents")
@@ -428,18 +432,19 @@ def test_nothing_that_was_written_of_hidden_documents_too_is_in_a_view(index, tm
             assert "modelword" not in shown(view, "What happened at Halden Mill?", spec), spec
 
 
-def test_a_relationship_that_the_graph_left_out_is_in_no_view(index, tmp_path):
+def test_what_the_whole_graph_left_out_is_in_a_view_whose_documents_have_it(index, tmp_path):
     home = tmp_path / "home"
     shutil.copytree(index.home, home)
     file = Home(home).published
     file.chmod(0o600)
     pair = "WHERE list_sort([source, target]) = ['Alba Crane', 'Halden Mill']"
     with QueryEngine(settings=settings_of(home), labels=["staff"]) as view:
-        assert view.index.rows(f"FROM relationships {pair}")
+        before = view.index.rows(f"FROM relationships {pair}")
+        assert before
     with duckdb.connect(str(file)) as con:
         con.execute(f"DELETE FROM relationships {pair}")
     with QueryEngine(settings=settings_of(home), labels=["staff"]) as view:
-        assert view.index.rows(f"FROM relationships {pair}") == []
+        assert view.index.rows(f"FROM relationships {pair}") == before
 
 
 def test_a_release_of_an_older_program_is_open_to_no_labels(index, tmp_path):

@@ -27,7 +27,14 @@ LAZY = {
     # Only the last stage makes what questions need.
     "graphrag_pipeline/stages.py": {"graphrag_pipeline.query.carrying"},
     # What a question of all documents, and a server that no assistant asks, do without.
-    "graphrag_pipeline/query/limited.py": {"graphrag_pipeline.query.stand_ins"},
+    "graphrag_pipeline/query/limited.py": {
+        "graphrag_pipeline.query.stand_ins",
+        "graphrag_pipeline.query.visible",
+    },
+    "graphrag_pipeline/query/visible_vectors.py": {
+        "graphrag_pipeline.structures.hipporag.synonyms",
+        "graphrag_pipeline.structures.registry",
+    },
     "graphrag_pipeline/serving/mcp/endpoint.py": {"graphrag_pipeline.serving.mcp.protocol"},
     "graphrag_pipeline/serving/mcp/tools.py": {"graphrag_pipeline.sql"},
     # Only what may cost something is planned; every process of a code location loads the sensors.

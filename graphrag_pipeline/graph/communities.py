@@ -116,6 +116,13 @@ def update_communities(
         return CommunityChanges(found.how, counts, found.modularity, found.drift, n_levels)
 
 
+def cluster_within(con: duckdb.DuckDBPyConnection, settings: CommunitySettings) -> None:
+    """Cluster the graph of an index without communities, within a transaction."""
+    entities, graph = _read_graph(con, GRAPH)
+    clusters = _clustered(graph, Clusters.of([], graph.nodes), settings).clusters
+    _store(con, GRAPH, _communities(entities, graph, clusters), graph, clusters)
+
+
 def ask_for_clustering(store: IndexStore) -> None:
     """Let the next update cluster the whole graph anew."""
     with store.transaction() as con:

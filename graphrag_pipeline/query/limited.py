@@ -1,10 +1,14 @@
 """A release as if it held some documents only: those that a filter matches and labels open.
 
 Every method honours that, for every method reads a release by SQL and by searches, and both show
-what rests on these documents alone: ``limited.sql`` says what becomes of each table. A report that
-rests on others, too, is left out, and one of sentences of these documents takes its place. A search
-by vectors or words finds only what is whole, for what else is embedded says things of other
-documents. How rare a word is in a full-text search is counted over all documents.
+what rests on these documents alone. For a caller with labels that is an index of its own
+(:mod:`~graphrag_pipeline.query.visible`), in which the other documents leave no trace.
+
+A filter hides nothing from who may see everything: there ``limited.sql`` says what becomes of each
+table. What rests on these documents alone stays as it is. A report that rests on others, too, is
+left out, and one of sentences of these documents takes its place. A search by vectors or words
+finds only what is whole, for what else is embedded says things of other documents. How rare a word
+is in a full-text search is counted over all documents.
 """
 
 from __future__ import annotations
@@ -23,7 +27,7 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-    from graphrag_pipeline.core.settings import ReportSettings
+    from graphrag_pipeline.core.settings import Settings
 
 Where = Mapping[str, tuple[str, ...]]
 """Keys of metadata, or ``title`` and ``uri``, and for each the values of which one must be met."""
@@ -51,6 +55,8 @@ _VIEWS = (
     "entity_names",
     "edges",
 )
+_VISIBLE_VIEWS = ("entity_names", "edges")
+"""Those of them that an index gets when it is published."""
 _VIEW_SQL = """
 SELECT sql FROM duckdb_views() WHERE database_name = 'published' AND view_name = ?
 """
@@ -102,10 +108,11 @@ Labels = frozenset[str] | None
 
 
 class Place:
-    """The schema that holds a limited release, for as long as anybody refers to it.
+    """The database that holds a limited release, for as long as anybody refers to it.
 
     ``bare``: documents are shown, and met, by their bare names, too.
     ``is_all`` says that all documents are kept: then it holds nothing, and the release is as it is.
+    ``is_index``: it is an index of its own, in which nothing is of other documents.
     Raises InputError where no document matches the filter, AccessError where labels open none.
     """
 
@@ -114,35 +121,47 @@ class Place:
         con: duckdb.DuckDBPyConnection,
         where: Where,
         labels: Labels,
-        reports: ReportSettings,
+        settings: Settings,
         *,
         bare: bool = False,
     ) -> None:
-        self.name = f"memory.limited_{next(_NUMBERS)}"
+        self.name = f"limited_{next(_NUMBERS)}"
+        self.is_index = labels is not None
         own = con.cursor()
         try:
-            own.execute(f"CREATE SCHEMA {self.name}")
+            own.execute(f"ATTACH ':memory:' AS {self.name}")
             weakref.finalize(self, _drop, con, self.name)
             own.execute(f"USE {self.name}")
             _keep_documents(own, where, labels, bare=bare)
             self.is_all, n_kept = own.execute(_N_KEPT).fetchall()[0]
             if not n_kept:
                 raise _nothing_kept(where, labels)
-            if self.is_all:
-                return
-            own.execute(files("graphrag_pipeline.query").joinpath("limited.sql").read_text("utf-8"))
-            if bare:
-                own.execute(_BARE_DOCUMENTS)
-            for view in _VIEWS:
-                row = own.execute(_VIEW_SQL, [view]).fetchone()
-                if row:
-                    own.execute(row[0])
-            # It loads Polars, which a question of all documents does without.
-            from graphrag_pipeline.query.stand_ins import write_stand_ins
-
-            write_stand_ins(own, reports)
+            if not self.is_all:
+                self._fill(own, settings, bare=bare)
         finally:
             own.close()
+
+    def _fill(self, con: duckdb.DuckDBPyConnection, settings: Settings, *, bare: bool) -> None:
+        # They load Polars, which a question of all documents does without.
+        from graphrag_pipeline.query.stand_ins import write_stand_ins
+        from graphrag_pipeline.query.visible import make_index
+
+        if self.is_index:
+            make_index(con, settings, DOCUMENTS if bare else "published.documents")
+            _take_views(con, _VISIBLE_VIEWS)
+            return
+        con.execute(files("graphrag_pipeline.query").joinpath("limited.sql").read_text("utf-8"))
+        if bare:
+            con.execute(_BARE_DOCUMENTS)
+        _take_views(con, _VIEWS)
+        write_stand_ins(con, settings.reports)
+
+
+def _take_views(con: duckdb.DuckDBPyConnection, views: Sequence[str]) -> None:
+    for view in views:
+        row = con.execute(_VIEW_SQL, [view]).fetchone()
+        if row:
+            con.execute(row[0])
 
 
 def checked_labels(labels: Collection[str] | None) -> Labels:
@@ -257,5 +276,5 @@ def _drop(con: duckdb.DuckDBPyConnection, name: str) -> None:
 
     with contextlib.suppress(duckdb.Error):
         own = con.cursor()
-        own.execute(f"DROP SCHEMA {name} CASCADE")
+        own.execute(f"DETACH {name}")
         own.close()

@@ -45,6 +45,7 @@ from graphrag_pipeline.query.limited import (
     whole_ids,
 )
 from graphrag_pipeline.query.trace import Trace
+from graphrag_pipeline.query.visible_vectors import VisibleVectors
 from graphrag_pipeline.releases.kept import ACCESS, nothing_published, release_file
 from graphrag_pipeline.releases.sharing import follow_published
 from graphrag_pipeline.store.bare_names import SEARCH_PATH, bare_names
@@ -76,7 +77,7 @@ T = TypeVar("T")
 
 _TABLES = """
 SELECT table_name AS name FROM duckdb_tables()
-WHERE database_name = 'published' AND estimated_size > 0
+WHERE database_name = $database AND estimated_size > 0
 """
 _TABLE = """
 SELECT 1 FROM duckdb_tables() WHERE database_name = 'published' AND table_name = $name
@@ -342,7 +343,13 @@ class Release:
 
     def has_rows(self, table: str) -> bool:
         """Whether a table has any: a release that an older program made may lack the table."""
-        return table in self._once("tables", lambda: {row["name"] for row in self.rows(_TABLES)})
+        place = self._limit.place if self._is_index else None
+        database = place.name if place else "published"
+
+        def read() -> set[str]:
+            return {row["name"] for row in self.rows(_TABLES, database=database)}
+
+        return table in self._once("tables", read)
 
     def has_table(self, name: str) -> bool:
         """Whether there is a table at all: an older program made fewer."""
@@ -528,9 +535,7 @@ class Release:
 
         try:
             with self._usage.use():
-                place = Place(
-                    self._con, limit.where, limit.labels, self.settings.reports, bare=self.bare
-                )
+                place = Place(self._con, limit.where, limit.labels, self.settings, bare=self.bare)
         except duckdb.Error as error:
             raise InputError(
                 f"release {self.facts.id} cannot be limited to documents, an older program made it "
@@ -544,11 +549,21 @@ class Release:
         counts = {name: release.rows(_COUNT.format(table=name[2:]))[0]["n"] for name in _COUNTED}
         counts["n_reports"] = release.rows(_COUNT.format(table="community_reports"))[0]["n"]
         release.facts = replace(self.facts, counts={**self.facts.counts, **counts})
+        if place.is_index:
+            with _storage_errors():
+                release._once("vectors", release._open_visible)
         return release
+
+    def _open_visible(self) -> VisibleVectors:
+        """Return the search of a view, once what is made by vectors is in its tables."""
+        vectors = VisibleVectors(self._uncontrolled._cursor, self._snapshot, lambda: self._embedder)
+        if "entity_titles" in self.facts.vector_versions:
+            vectors.link_synonyms(self.settings.embeddings.synonym_similarity)
+        return vectors
 
     def _own(self, table: str) -> frozenset[str] | None:
         """Return the ids that a limited release may find in a vector table, None for all."""
-        if not self.is_limited:
+        if not self.is_limited or self._is_index:
             return None
         return self._once(
             "own", lambda: frozenset(row["id"] for row in self.rows(whole_ids(table))), table
@@ -574,17 +589,28 @@ class Release:
 
     def _open_layers(self) -> CommunityHnsw:
         with self._cursor() as cursor, _storage_errors():
-            return open_chnsw(cursor, self._vectors)
+            return open_chnsw(cursor, self._snapshot)
 
     @property
     def vectors(self) -> VectorSnapshot:
         """The vector tables of the whole release, for what labels do not limit."""
         self.check_whole()
-        return self._vectors
+        return self._snapshot
 
     @property
-    def _vectors(self) -> VectorSnapshot:
+    def _vectors(self) -> VectorSnapshot | VisibleVectors:
+        if self._is_index:
+            return self._once("vectors", self._open_visible)
+        return self._snapshot
+
+    @property
+    def _snapshot(self) -> VectorSnapshot:
         return self._whole._once("vectors", self._whole._open_vectors)
+
+    @property
+    def _is_index(self) -> bool:
+        """Whether this is an index of its own, of what labels open."""
+        return self._limit.place is not None and self._limit.place.is_index
 
     def _open_vectors(self) -> VectorSnapshot:
         versions, carried = self.facts.vector_versions, self._arrays
@@ -639,7 +665,7 @@ class Release:
             try:
                 place = self._limit.place
                 usual = SEARCH_PATH if self.bare else "published.main"
-                cursor.execute(f"SET search_path = '{place.name if place else usual}'")
+                cursor.execute(f"SET search_path = '{f'{place.name}.main' if place else usual}'")
                 if self._is_first and place is None:
                     add_what_older_lack(cursor)
                 with self.control.running(cursor):

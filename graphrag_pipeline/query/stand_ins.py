@@ -1,4 +1,4 @@
-"""Reports in the place of those that rest on documents which a limited release does not hold.
+"""Reports for what a limited release shows, in place of those that rest on other documents, too.
 
 They are made of sentences, as all reports are without a model, from the limited graph alone.
 """
@@ -11,7 +11,7 @@ from graphrag_pipeline.reports.extractive import ExtractiveWriter
 from graphrag_pipeline.reports.inputs import level_contexts, read_elements, read_level
 from graphrag_pipeline.reports.levels import report_frame, report_row
 from graphrag_pipeline.store.frames import drop_rows, put_rows
-from graphrag_pipeline.store.hierarchy import GRAPH
+from graphrag_pipeline.store.hierarchy import GRAPH, Hierarchy
 from graphrag_pipeline.structures.hirag.communities import LAYERED
 
 if TYPE_CHECKING:
@@ -29,27 +29,33 @@ _HAS_REPORTS = "SELECT count(*) > 0 FROM published.hierarchy_reports WHERE hiera
 
 
 def write_stand_ins(con: duckdb.DuckDBPyConnection, settings: ReportSettings) -> None:
-    """Write a report for each community that has none, where its hierarchy has reports.
+    """Write a report for each community that has none, where its hierarchy has reports."""
+    for hierarchy in (GRAPH, LAYERED):
+        if con.execute(_HAS_REPORTS, [hierarchy.name]).fetchone() == (True,):
+            write_reports(con, settings, hierarchy)
+
+
+def write_reports(
+    con: duckdb.DuckDBPyConnection, settings: ReportSettings, hierarchy: Hierarchy = GRAPH
+) -> None:
+    """Write a report for each community that has none.
 
     The deepest first, for reports stand on those of the communities within.
     """
     writer = ExtractiveWriter(settings)
-    for hierarchy in (GRAPH, LAYERED):
-        if con.execute(_HAS_REPORTS, [hierarchy.name]).fetchone() != (True,):
-            continue
-        lacking = con.sql(hierarchy.sql(_LACKING)).pl()
-        if lacking.is_empty():
-            continue
-        put_rows(con, "lacking", lacking)
-        elements = read_elements(con, writer, hierarchy)
-        for number in sorted(lacking["level"].unique(), reverse=True):
-            of_these = f"SELECT id FROM lacking WHERE level = {number:d}"
-            level = read_level(con, number, hierarchy, of_these)
-            contexts = level_contexts(elements, level, settings.max_context_tokens, writer.version)
-            reports = writer.write_from(con, contexts, hierarchy)
-            rows = [
-                {**report_row(c, reports[c.community_id]), "level": number, "writer": WRITER}
-                for c in contexts
-            ]
-            hierarchy.insert(con, "reports", report_frame(rows).with_columns(outdated=0.0))
-        drop_rows(con, "lacking")
+    lacking = con.sql(hierarchy.sql(_LACKING)).pl()
+    if lacking.is_empty():
+        return
+    put_rows(con, "lacking", lacking)
+    elements = read_elements(con, writer, hierarchy)
+    for number in sorted(lacking["level"].unique(), reverse=True):
+        of_these = f"SELECT id FROM lacking WHERE level = {number:d}"
+        level = read_level(con, number, hierarchy, of_these)
+        contexts = level_contexts(elements, level, settings.max_context_tokens, writer.version)
+        reports = writer.write_from(con, contexts, hierarchy)
+        rows = [
+            {**report_row(c, reports[c.community_id]), "level": number, "writer": WRITER}
+            for c in contexts
+        ]
+        hierarchy.insert(con, "reports", report_frame(rows).with_columns(outdated=0.0))
+    drop_rows(con, "lacking")

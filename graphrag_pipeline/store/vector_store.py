@@ -449,7 +449,7 @@ class VectorSnapshot:
         """
         lance_table = self._table(table)
         if lance_table is None or k < 1:
-            return _no_hits(columns)
+            return no_hits(columns)
         in_memory = self._hold(table, lance_table)
         query = _checked_query(lance_table, table, vector, in_memory)
         if in_memory is not None and (among is not None or where is None):
@@ -520,13 +520,13 @@ class VectorSnapshot:
     ) -> pa.Table:
         lance_table = self._table(table)
         if lance_table is None or k < 1 or not weights:
-            return _no_hits(columns)
-        return _with_columns(lance_table, columns, *self._full_text(table).best(weights, k, among))
+            return no_hits(columns)
+        return _with_columns(lance_table, columns, *self.held_text(table).best(weights, k, among))
 
     @_read
     def term_counts(self, table: str, terms: Sequence[str]) -> tuple[dict[str, int], int]:
         """Return how many rows hold each search term, and of how many rows."""
-        full_text = self._full_text(table)
+        full_text = self.held_text(table)
         return {term: full_text.count(term) for term in terms}, len(full_text)
 
     @_read
@@ -534,7 +534,7 @@ class VectorSnapshot:
         self, table: str, ids: Sequence[str], terms: Sequence[str]
     ) -> npt.NDArray[np.bool_]:
         """Return which rows hold which search terms, shape (ids, terms)."""
-        return self._full_text(table).held(ids, terms)
+        return self.held_text(table).held(ids, terms)
 
     @_read
     def vectors(self, table: str, ids: Sequence[str]) -> dict[str, npt.NDArray[np.float32]]:
@@ -598,7 +598,9 @@ class VectorSnapshot:
                 self._held[table] = _held(lance_table) if few else None
             return self._held[table]
 
-    def _full_text(self, table: str) -> FullText:
+    @_read
+    def held_text(self, table: str) -> FullText:
+        """Return the full-text index of a table, made when first asked for, then held."""
         with self._lock:
             if table not in self._full_texts:
                 self._full_texts[table] = self.full_text(table)
@@ -954,7 +956,7 @@ def _with_columns(
     import pyarrow as pa
 
     if not ids:
-        return _no_hits(columns)
+        return no_hits(columns)
     if not columns:
         return pa.table({"id": pa.array(ids, pa.string()), "score": scores})
     parts = [_scan(table, ["id", *columns], _has_id(p)) for p in _batched(ids, _ID_FILTER_ROWS)]
@@ -962,7 +964,8 @@ def _with_columns(
     return _hits(rows, np.array([score_of[key] for key in rows["id"].to_pylist()]), columns)
 
 
-def _no_hits(columns: Sequence[str]) -> pa.Table:
+def no_hits(columns: Sequence[str]) -> pa.Table:
+    """Return no hits, with the columns that a search was asked for."""
     import pyarrow as pa
 
     fields = [pa.field("id", pa.string()), pa.field("score", pa.float64())]

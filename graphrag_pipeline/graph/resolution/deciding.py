@@ -130,6 +130,15 @@ def follow_mentions(con: duckdb.DuckDBPyConnection, settings: Settings, ahead: M
     con.execute(_CHANGED_PAIRS)
 
 
+def follow_names(con: duckdb.DuckDBPyConnection, *, keep_imported: bool) -> None:
+    """Do what :func:`follow_mentions` does, but for names that are no more than alike."""
+    for rows in slices(find_renamed(con, keep_imported=keep_imported)):
+        add_keys(con, rows)
+    store_names(con)
+    find_blocks(con)
+    decide_blocks(con)
+
+
 def user_words(user: Sequence[UserRow], canonical: Mapping[str, str]) -> dict[str, dict[str, str]]:
     """Return what the user calls entities, and of what type he says they are, by their ids."""
     words: dict[str, dict[str, str]] = {}

@@ -19,6 +19,7 @@ from graphrag_pipeline.graph.resolution.asking import FAILED, PROMPT, ask_about
 from graphrag_pipeline.graph.resolution.candidates import Halves, halved, is_slow
 from graphrag_pipeline.graph.resolution.deciding import (
     follow_mentions,
+    follow_names,
     left_apart,
     merge_scope,
     pairs_to_ask,
@@ -114,6 +115,22 @@ def resolve_within(
     within = "true" if is_whole or decided else "entity_id IN (SELECT id FROM scope)"
     write_aliases(con, aliases, within)
     write_apart(con, left_apart(con))
+    write_words(con, user_words(user, _canonical(con, user)))
+
+
+def resolve_by_rule(
+    con: duckdb.DuckDBPyConnection, settings: Settings, user: Sequence[UserRow]
+) -> None:
+    """Decide who is who in an index of which nothing was decided before, in a transaction.
+
+    What rules and the user join is joined. Names that are no more than alike are not looked for:
+    that is for a model to decide, which is not asked here.
+    """
+    plan_take_in(con)
+    look_at_mentions(con)
+    if settings.resolution.method != "off":
+        follow_names(con, keep_imported=settings.resolution.method == "auto")
+    write_aliases(con, merge_scope(con, user_pairs(con, user), user, is_whole=True), "true")
     write_words(con, user_words(user, _canonical(con, user)))
 
 

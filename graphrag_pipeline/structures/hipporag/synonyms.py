@@ -16,7 +16,7 @@ out names of two letters or digits and fewer; so does this, by Unicode's letters
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import duckdb
@@ -28,7 +28,7 @@ from graphrag_pipeline.core.arrays import distinct
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.core.text import terms_batch
 from graphrag_pipeline.store.frames import put_rows
-from graphrag_pipeline.store.index_store import get_meta, replace_links, set_meta
+from graphrag_pipeline.store.index_store import get_meta, insert, replace_links, set_meta
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.archrag.similarity import similarities
 
@@ -83,7 +83,7 @@ def update_synonyms(workspace: Workspace) -> SynonymChanges:
         before = con.sql("FROM synonym_edges").pl()
     if made_anew:
         searched, before = searched.clear(), before.clear()
-    titles = titles.filter(pl.Series(terms_batch(titles["title"].to_list()), dtype=pl.String) != "")
+    titles = _told(titles)
     vectors = _vectors(workspace, titles["id"])
     n, edges = _edges(titles, searched, before, vectors, settings.embeddings.synonym_similarity)
     with workspace.store.transaction() as con:
@@ -93,6 +93,21 @@ def update_synonyms(workspace: Workspace) -> SynonymChanges:
         replace_links(con, "staging.synonyms_searched", "searched_titles", ("entity_id",))
         set_meta(con, "synonyms", state)
     return SynonymChanges(n, len(edges))
+
+
+def make_synonyms(
+    con: duckdb.DuckDBPyConnection,
+    vectors_of: Callable[[Sequence[str]], npt.NDArray[np.float32]],
+    least: float,
+) -> None:
+    """Fill ``synonym_edges`` of an index that has none, by the vectors of its titles.
+
+    ``vectors_of`` gives those of entities, one a row; ``least`` is how alike two must be.
+    """
+    titles = _told(con.sql(_NAMED).pl())
+    none = con.sql("FROM synonym_edges LIMIT 0").pl()
+    _, edges = _edges(titles, titles.clear(), none, vectors_of(titles["id"].to_list()), least)
+    insert(con, "synonym_edges", edges)
 
 
 def synonyms_current(con: duckdb.DuckDBPyConnection, settings: Settings) -> bool:
@@ -111,6 +126,12 @@ def _made_with(settings: Settings) -> str:
 
 def _state(con: duckdb.DuckDBPyConnection, settings: Settings) -> str:
     return f"{_made_with(settings)}{get_meta(con, f'vectors:{_TABLE}')}"
+
+
+def _told(titles: pl.DataFrame) -> pl.DataFrame:
+    """Return the titles that have terms to be told by."""
+    terms = pl.Series(terms_batch(titles["title"].to_list()), dtype=pl.String)
+    return titles.filter(terms != "")
 
 
 def _count(con: duckdb.DuckDBPyConnection) -> int:
