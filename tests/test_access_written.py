@@ -1,4 +1,5 @@
-"""What a model wrote of documents with several labels: open to who may read all of them, ever."""
+"""What a model wrote of several documents: shown to who may read all there are, and to nobody else.
+"""
 
 from __future__ import annotations
 
@@ -127,7 +128,7 @@ def test_new_labels_count_at_once_and_ask_no_model(written: Written) -> None:
     assert len(texts["closed"] & made) <= len(texts["as before"] & made) < len(made)
 
 
-def test_a_report_a_little_behind_is_open_where_it_says_what_it_was_written_from(
+def test_a_filter_shows_a_report_a_little_behind_that_says_what_it_was_written_from(
     tmp_path: Path,
 ) -> None:
     texts = {
@@ -148,8 +149,9 @@ def test_a_report_a_little_behind_is_open_where_it_says_what_it_was_written_from
         file.chmod(0o600)
         with duckdb.connect(str(file)) as con:
             con.execute(sql)
-        with QueryEngine(settings=settings, labels=["left"]) as view:
-            return {row["writer"] for row in view.index.rows("FROM community_reports")}
+        with QueryEngine(settings=settings) as engine:
+            left = engine.index.limited({"title": ("Left",)})
+            return {row["writer"] for row in left.rows("FROM community_reports")}
 
     assert writers("SELECT 1") == {"extractive"}
     assert writers("UPDATE hierarchy_reports SET outdated = 0.05") == {"extractive"}

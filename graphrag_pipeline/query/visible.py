@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
     from graphrag_pipeline.core.settings import Settings
 
-# Numbers follow the names of the documents: those of the release have gaps where one is hidden, and
-# a batch is as large as all that came with it.
+# Numbers have no gaps where a document is hidden. A batch is as large as all that came with it.
 _DOCUMENTS = """
 INSERT INTO documents BY NAME
-SELECT d.* REPLACE (row_number() OVER (ORDER BY uri, id) - 1 AS human_readable_id, '' AS batch)
+SELECT d.* REPLACE (
+    row_number() OVER (ORDER BY d.human_readable_id, id) - 1 AS human_readable_id, '' AS batch)
 FROM {documents} d SEMI JOIN kept_documents USING (id);
 INSERT INTO chunks BY NAME
 SELECT c.* REPLACE (

@@ -1,0 +1,120 @@
+"""Two indexes of the same public documents and of different hidden ones, and how views differ.
+
+What a view may tell of a release is named here: :data:`RELEASE_FIELDS`. All that is of the moment
+of asking, and of no document, is in :data:`OF_THE_MOMENT`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from graphrag_pipeline import Index
+from graphrag_pipeline.core.settings import Settings
+
+PUBLIC = {
+    "mill.md": "Alba Crane met Dorian Feld at Halden Mill. The council praised Halden Mill. Alba "
+    "Crane repaired Halden Mill with Dorian Feld. The tide gauge was set by Alba Crane.",
+    "line.md": "# Brandvik Line\n\nBrandvik Line carried grain for Halden Mill. Alba Crane ran "
+    "Brandvik Line.\n\n# Debts\n\nOsric Thale owed Alba Crane a barge. The World Health Office "
+    "(WHO) wrote to Osric Thale.",
+    "weir.md": "Osric Thale built the Northern Weir near Halden Mill. Thale was thanked by the "
+    "council of Bergen. Bergen paid for the Northern Weir. WHO sent Dorian Feld to Bergen.",
+    "fair.md": "Lucan Vane opened the Bergen Fair. Lucan Vane sold horses to Osric Thale, and the "
+    "Bergen Fair closed late. All rights are reserved by Brandvik Line and Lucan Vane.",
+    "people.csv": "id,name,mentor_id\n1,Alba Crane,2\n2,Osric Thale,3\n3,Lucan Vane,\n",
+}
+QUIET = {"note.md": "Rain fell on the hills for nine days."}
+# Each document meets a rule that looks at the whole: what is rare, usual, one, near or repeated.
+LOUD = {
+    "affair.md": "Alba Crane dismissed Dorian Feld over the Quagga Ledger at Halden Mill. Dorian "
+    "Feld kept the tide gauge, and the tide gauge was broken by Marek Vale.",
+    "whole.md": "Lucan Vane opened the Bergen Fair. Brandvik Line robbed Lucan Vane. Bergen feared "
+    "Alba Crane. Osric Thale and Lucan Vane hid the tide gauge.",
+    "again.md": "All rights are reserved by Brandvik Line and Lucan Vane. Marek Vale left Bergen.",
+    "rights.md": "All rights are reserved by Brandvik Line and Lucan Vane. Bergen was dark.",
+    "named.md": "HALDEN MILL burned. HALDEN MILL fell. HALDEN MILL was sold. DORIAN FELD fled from "
+    "HALDEN MILL. The halden mill was a ruin. Northern Weir Company bought HALDEN MILL.",
+    "same.md": "Ursula Thale married Imre Crane. Thale and Crane left Halden. Western Harbour "
+    "Office (WHO) paid Thale. Osric Thale feared Lucan Vane. Lucan Vane wrote to Osric Thale.",
+    "many.md": " ".join(
+        f"Number {n} of the council praised the grain and the barge of Halden Mill near Bergen."
+        for n in range(40)
+    ),
+    "people2.csv": "id,name,mentor_id\n1,Marek Vale,2\n2,Alba Crane,3\n3,Dorian Feld,\n",
+}
+LABEL = "staff"
+RULES = [
+    {"match": "public/**", "labels": [LABEL, "hr"]},
+    {"match": "hidden/", "labels": ["hr"]},
+]
+QUESTIONS = (
+    "What did Alba Crane do at Halden Mill with the tide gauge?",
+    "How are Osric Thale and Lucan Vane related, and who paid in Bergen?",
+    "What are the main themes of the grain, the barge and the council?",
+)
+RELEASE_FIELDS = ("release", "created_at")
+"""What tells that something was published, and when."""
+OF_THE_MOMENT = re.compile(
+    r'"timings": ?\{[^}]*\}|"(?:seconds|total|created)": ?[\d.e-]+|(?:chatcmpl|cmpl)-\w+'
+    r"|quoted id=\w+"
+)
+"""How long something took, when it was asked, and random names of answers and quotations."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two: its index, and what its release is called."""
+
+    index: Index
+    release: str
+    created_at: str
+
+    def text(self, value: object) -> str:
+        """Return something as text, without what a view may tell and what is of the moment."""
+        text = value if isinstance(value, str) else json.dumps(value, default=str)
+        times = {self.created_at, self.created_at.replace(" ", "T")}
+        for own, name in ((self.release, "RELEASE"), *((time, "TIME") for time in times)):
+            text = text.replace(own, name)
+        return OF_THE_MOMENT.sub("", text)
+
+
+def build_pair(
+    folder: Path, settings: Mapping[str, Any], hidden: Mapping[str, Mapping[str, str]]
+) -> dict[str, Side]:
+    """Index the public documents with each set of hidden ones, in turn, in one place."""
+    return {name: _build(folder, settings, name, texts) for name, texts in hidden.items()}
+
+
+def _build(folder: Path, settings: Mapping[str, Any], name: str, hidden: Mapping[str, str]) -> Side:
+    work = folder / "work"
+    shutil.rmtree(work, ignore_errors=True)
+    for room, texts in (("public", PUBLIC), ("hidden", hidden)):
+        for file, text in texts.items():
+            path = work / "documents" / room / file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+    (folder / "aliases.csv").write_text(
+        "action,a,b,note\nmerge,Osric Thale,Lucan Vane,\nmerge,Brandvik Line,Bergen Fair,\n"
+    )
+    sections = {
+        "access": {"mode": "filtered", "rules": RULES},
+        "resolution": {"aliases_file": str(folder / "aliases.csv")},
+        **settings,
+    }
+    Index(Settings.exactly({"home": str(work / "home"), **sections})).update(work / "documents")
+    shutil.copytree(work / "home", folder / name)
+    index = Index(Settings.exactly({"home": str(folder / name), **sections}))
+    (row,) = index.sql("SELECT id, created_at::VARCHAR FROM releases")[1]
+    return Side(index, str(row[0]), str(row[1]))
+
+
+def differing(pair: Mapping[str, Side], told: Callable[[Side], Mapping[str, object]]) -> list[str]:
+    """Return the names of what is not the same, byte for byte, on both sides."""
+    one, two = ({k: side.text(v) for k, v in told(side).items()} for side in pair.values())
+    return [name for name in {**one, **two} if one.get(name) != two.get(name)]
