@@ -1,5 +1,4 @@
-"""What a model wrote of several documents: shown to who may read all there are, and to nobody else.
-"""
+"""What a model wrote of several documents: shown to who may read all, and to nobody else."""
 
 from __future__ import annotations
 

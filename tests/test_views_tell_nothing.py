@@ -3,7 +3,6 @@ by nothing, whatever is asked and however."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 
 import pytest

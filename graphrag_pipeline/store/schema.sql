@@ -135,7 +135,7 @@ CREATE TABLE IF NOT EXISTS written_from (
     version VARCHAR NOT NULL,
     document_id VARCHAR NOT NULL
 );
-COMMENT ON TABLE written_from IS 'The documents that each report and summary was written from, when it was: who reads it must be allowed all of them. Empty unless access.mode is filtered.';
+COMMENT ON TABLE written_from IS 'The documents that each report and summary was written from, when it was: a question limited by a filter shows it where all of them match. Empty unless access.mode is filtered.';
 COMMENT ON COLUMN written_from.kind IS 'The hierarchy of a report (graph, hirag, attributed), or raptor node, or hirag entity.';
 COMMENT ON COLUMN written_from.id IS 'Of a report its community; joins hierarchy_communities.id, raptor_nodes.id or hirag_entities.id.';
 COMMENT ON COLUMN written_from.version IS 'Which text of it: of a report its context_hash.';
