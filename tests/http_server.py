@@ -15,7 +15,7 @@ from query_fixture import publish, settings_for
 from graphrag_pipeline.core.settings import ServerSettings, Settings
 from graphrag_pipeline.releases.publishing import publish_copy
 from graphrag_pipeline.serving.app import create_app
-from graphrag_pipeline.serving.connections import Punctual
+from graphrag_pipeline.serving.connections import H11_BYTES, Punctual, Watched
 from graphrag_pipeline.serving.holding import Collections, Holder
 from graphrag_pipeline.serving.keys import Keyring
 from graphrag_pipeline.store.index_store import IndexStore
@@ -40,6 +40,8 @@ class Served:
         self,
         homes: Mapping[str, Path | Settings],
         keyring: Keyring | None = None,
+        *,
+        http: type[Watched] = Punctual,
         **server: Any,
     ) -> None:
         self.holders = {
@@ -50,7 +52,12 @@ class Served:
             Collections(self.holders, next(iter(homes))), ServerSettings(**server), keyring
         )
         config = uvicorn.Config(
-            self.app, port=0, log_level="critical", lifespan="on", http=Punctual
+            self.app,
+            port=0,
+            log_level="critical",
+            lifespan="on",
+            http=http,
+            h11_max_incomplete_event_size=H11_BYTES,
         )
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, daemon=True)

@@ -23,6 +23,7 @@ import requests
 from http_server import Served, published
 from model_server import ModelServer, slow_stream
 from query_fixture import DOCUMENTS, settings_for
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from graphrag_pipeline.core.errors import ConfigError, InputError, NothingPublishedError
 from graphrag_pipeline.core.extras import how_to_install, require_extra
@@ -31,6 +32,7 @@ from graphrag_pipeline.query import QueryEngine
 from graphrag_pipeline.query.control import Control, StoppedError
 from graphrag_pipeline.query.methods.global_search import asks_for_themes
 from graphrag_pipeline.releases.kept import changing_releases, keep_published, put_back
+from graphrag_pipeline.serving.connections import Punctual, Watched
 from graphrag_pipeline.serving.examples import THEMES
 from graphrag_pipeline.serving.holding import LOOK_SECONDS, Holder, open_collections
 from graphrag_pipeline.serving.server import serve
@@ -364,7 +366,7 @@ def test_ready_looks_itself_and_says_why_not(tmp_path: Path) -> None:
         ("query", {"question": "Who?", "parameters": {"top_k": 501}}, 422, "at most 500"),
         ("query", {"question": "Who?", "method": "kg_triplets:hops=9"}, 422, "at most 4"),
         ("query", {"question": "Who?", "collection": "no"}, 404, "there is no collection no"),
-        ("query", {"question": "Who?", "release": "zz"}, 422, "no release zz"),
+        ("query", {"question": "Who?", "release": "zz"}, 404, "no release zz"),
         ("query/stream", {"question": "Who?", "method": "nonsense"}, 422, "nonsense"),
         ("query/stream", {"question": "Who?", "collection": "no"}, 404, "no collection no"),
         ("compare", {"question": "Who?", "methods": ["bm25"] * 9}, 422, "at most 8 items"),
@@ -450,15 +452,75 @@ def test_a_connection_without_a_request_is_ended(
                 pass
 
 
-def test_a_head_without_end_is_refused(served: Served) -> None:
-    with socket.create_connection(("127.0.0.1", served.port), timeout=30) as connection:
+class OverH11(Watched, H11Protocol):
+    """The protocol where httptools is not installed."""
+
+
+@pytest.fixture(scope="module", params=[OverH11, Punctual])
+def watched(home: Path, request: pytest.FixtureRequest) -> Iterator[Served]:
+    with Served({"default": home}, http=request.param) as server:
+        yield server
+
+
+def all_from(connection: socket.socket) -> bytes:
+    """Return what comes until the other side closes."""
+    answer = b""
+    with contextlib.suppress(ConnectionError):
+        while piece := connection.recv(65_536):
+            answer += piece
+    return answer
+
+
+@pytest.mark.parametrize("n_pieces", [1, 2, 64])
+@pytest.mark.parametrize("place", ["header", "address", "headers"])
+def test_a_head_that_is_too_large_is_refused_and_the_connection_closed(
+    watched: Served, place: str, n_pieces: int
+) -> None:
+    filled = {
+        "header": b"GET /health HTTP/1.1\r\nX: %b" % (b"a" * 70_000),
+        "address": b"GET /health?x=%b HTTP/1.1" % (b"a" * 70_000),
+        "headers": b"GET /health HTTP/1.1" + b"\r\nX: aaaaaa" * 7_000,
+    }
+    head = filled[place] + b"\r\nHost: localhost\r\n\r\n"
+    each = -(-len(head) // n_pieces)
+    with socket.create_connection(("127.0.0.1", watched.port), timeout=30) as connection:
+        with contextlib.suppress(ConnectionError):
+            for start in range(0, len(head), each):
+                connection.sendall(head[start : start + each])
+        answer = all_from(connection)
+    assert answer.count(b"HTTP/1.1") == 1
+    assert answer.startswith(b"HTTP/1.1 431")
+    assert b"the head of a request has at most 64 KB" in answer
+
+
+def test_a_head_without_end_is_refused(watched: Served) -> None:
+    with socket.create_connection(("127.0.0.1", watched.port), timeout=30) as connection:
         connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nX: ")
         with contextlib.suppress(ConnectionError):
             for _ in range(64):
                 connection.sendall(b"a" * 65_536)
-        with contextlib.suppress(ConnectionError):
-            assert connection.recv(65536).startswith(b"HTTP/1.1 400")
-    assert served.get("/health").status_code == 200
+        answer = all_from(connection)
+    assert answer.startswith(b"HTTP/1.1 431") or not answer
+    assert watched.get("/health").status_code == 200
+
+
+def test_a_large_head_and_a_large_body_within_the_limits_are_taken(watched: Served) -> None:
+    body = b'{"question": "x", "method": "bm25"%b}' % (b" " * 200_000)
+    head = "POST /v1/query HTTP/1.1\nHost: localhost\nConnection: close\nX: " + "a" * 60_000
+    head += f"\nContent-Type: application/json\nContent-Length: {len(body)}"
+    assert raw(watched, head, body).startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize("name", ["Authorization", "X-API-Key", "Host", "Origin"])
+def test_a_header_that_says_who_asks_or_whom_comes_once(served: Served, name: str) -> None:
+    value = "http://localhost" if name == "Origin" else "localhost"
+    host = "" if name == "Host" else "Host: localhost\n"
+    head = f"GET /v1/methods HTTP/1.1\n{host}Connection: close\n{name}: {value}"
+    assert raw(served, head).startswith(b"HTTP/1.1 200")
+    answer = raw(served, f"{head}\n{name.lower()}: other")
+    assert answer.startswith(b"HTTP/1.1 400")
+    if b"problem+json" in answer:
+        assert b"came twice: send it once" in answer
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 
 from graphrag_pipeline.core.errors import GraphRAGError
 from graphrag_pipeline.serving.callers import NOBODY, caller_with, set_caller, unauthorized
-from graphrag_pipeline.serving.limits import BODY_BYTES
+from graphrag_pipeline.serving.limits import BODY_BYTES, HEAD_BYTES, HEAD_TOO_LARGE
 from graphrag_pipeline.serving.problems import Problem, problem_of, response_of
 
 if TYPE_CHECKING:
@@ -44,13 +44,14 @@ _HEADERS = [
 ]
 _POLICY = (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'")
 _TOO_LARGE = f"a request has at most {BODY_BYTES // 1024} KB: send less"
+_ONCE = (b"authorization", b"x-api-key", b"host", b"origin")
 _SLOWEST = 50_000
 _TOO_SLOW = "the body did not come in time: send it again, over a faster line"
 
 
 class Guard:
-    """Finds who asks. Refuses strangers (401, 403), those who ask too often (429) and
-    bodies that are too large (413) or too slow (408).
+    """Finds who asks. Refuses strangers (400, 401, 403), those who ask too often
+    (429), and heads (431) and bodies that are too large (413) or too slow (408).
 
     It counts what is answered. ``hosts`` are the names that a request may call this server by;
     this machine's own are always among them. Where there are keys and no hosts, every name is.
@@ -84,6 +85,9 @@ class Guard:
         if scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1008})
             return
+        if scope["method"] == "HEAD":
+            # Answered as GET is, without the body, which the server leaves out.
+            scope = {**scope, "method": "GET"}
         status = 500
 
         async def send_guarded(message: Message) -> None:
@@ -108,11 +112,12 @@ class Guard:
         """Note who asks; return why he may not, or None."""
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         try:
+            _check_head(scope)
             self._check_host(headers.get(b"host", ""))
             is_ours = self._is_ours(scope, headers)
             caller = caller_with(self._keyring, headers, is_ours=is_ours)
             set_caller(scope, caller)
-            if caller is NOBODY and not _is_open(scope):
+            if caller is NOBODY and not is_open(scope["path"], scope["method"]):
                 return unauthorized("this needs a key")
             length = headers.get(b"content-length", "0")
             if not length.isdigit() or len(length) > 12:
@@ -175,6 +180,18 @@ def _with_ours(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, byte
     return [*given, *_HEADERS, *policy]
 
 
+def _check_head(scope: Scope) -> None:
+    """Raise a 431 Problem for a head that is too large, a 400 Problem for two headers of a name
+    of which each program on the way could take another."""
+    n_bytes = sum(len(name) + len(value) + 4 for name, value in scope["headers"])
+    if n_bytes + len(scope["path"]) + len(scope["query_string"]) > HEAD_BYTES:
+        raise Problem(431, HEAD_TOO_LARGE, headers={"Connection": "close"})
+    names = [name for name, _ in scope["headers"]]
+    for name in _ONCE:
+        if names.count(name) > 1:
+            raise Problem(400, f"the header {name.decode().title()} came twice: send it once")
+
+
 def _host_of(header: str) -> str:
     """Return the name of a Host header, without its port and the brackets of IPv6."""
     try:
@@ -183,10 +200,9 @@ def _host_of(header: str) -> str:
         return ""
 
 
-def _is_open(scope: Scope) -> bool:
-    path = scope["path"]
-    is_open = path in OPEN or path.startswith(OPEN_BELOW)
-    return is_open and scope["method"] in ("GET", "HEAD")
+def is_open(path: str, method: str) -> bool:
+    """Return whether an address may be called without a key."""
+    return method in ("GET", "HEAD") and (path in OPEN or path.startswith(OPEN_BELOW))
 
 
 def _is_upload(scope: Scope) -> bool:

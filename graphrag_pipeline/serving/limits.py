@@ -20,10 +20,16 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.control import Control
 
 BODY_BYTES = 256 * 1024
+HEAD_BYTES = 64 * 1024
+HEAD_TOO_LARGE = f"the head of a request has at most {HEAD_BYTES // 1024} KB: send less"
 QUESTION_CHARACTERS = 8_000
 TEXT_CHARACTERS = 100_000
 MOST_ROWS = 500
 MOST_HOPS = 3
+MOST_NUMBER = 2**53 - 1
+"""What JSON has exactly, and every column of a database holds."""
+MOST_CHARACTERS = 2**31
+"""No text has more, and a database finds each of so many."""
 MOST_METHODS = 8
 MOST_COLLECTIONS = 8
 _MOST = 500

@@ -20,7 +20,7 @@ from graphrag_pipeline.core.errors import GraphRAGError, InputError
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.memory import share_freed_memory
 from graphrag_pipeline.serving.app import create_app
-from graphrag_pipeline.serving.connections import Punctual
+from graphrag_pipeline.serving.connections import H11_BYTES, Punctual
 from graphrag_pipeline.serving.guard import is_loopback
 from graphrag_pipeline.serving.holding import Collections, open_collections
 from graphrag_pipeline.serving.keys import Keyring
@@ -70,6 +70,7 @@ def serve(
         functools.partial(worker_app, settings, release, needs_keys=needs_keys),
         factory=True,
         http=Punctual,
+        h11_max_incomplete_event_size=H11_BYTES,
         workers=workers,
         log_level="warning",
         access_log=False,
