@@ -27,6 +27,10 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 	@$(PIP) install --quiet -c constraints.txt -e '.[dev]'
 	@touch $@
 
+$(VENV)/.installed-nightly: $(VENV)/.installed-dev
+	@$(PIP) install --quiet -c constraints.txt -e '.[nightly]'
+	@touch $@
+
 install: $(VENV)/.installed ## Install into .venv
 
 dev: $(VENV)/.installed-dev ## Install, with the tools for development
@@ -41,7 +45,7 @@ coverage: dev ## Run the tests (or TESTS=...) and report what they reach in buil
 	@$(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=html --cov-report=term:skip-covered $(TESTS)
 	@echo "Open build/coverage/index.html"
 
-nightly: dev ## Run the tests with every kill step and many more examples
+nightly: $(VENV)/.installed-nightly ## Run the tests with every kill step and many more examples
 	@HYPOTHESIS_PROFILE=search $(BIN)/python -m pytest -n auto --dist worksteal -m ""
 
 lint: dev ## Check style, and that imports run one way

@@ -60,12 +60,12 @@ def test_what_is_there_stays_as_it_is_and_what_is_said_is_said_once(
 @pytest.mark.parametrize(
     ("body", "status", "says"),
     [
-        ({"action": "rename", "value": "Scrooge"}, 422, "it is Scrooge already"),
+        ({"action": "rename", "value": "Scrooge"}, 409, "it is Scrooge already"),
         ({"action": "rename", "value": "a\nmerge,b,c"}, 422, "value"),
         ({"action": "rename", "value": "\u202eegoorcS"}, 422, "value"),
         ({"action": "rename", "value": " "}, 422, "value"),
         ({"action": "drop", "value": "x"}, 422, "action"),
-        ({"action": "never", "value": "Marley"}, 422, "were said to be one before"),
+        ({"action": "never", "value": "Marley"}, 409, "were said to be one before"),
     ],
 )
 def test_what_cannot_be_said_changes_nothing(

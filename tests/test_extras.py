@@ -45,7 +45,7 @@ def installed_from(monkeypatch: pytest.MonkeyPatch, record: dict[str, Any] | Non
 
 def test_every_extra_is_known_by_its_modules() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert set(MODULES) == set(project["optional-dependencies"]) - {"dev"}
+    assert set(MODULES) == set(project["optional-dependencies"]) - {"dev", "nightly"}
 
 
 def test_an_extra_is_added_to_what_the_project_was_installed_from(tmp_path, monkeypatch) -> None:

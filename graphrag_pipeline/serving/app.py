@@ -15,6 +15,7 @@ from starlette.routing import Route
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.serving.accounts import Accounts
 from graphrag_pipeline.serving.audit import Audit
+from graphrag_pipeline.serving.description import describe_by
 from graphrag_pipeline.serving.guard import Guard
 from graphrag_pipeline.serving.keys import Keyring
 from graphrag_pipeline.serving.limits import Limits
@@ -103,6 +104,7 @@ def create_app(
     app.mount("/page", page.files)
     app.router.routes.append(Route(ADDRESS, assistants, methods=["POST"]))
     _add_guards(app, server, settings, keyring)
+    describe_by(app, lambda: keyring.is_required)
     return app
 
 

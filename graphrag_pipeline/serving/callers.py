@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from fastapi import Depends, Request, Security
-from fastapi.security import HTTPBearer
+from fastapi import Depends, Request
 
 from graphrag_pipeline.serving.keys import EVERYTHING, SCOPES, Key
 from graphrag_pipeline.serving.problems import Problem
@@ -19,9 +18,6 @@ if TYPE_CHECKING:
     from graphrag_pipeline.serving.keys import Keyring
 
 _STATE = "caller"
-_DESCRIBED = HTTPBearer(
-    auto_error=False, scheme_name="key", description="A key: grp_<id>_<secret>."
-)
 
 
 @dataclass(frozen=True)
@@ -130,9 +126,7 @@ class Needs:
         assert scope in SCOPES
         self.scope = scope
 
-    async def __call__(
-        self, request: Request, _: Annotated[object, Security(_DESCRIBED)] = None
-    ) -> None:
+    async def __call__(self, request: Request) -> None:
         """Raise a 401 or 403 Problem for a caller without the scope."""
         caller_of(request).check_scope(self.scope)
 

@@ -8,11 +8,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graphrag_pipeline.core.errors import ConfigError, InputError
+from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.files import write_beside
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.locks import locked
 from graphrag_pipeline.graph.resolution.user_aliases import FIRST_LINE, parse_user_aliases
+from graphrag_pipeline.serving.problems import Problem
 
 if TYPE_CHECKING:
     from graphrag_pipeline.core.settings import Settings
@@ -35,8 +36,8 @@ def add_correction(settings: Settings, line: Mapping[str, str]) -> str:
     """Put a line (action, a, b, note) at the end of the file, and return it.
 
     What is in the file stays as it is; a line that is its last already is not said twice. Raises
-    InputError where the line contradicts it, ConfigError where the file cannot be read,
-    StorageError where it cannot be written.
+    a 409 Problem where the line contradicts it, and 507 where the file is full, ConfigError where
+    it cannot be read, StorageError where it cannot be written.
     """
     path = aliases_file(settings)
     with locked(Home(settings.home_path).aliases_lock):
@@ -50,13 +51,14 @@ def add_correction(settings: Settings, line: Mapping[str, str]) -> str:
         end = "" if before.endswith("\n") else "\n"
         after = f"{before}{end}{added}\n"
         if len(after.encode()) > _MOST_BYTES:
-            raise InputError("the file of aliases is full: whoever runs the server tidies it up")
+            raise Problem(507, "the file of aliases is full: whoever runs the server tidies it up")
         try:
             parse_user_aliases(path, after.removeprefix(_MARK))
         except ConfigError:
-            raise InputError(
+            raise Problem(
+                409,
                 f"{line['a']} and {line['b']} were said to be one before, or never to be: whoever "
-                f"runs the server mends {path.name}"
+                f"runs the server mends {path.name}",
             ) from None
         write_beside(path, after.encode())
         return added

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic import BaseModel
+
 CHAT = "/v1/chat/completions"
 """Where clients of OpenAI's ask."""
 _OURS = ("/v1/chat/", "/v1/completions", "/v1/models")
@@ -43,6 +45,21 @@ _NO_MORE = "insufficient_quota"
 _NO_ADDRESS = "unknown_url"
 
 
+class OpenAIProblem(BaseModel):
+    """What is wrong, and what to do."""
+
+    message: str
+    type: str
+    param: str | None
+    code: str | None
+
+
+class OpenAIError(BaseModel):
+    """An error as OpenAI's API sends it."""
+
+    error: OpenAIProblem
+
+
 def speaks_openai(path: str) -> bool:
     """Return whether a path is one that clients of OpenAI's call."""
     return path.startswith(_OURS) or _elsewhere(path) is not None
@@ -74,7 +91,6 @@ def openai_error(
     code, kind = _CODES.get(status), "invalid_request_error" if status < 500 else "server_error"
     if status == 429:
         code, kind = (code, "requests") if comes_back else (_NO_MORE, _NO_MORE)
-    param = place or ("model" if status == 404 else None)
-    if status == 404 and not path.startswith(_OURS):
-        code, param = _NO_ADDRESS, None
-    return {"error": {"message": detail, "type": kind, "param": param, "code": code}}
+    if status == 404 and place != "model":
+        code = None if place else _NO_ADDRESS
+    return {"error": {"message": detail, "type": kind, "param": place, "code": code}}

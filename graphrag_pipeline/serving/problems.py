@@ -26,6 +26,7 @@ from graphrag_pipeline.core.errors import (
 )
 from graphrag_pipeline.llm.errors import BudgetExceededError, ModelError, TransientModelError
 from graphrag_pipeline.query.control import StoppedError
+from graphrag_pipeline.releases.kept import UnknownReleaseError
 from graphrag_pipeline.serving.accounts import OverLimitError
 from graphrag_pipeline.serving.audit import AuditError
 from graphrag_pipeline.serving.holding import UnknownCollectionError
@@ -58,15 +59,24 @@ class ProblemDetails(BaseModel):
 
 
 class Problem(Exception):
-    """Something that ends a request, with its status; ``headers`` are sent along."""
+    """Something that ends a request, with its status; ``headers`` are sent along.
+
+    ``field`` is the one that names what is not there.
+    """
 
     def __init__(
-        self, status: int, detail: str, *, headers: Mapping[str, str] | None = None
+        self,
+        status: int,
+        detail: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        field: str | None = None,
     ) -> None:
         super().__init__(detail)
         self.status = status
         self.detail = detail
         self.headers = dict(headers or {})
+        self.field = field
 
     def to_dict(self, errors: Sequence[Mapping[str, str]] = ()) -> dict[str, Any]:
         """Return plain values, ready for JSON."""
@@ -85,7 +95,7 @@ class Problem(Exception):
         return openai_error(
             self.status,
             without_keys(self.detail),
-            place=errors[0]["place"] if errors else None,
+            place=errors[0]["place"] if errors else self.field,
             comes_back="Retry-After" in self.headers,
             path=path,
         )
@@ -100,6 +110,8 @@ def problem_of(error: GraphRAGError) -> Problem:
     match error:
         case UnknownCollectionError():
             return Problem(404, str(error))
+        case UnknownReleaseError():
+            return Problem(404, str(error), field="release")
         case AccessError():
             return Problem(403, str(error))
         case InputError():
@@ -177,7 +189,8 @@ def add_problem_handlers(app: FastAPI) -> None:
     async def of_http(request: Request, error: Any) -> Response:
         # FastAPI's 400 is of a body that JSON cannot be read from: its other mistakes are 422.
         status = 422 if error.status_code == 400 else error.status_code
-        problem = Problem(status, _detail(error, request.scope["path"]), headers=error.headers)
+        headers = {"Allow": _allowed(request, error)} if status == 405 else error.headers
+        problem = Problem(status, _detail(error, request.scope["path"]), headers=headers)
         return response_of(problem, request.scope["path"])
 
     async def of_validation(request: Request, error: Any) -> Response:
@@ -194,6 +207,14 @@ def add_problem_handlers(app: FastAPI) -> None:
     app.add_exception_handler(HTTPException, of_http)
     app.add_exception_handler(RequestValidationError, of_validation)
     app.add_exception_handler(Exception, of_anything)
+
+
+def _allowed(request: Request, error: HTTPException) -> str:
+    """Return the methods that an address takes: of routes that share one, each knows its own."""
+    template = getattr(request.scope.get("route"), "path", None)
+    described = request.app.openapi()["paths"].get(template, {})
+    methods = {*map(str.upper, described), *(error.headers or {}).get("Allow", "GET").split(", ")}
+    return ", ".join(sorted(methods | ({"HEAD"} if "GET" in methods else set())))
 
 
 def _detail(error: HTTPException, path: str) -> str:

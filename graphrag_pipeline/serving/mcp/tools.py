@@ -22,6 +22,7 @@ from graphrag_pipeline.serving.callers import caller_of
 from graphrag_pipeline.serving.folders import Folders
 from graphrag_pipeline.serving.inquiry import record_failure, record_reading
 from graphrag_pipeline.serving.limits import (
+    MOST_CHARACTERS,
     MOST_HOPS,
     MOST_ROWS,
     QUESTION_CHARACTERS,
@@ -119,9 +120,12 @@ class ToRead(_InCollection):
     """A part of a document."""
 
     document: str = Field(min_length=1, max_length=200, description="Its id, as citations have it.")
-    start: int = Field(0, ge=0, description="The first character, from 0.")
+    start: int = Field(0, ge=0, le=MOST_CHARACTERS, description="The first character, from 0.")
     end: int | None = Field(
-        None, ge=0, description=f"After the last; at most {_TEXT_CHARACTERS:,} come at once."
+        None,
+        ge=0,
+        le=MOST_CHARACTERS,
+        description=f"After the last; at most {_TEXT_CHARACTERS:,} come at once.",
     )
     release: str | None = Field(
         None, max_length=128, description="The release of the answer that cites it."

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    StrictBool,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
 
 from graphrag_pipeline.query.ask import SENTENCES, Ask
 from graphrag_pipeline.query.methods import method_named, read_method
@@ -22,6 +31,21 @@ _OF_COLLECTION = "The collection to ask; without it, the default one."
 _OF_DOCUMENTS = "Only documents with this metadata, title or uri: a value, or several."
 _OF_RELEASE = "Another release that is kept: its id, or the first characters of it."
 
+# As str.strip has it: regular expressions have blanks of their own.
+_NO_BLANK = (
+    "[^\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]"
+)
+
+
+def _number(value: object) -> object:
+    if isinstance(value, str | bool):
+        raise PydanticCustomError("int_type", "send a number, not text, true or false")
+    return value
+
+
+Whole = Annotated[int, BeforeValidator(_number)]
+"""A whole number, as JSON has it."""
+
 
 class Turn(BaseModel):
     """One turn of the conversation before a question."""
@@ -37,7 +61,9 @@ class Place(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    question: str = Field(min_length=1, max_length=QUESTION_CHARACTERS)
+    question: str = Field(
+        min_length=1, max_length=QUESTION_CHARACTERS, json_schema_extra={"pattern": _NO_BLANK}
+    )
     collection: str | None = Field(None, description=_OF_COLLECTION)
     release: str | None = Field(None, max_length=128, description=_OF_RELEASE)
 
@@ -99,9 +125,9 @@ class ToAnswer(ToRetrieve):
     response_format: dict[str, JsonValue] | None = Field(
         None, description="JSON, as in OpenAI's API (with a model)."
     )
-    follow_ups: int = Field(0, ge=0, le=20, description="Questions to suggest as the next.")
-    sentences: int = Field(SENTENCES, ge=1, le=100, description="At most so many (no model).")
-    context: int = Field(0, ge=0, le=100, description="More on either side of each (no model).")
+    follow_ups: Whole = Field(0, ge=0, le=20, description="Questions to suggest as the next.")
+    sentences: Whole = Field(SENTENCES, ge=1, le=100, description="At most so many (no model).")
+    context: Whole = Field(0, ge=0, le=100, description="More on either side of each (no model).")
 
     def ask(self, engine: QueryEngine) -> Ask:
         """Return what is asked, and raise what :meth:`ToRetrieve.ask` does."""
@@ -129,4 +155,4 @@ class ToCompare(Place):
         default=["basic", "bm25", "local", "global"], min_length=1, max_length=MOST_METHODS
     )
     where: dict[str, JsonValue] = Field(default_factory=dict, description=_OF_DOCUMENTS)
-    retrieval_only: bool = Field(False, description="Retrieve, and make no answers.")
+    retrieval_only: StrictBool = Field(False, description="Retrieve, and make no answers.")

@@ -41,7 +41,13 @@ from graphrag_pipeline.serving.routes.chat_requests import (
     checked_question,
 )
 from graphrag_pipeline.serving.routes.questions import answered, begun
-from graphrag_pipeline.serving.routes.stream import MEDIA_TYPE, EventStream, Streamed, pieces_of
+from graphrag_pipeline.serving.routes.stream import (
+    MEDIA_TYPE,
+    EventStream,
+    Streamed,
+    pieces_of,
+    stream_of,
+)
 from graphrag_pipeline.serving.state import holder_of, json_response, server_of
 
 if TYPE_CHECKING:
@@ -49,6 +55,7 @@ if TYPE_CHECKING:
 
 router = APIRouter(prefix="/v1", tags=["openai"], dependencies=[needs("query")])
 
+_ANSWERS: dict[int | str, dict[str, Any]] = {200: {"content": stream_of("data")}, 502: {}}
 _OWNER = "graphrag-pipeline"
 _STARTED = int(time.time())
 _CHORES = "query"
@@ -69,7 +76,7 @@ async def model(request: Request, model: str) -> Response:
     return json_response(_model(model))
 
 
-@router.post("/chat/completions", response_model=None)
+@router.post("/chat/completions", response_model=None, responses=_ANSWERS)
 async def completions(request: Request, chat: Chat) -> Response:
     """Answer the last message, as OpenAI's API does; the places it rests on are footnotes.
 
@@ -87,7 +94,7 @@ async def completions(request: Request, chat: Chat) -> Response:
     return _with_ignored(response, chat)
 
 
-@router.post("/completions", response_model=None)
+@router.post("/completions", response_model=None, responses=_ANSWERS)
 async def complete(request: Request, asked: ToComplete) -> Response:
     """Answer a prompt, as the older form of OpenAI's API does; see ``/v1/chat/completions``."""
     form = Form(asked.model, "text", with_usage=asked.with_usage)
@@ -233,7 +240,9 @@ def _place_of(model: str, request: Request) -> tuple[str, str | None]:
             method_named(read_method(method)[0])
     except (Problem, UnknownCollectionError, InputError):
         raise Problem(
-            404, f"the model {model} does not exist, or is not yours: /v1/models lists yours"
+            404,
+            f"the model {model} does not exist, or is not yours: /v1/models lists yours",
+            field="model",
         ) from None
     return holder.name, method or None
 

@@ -9,10 +9,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
-from pydantic_core import PydanticCustomError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    JsonValue,
+    StrictBool,
+    WithJsonSchema,
+)
+from pydantic_core import CoreSchema, PydanticCustomError
+from pydantic_core.core_schema import no_info_after_validator_function
 
 from graphrag_pipeline.serving.attached import without_attached
 from graphrag_pipeline.serving.citing import HEADING
@@ -25,8 +36,69 @@ IGNORED = "X-Ignored-Fields"
 _MOST_NAMED, _LONGEST_NAME = 30, 40
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_.-]+")
 _NO_TOOL = "no tool is called here: leave tool_choice out, or ask for JSON by response_format"
+_NO_SOUND = "answers are text: leave it out"
 _ROLE = re.compile(r"^(system|user|human|assistant|ai):[ \t]*\n?", re.IGNORECASE | re.MULTILINE)
 _ASKS_FOR_MORE = ("assistant", "ai")
+
+
+class _Only:
+    """What is taken of a field: one of some values, or none at all."""
+
+    def __init__(self, what_to_do: str, *values: JsonValue) -> None:
+        self._what_to_do = what_to_do
+        self._values = [None, *values]
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        return no_info_after_validator_function(self._checked, handler(source))
+
+    def __get_pydantic_json_schema__(self, *_: object) -> dict[str, Any]:
+        return {"enum": self._values}
+
+    def _checked(self, value: JsonValue) -> JsonValue:
+        # True is 1 to Python alone.
+        alike = (each for each in self._values if isinstance(each, bool) == isinstance(value, bool))
+        return _checked(value, any(value == each for each in alike), self._what_to_do)
+
+
+def _no_tool_needed(choice: JsonValue) -> JsonValue:
+    return _checked(choice, _leaves_open(choice), _NO_TOOL)
+
+
+def _one_text(value: object) -> object:
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if not isinstance(value, str):
+        raise PydanticCustomError("prompt", "send one prompt, as text")
+    return value
+
+
+_OPEN = (None, "", "auto", "none", {"type": "auto"}, {"type": "none"})
+"""What leaves it to a model whether it calls a tool."""
+_ALLOWED = {
+    "type": "object",
+    "properties": {
+        "type": {"const": "allowed_tools"},
+        "allowed_tools": {
+            "type": "object",
+            "properties": {"mode": {"not": {"const": "required"}}},
+        },
+    },
+    "required": ["type", "allowed_tools"],
+}
+_Choice = Annotated[
+    JsonValue,
+    AfterValidator(_no_tool_needed),
+    WithJsonSchema({"anyOf": [{"enum": [*_OPEN]}, _ALLOWED]}),
+]
+_TEXT = {"type": "string"}
+_ONE_TEXT = {"type": "array", "items": _TEXT, "minItems": 1, "maxItems": 1}
+_Prompt = Annotated[
+    str,
+    BeforeValidator(_one_text),
+    WithJsonSchema({"anyOf": [_TEXT, _ONE_TEXT]}),
+]
 
 
 class Part(BaseModel):
@@ -66,7 +138,7 @@ class StreamOptions(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    include_usage: bool | None = False
+    include_usage: StrictBool | None = False
 
 
 class _Sent(BaseModel):
@@ -75,10 +147,12 @@ class _Sent(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     model: str = Field(min_length=1, max_length=200)
-    stream: bool | None = None
+    stream: StrictBool | None = None
     stream_options: StreamOptions | None = None
-    n: JsonValue = Field(None, description="1: there is one answer to a question.")
-    logprobs: JsonValue = Field(None, description="False: an answer has no probabilities.")
+    n: Annotated[JsonValue, _Only("there is one answer here: leave it out", 1)] = None
+    logprobs: Annotated[
+        JsonValue, _Only("answers have no probabilities: leave it out", False, 0)
+    ] = None
     parameters: dict[str, JsonValue] = Field(default_factory=dict, description="Of the method.")
     where: dict[str, JsonValue] = Field(default_factory=dict, description="As in /v1/query.")
     release: str | None = Field(None, max_length=128, description="As in /v1/query.")
@@ -93,16 +167,6 @@ class _Sent(BaseModel):
         """The names of fields that have a value and change nothing, as a header has them."""
         return named(name for name, value in (self.model_extra or {}).items() if not _is_no(value))
 
-    @field_validator("n")
-    @classmethod
-    def _one_answer(cls, value: JsonValue) -> JsonValue:
-        return _checked(value, value in (None, 1), "there is one answer here: leave it out")
-
-    @field_validator("logprobs")
-    @classmethod
-    def _no_probabilities(cls, value: JsonValue) -> JsonValue:
-        return _checked(value, not value, "answers have no probabilities: leave it out")
-
 
 class Chat(_Sent):
     """A conversation whose last question is to be answered."""
@@ -111,20 +175,10 @@ class Chat(_Sent):
     response_format: dict[str, JsonValue] | None = Field(
         None, description="JSON, or JSON by a schema, where a model writes the answer."
     )
-    tool_choice: JsonValue = Field(None, description="No tool is called: none or auto.")
-    function_call: JsonValue = Field(None, description="No function is called: none or auto.")
-    audio: JsonValue = Field(None, description="Answers are not spoken.")
-    modalities: list[JsonValue] | None = Field(None, description="Text alone.")
-
-    @field_validator("tool_choice", "function_call")
-    @classmethod
-    def _no_tool_is_required(cls, value: JsonValue) -> JsonValue:
-        return _checked(value, _leaves_open(value), _NO_TOOL)
-
-    @field_validator("audio", "modalities")
-    @classmethod
-    def _no_sound(cls, value: JsonValue) -> JsonValue:
-        return _checked(value, value in (None, [], ["text"]), "answers are text: leave it out")
+    tool_choice: _Choice = Field(None, description="No tool is called.")
+    function_call: _Choice = Field(None, description="No function is called.")
+    audio: Annotated[JsonValue, _Only(_NO_SOUND)] = None
+    modalities: Annotated[JsonValue, _Only(_NO_SOUND, [], ["text"])] = None
 
     @property
     def question(self) -> str:
@@ -157,16 +211,7 @@ class ToComplete(_Sent):
     A prompt that is a conversation, ``user: ...`` and ``assistant:`` at its end, is read as one.
     """
 
-    prompt: str | list[JsonValue]
-
-    @field_validator("prompt")
-    @classmethod
-    def _one_text(cls, value: str | list[JsonValue]) -> str:
-        if isinstance(value, list) and len(value) == 1:
-            value = str(value[0]) if isinstance(value[0], str) else value
-        if not isinstance(value, str):
-            raise PydanticCustomError("prompt", "send one prompt, as text")
-        return value
+    prompt: _Prompt
 
     @property
     def question(self) -> str:
@@ -180,7 +225,6 @@ class ToComplete(_Sent):
 
     @property
     def _talk(self) -> tuple[list[Turn], str]:
-        assert isinstance(self.prompt, str)
         return _conversation(self.prompt) or ([], self.prompt)
 
 
@@ -214,7 +258,7 @@ def _leaves_open(choice: JsonValue) -> bool:
     if isinstance(choice, dict) and choice.get("type") == "allowed_tools":
         allowed = choice.get("allowed_tools")
         return isinstance(allowed, dict) and allowed.get("mode") != "required"
-    return choice in (None, "", "auto", "none") or choice in ({"type": "auto"}, {"type": "none"})
+    return choice in _OPEN
 
 
 def _conversation(prompt: str) -> tuple[list[Turn], str] | None:

@@ -14,13 +14,10 @@ from graphrag_pipeline.serving.callers import caller_of, needs
 from graphrag_pipeline.serving.corrections import add_correction
 from graphrag_pipeline.serving.inquiry import record_writing
 from graphrag_pipeline.serving.problems import Problem
-from graphrag_pipeline.serving.routes.questions import PROBLEMS
 from graphrag_pipeline.serving.routes.reading import CollectionName, one, read
 from graphrag_pipeline.serving.state import holder_of, json_response
 
-router = APIRouter(
-    prefix="/v1/entities", tags=["graph"], responses=PROBLEMS, dependencies=[needs("write")]
-)
+router = APIRouter(prefix="/v1/entities", tags=["graph"], dependencies=[needs("write")])
 
 _TITLE = "SELECT title FROM entities WHERE id = $id"
 # No control characters, nor such as turn the direction of what follows.
@@ -42,7 +39,7 @@ class Correction(BaseModel):
     ]
 
 
-@router.post("/{id}/corrections", status_code=202)
+@router.post("/{id}/corrections", status_code=202, responses={409: {}, 507: {}})
 async def correct(
     request: Request, id: str, correction: Correction, collection: CollectionName = None
 ) -> Response:
@@ -60,7 +57,7 @@ async def correct(
     if correction.action == "type":
         value = value.upper()
     elif value == row["title"]:
-        raise Problem(422, f"it is {value} already: name another")
+        raise Problem(409, f"it is {value} already: name another")
     note = f"{caller.name}, {datetime.now(UTC):%Y-%m-%d}"
     line = {"action": correction.action, "a": row["title"], "b": value, "note": note}
     written = await asyncio.to_thread(add_correction, holder.settings, line)

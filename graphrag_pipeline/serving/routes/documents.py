@@ -10,8 +10,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from graphrag_pipeline.serving.callers import needs
-from graphrag_pipeline.serving.limits import TEXT_CHARACTERS
-from graphrag_pipeline.serving.routes.questions import PROBLEMS
+from graphrag_pipeline.serving.limits import MOST_CHARACTERS, MOST_NUMBER, TEXT_CHARACTERS
 from graphrag_pipeline.serving.routes.reading import (
     CollectionName,
     MostRows,
@@ -24,9 +23,7 @@ from graphrag_pipeline.serving.state import json_response
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
 
-router = APIRouter(
-    prefix="/v1/documents", tags=["documents"], responses=PROBLEMS, dependencies=[needs("read")]
-)
+router = APIRouter(prefix="/v1/documents", tags=["documents"], dependencies=[needs("read")])
 
 _COLUMNS = "id, human_readable_id, title, uri, source, n_chars, metadata::VARCHAR AS metadata"
 _PAGE = f"""
@@ -61,7 +58,9 @@ def text_of_document(index: Release, *, id: str, start: int, until: int) -> dict
 @router.get("")
 async def documents(
     request: Request,
-    after: Annotated[int, Query(ge=-1, description="The human_readable_id to begin after.")] = -1,
+    after: Annotated[
+        int, Query(ge=-1, le=MOST_NUMBER, description="The human_readable_id to begin after.")
+    ] = -1,
     most: MostRows = 50,
     collection: CollectionName = None,
     release: ReleaseName = None,
@@ -88,8 +87,12 @@ async def document(
 async def text(
     request: Request,
     id: str,
-    start: Annotated[int, Query(ge=0, description="The first character, from 0.")] = 0,
-    end: Annotated[int | None, Query(ge=0, description="After the last character.")] = None,
+    start: Annotated[
+        int, Query(ge=0, le=MOST_CHARACTERS, description="The first character, from 0.")
+    ] = 0,
+    end: Annotated[
+        int | None, Query(ge=0, le=MOST_CHARACTERS, description="After the last character.")
+    ] = None,
     collection: CollectionName = None,
     release: ReleaseName = None,
 ) -> Response:

@@ -12,18 +12,16 @@ from starlette.responses import Response
 from graphrag_pipeline.pages.explorer.details import community_details, entity_details
 from graphrag_pipeline.serving.callers import caller_of, needs
 from graphrag_pipeline.serving.inquiry import record_reading
-from graphrag_pipeline.serving.routes.questions import PROBLEMS
+from graphrag_pipeline.serving.limits import MOST_NUMBER
 from graphrag_pipeline.serving.routes.reading import CollectionName, one, read
 from graphrag_pipeline.serving.state import holder_of, json_response, server_of
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
 
-router = APIRouter(
-    prefix="/v1/explorer", tags=["graph"], responses=PROBLEMS, dependencies=[needs("read")]
-)
+router = APIRouter(prefix="/v1/explorer", tags=["graph"], dependencies=[needs("read")])
 
-Number = Annotated[int, Path(ge=0, lt=2**53, description="Its human_readable_id.")]
+Number = Annotated[int, Path(ge=0, le=MOST_NUMBER, description="Its human_readable_id.")]
 
 
 @router.get("")

@@ -11,7 +11,6 @@ from starlette.responses import Response
 from graphrag_pipeline.serving.callers import needs
 from graphrag_pipeline.serving.limits import MOST_HOPS
 from graphrag_pipeline.serving.problems import Problem
-from graphrag_pipeline.serving.routes.questions import PROBLEMS
 from graphrag_pipeline.serving.routes.reading import (
     CollectionName,
     MostRows,
@@ -24,7 +23,7 @@ from graphrag_pipeline.serving.state import json_response
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
 
-router = APIRouter(prefix="/v1", tags=["graph"], responses=PROBLEMS, dependencies=[needs("read")])
+router = APIRouter(prefix="/v1", tags=["graph"], dependencies=[needs("read")])
 
 _MOST_PLACES = 50
 _ENTITY = "e.id, e.human_readable_id, e.title, e.type, e.description, e.frequency, e.degree"

@@ -15,7 +15,6 @@ from graphrag_pipeline.serving.holding import Seen, counts_in
 from graphrag_pipeline.serving.inquiry import asks_model
 from graphrag_pipeline.serving.metrics import MEDIA_TYPE
 from graphrag_pipeline.serving.problems import Problem, problem_of
-from graphrag_pipeline.serving.routes.questions import PROBLEMS
 from graphrag_pipeline.serving.routes.reading import CollectionName
 from graphrag_pipeline.serving.state import holder_of, json_response, server_of
 from graphrag_pipeline.serving.uploads import kinds
@@ -24,7 +23,10 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.engine import QueryEngine
     from graphrag_pipeline.serving.holding import Holder
 
-router = APIRouter(tags=["operations"], responses={503: PROBLEMS[503]})
+_NUMBERS: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"text/plain": {"schema": {"type": "string"}}}}
+}
+router = APIRouter(tags=["operations"])
 
 
 @router.get("/health")
@@ -89,7 +91,9 @@ async def releases(request: Request, collection: CollectionName = None) -> Respo
     return json_response({"releases": await asyncio.to_thread(holder.releases)})
 
 
-@router.get("/metrics", response_class=Response, dependencies=[needs("metrics")])
+@router.get(
+    "/metrics", response_class=Response, responses=_NUMBERS, dependencies=[needs("metrics")]
+)
 async def metrics(request: Request) -> Response:
     """Return the numbers that Prometheus reads."""
     return Response(server_of(request).metrics.text(), media_type=MEDIA_TYPE)

@@ -22,23 +22,18 @@ from graphrag_pipeline.serving.callers import needs
 from graphrag_pipeline.serving.holding import Seen
 from graphrag_pipeline.serving.inquiry import Inquiry
 from graphrag_pipeline.serving.limits import attended, check_parameters
-from graphrag_pipeline.serving.problems import Problem, ProblemDetails
+from graphrag_pipeline.serving.problems import Problem
 from graphrag_pipeline.serving.routes.asked import Place, ToAnswer, ToCompare, ToRetrieve
 from graphrag_pipeline.serving.routes.reading import CollectionName, read
 from graphrag_pipeline.serving.routes.stream import EVENTS, EventStream, Streamed, events
 from graphrag_pipeline.serving.state import holder_of, json_response, server_of
 
-PROBLEMS: dict[int | str, dict[str, Any]] = {
-    status: {"model": ProblemDetails} for status in (401, 403, 404, 408, 413, 422, 429, 503)
-}
-router = APIRouter(
-    prefix="/v1", tags=["questions"], responses=PROBLEMS, dependencies=[needs("query")]
-)
+router = APIRouter(prefix="/v1", tags=["questions"], dependencies=[needs("query")])
 
 T = TypeVar("T")
 
 
-@router.post("/query", responses={200: {"model": Answer}})
+@router.post("/query", responses={200: {"model": Answer}, 502: {}})
 async def query(request: Request, asked: ToAnswer) -> Response:
     """Answer a question, with citations; of several ``collections``, each says of which it is."""
 
@@ -53,7 +48,7 @@ async def query(request: Request, asked: ToAnswer) -> Response:
     return json_response(await answered(request, asked, answer))
 
 
-@router.post("/retrieve", responses={200: {"model": Retrieval}})
+@router.post("/retrieve", responses={200: {"model": Retrieval}, 502: {}})
 async def retrieve(request: Request, asked: ToRetrieve) -> Response:
     """Return the evidence for a question, with no answer made of it."""
 
@@ -68,7 +63,7 @@ async def retrieve(request: Request, asked: ToRetrieve) -> Response:
     return json_response(await answered(request, asked, retrieved))
 
 
-@router.post("/compare")
+@router.post("/compare", responses={502: {}})
 async def compare(request: Request, asked: ToCompare) -> Response:
     """Return what several methods give for one question: citations, tokens, cost and seconds."""
     asks = compared_asks(asked.question, asked.methods, asked.where)

@@ -27,14 +27,23 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("graphrag_pipeline")
 
+MEDIA_TYPE = "text/event-stream"
+
+
+def stream_of(*fields: str) -> dict[str, Any]:
+    """Return how a stream is described of which each event has some fields, which are text."""
+    each = {"type": "object", "properties": {field: {"type": "string"} for field in fields}}
+    return {MEDIA_TYPE: {"itemSchema": {**each, "required": [*fields]}}}
+
+
 EVENTS: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "Events: step {text}, text {text}, citations [...], done (the answer), "
         "error (a problem).",
-        "content": {"text/event-stream": {"schema": {"type": "string"}}},
-    }
+        "content": stream_of("event", "data"),
+    },
+    502: {},
 }
-MEDIA_TYPE = "text/event-stream"
 _PING_SECONDS = 15.0
 _PING = b": working\n\n"
 

@@ -15,7 +15,6 @@ from graphrag_pipeline.serving.holding import Seen
 from graphrag_pipeline.serving.inquiry import record_writing
 from graphrag_pipeline.serving.limits import GONE
 from graphrag_pipeline.serving.problems import Problem
-from graphrag_pipeline.serving.routes.questions import PROBLEMS
 from graphrag_pipeline.serving.routes.reading import CollectionName
 from graphrag_pipeline.serving.state import holder_of, json_response, server_of
 from graphrag_pipeline.serving.uploads import (
@@ -26,17 +25,18 @@ from graphrag_pipeline.serving.uploads import (
     uploads,
 )
 
-router = APIRouter(prefix="/v1", tags=["documents"], responses=PROBLEMS)
+router = APIRouter(prefix="/v1", tags=["documents"])
 WATCH = "/v1/uploads"
 
 
 @router.post(
     "/documents",
     status_code=202,
+    responses={415: {}, 507: {}},
     dependencies=[needs("write")],
     openapi_extra={
         "requestBody": {
-            "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}},
+            "content": {"*/*": {"schema": {"type": "string", "format": "binary", "minLength": 1}}},
             "required": True,
         }
     },
