@@ -13,6 +13,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from graphrag_pipeline.store.index_store import IndexStore
 
 _CHANGES = ("os.mkdir", "os.rename", "os.link", "os.remove", "os.rmdir", "os.truncate", "os.chmod")
 _WRITES = os.O_WRONLY | os.O_RDWR
+_COUNT = "COUNT_OF_STEPS"
 
 
 def killed_at(step: int, folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
@@ -31,10 +33,22 @@ def killed_at(step: int, folder: Path, *command: str) -> subprocess.CompletedPro
     return run_python("-m", "killed_command", str(step), str(folder), *command)
 
 
+def number_of_steps(folder: Path, *command: str) -> int:
+    """Run a command to its end; return how many such changes it makes. It must end well."""
+    with tempfile.TemporaryDirectory() as place:
+        count = Path(place, "count")
+        environment = {**os.environ, _COUNT: str(count)}
+        arguments = ("-m", "killed_command", "-1", str(folder), *command)
+        ended = run_python(*arguments, env=environment)
+        assert ended.returncode == 0, ended.stderr
+        return int(count.read_text())
+
+
 class _Steps:
     def __init__(self, fatal: int, folder: str) -> None:
         self._left = fatal
         self._folder = folder
+        self.count = 0
 
     def watch(self) -> None:
         sys.addaudithook(self._hear)
@@ -58,14 +72,20 @@ class _Steps:
             self._step(str(arguments[0]))
 
     def _step(self, path: str) -> None:
-        if not path.startswith(self._folder):
+        if not os.path.abspath(path).startswith(self._folder):
             return
+        self.count += 1
         if self._left == 0:
             os.kill(os.getpid(), signal.SIGKILL)
         self._left -= 1
 
 
 if __name__ == "__main__":
-    _Steps(int(sys.argv[1]), sys.argv[2]).watch()
+    steps = _Steps(int(sys.argv[1]), sys.argv[2])
+    steps.watch()
     sys.argv = ["graphrag-pipeline", *sys.argv[3:]]
-    main()
+    try:
+        main()
+    finally:
+        if _COUNT in os.environ:
+            Path(os.environ[_COUNT]).write_text(str(steps.count))

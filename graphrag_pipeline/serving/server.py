@@ -25,7 +25,7 @@ from graphrag_pipeline.serving.guard import is_loopback
 from graphrag_pipeline.serving.holding import Collections, open_collections
 from graphrag_pipeline.serving.keys import Keyring
 from graphrag_pipeline.serving.metrics import WORKERS_FOLDER
-from graphrag_pipeline.serving.uploads import upload_folder
+from graphrag_pipeline.serving.uploads import clear_up, upload_folder
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -61,7 +61,8 @@ def serve(
         )
     with contextlib.closing(open_collections(settings, release=release)) as collections:
         for holder in collections.holders.values():
-            upload_folder(holder.settings)
+            if (folder := upload_folder(holder.settings)) is not None:
+                clear_up(folder)
         listener = _listening(host, port)
         _tell_unready(collections, announce)
         if not needs_keys:

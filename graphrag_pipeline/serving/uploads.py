@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.core.errors import ConfigError, NothingPublishedError
 from graphrag_pipeline.core.files import make_folder, replace_durably
-from graphrag_pipeline.core.temporary import temporary_folder
+from graphrag_pipeline.core.temporary import sweep, temporary_folder
 from graphrag_pipeline.ingest.reading import SUPPORTED_SUFFIXES
 from graphrag_pipeline.serving.folders import Folders
 from graphrag_pipeline.serving.problems import Problem
@@ -36,6 +36,8 @@ STAGES = ("documents", "chunks", "extractions", "graph", "published")
 MOST_LISTED = 100
 _MOST_BATCHES = 50
 _NAME_BYTES = 120
+_COMING = "upload"
+"""What a file's folder is called after while the file is on its way."""
 _HASH = 16
 
 _STAGES_DONE = """
@@ -89,6 +91,11 @@ def upload_folder(settings: Settings) -> Path | None:
     return folder
 
 
+def clear_up(folder: Path) -> None:
+    """Remove what killed servers have left of files that were on their way."""
+    sweep(folder, _COMING)
+
+
 def plain_name(name: str) -> str:
     """Return a name for a file, made of what a caller calls it. Raises a 415 Problem for a kind
     of file that is not read."""
@@ -121,11 +128,12 @@ async def take(
     plain = plain_name(name)
     try:
         await asyncio.to_thread(make_folder, folder)
+        await asyncio.to_thread(clear_up, folder)
         if await asyncio.to_thread(_n_files, folder) >= most_files:
             raise Problem(
                 507, f"the server keeps {most_files} uploads: whoever runs it puts some elsewhere"
             )
-        with temporary_folder(folder, "upload") as outer:
+        with temporary_folder(folder, _COMING) as outer:
             beside = outer / plain
             sha256, n_bytes = await _write(pieces, beside, most_mb)
             return await asyncio.to_thread(_put, beside, folder, sha256, n_bytes)
