@@ -29,7 +29,7 @@ from traces import traces
 from graphrag_pipeline import Index
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.query import retrieve
-from graphrag_pipeline.releases.kept import release_ids
+from graphrag_pipeline.releases.kept import kept_file, release_ids
 from graphrag_pipeline.store.hashing import rows_hash
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.upkeep.backups import back_up, restore
@@ -141,8 +141,8 @@ def rows_without_traces(place: Place) -> object:
 
 def published(place: Place) -> object:
     newest, *_, oldest = release_ids(place.home)
-    current = Home(place.home).published.stat().st_ino
-    return [Home(place.home).release(each).stat().st_ino == current for each in (newest, oldest)]
+    current = Home(place.home).published
+    return [kept_file(place.home, each).samefile(current) for each in (newest, oldest)]
 
 
 def of_archive(place: Place) -> object:

@@ -48,6 +48,7 @@ from graphrag_pipeline.core.errors import (
     is_interrupt,
 )
 from graphrag_pipeline.core.memory import as_out_of_memory, memory_is_short, share_freed_memory
+from graphrag_pipeline.core.open_files import allow_open_files, require_open_files
 
 EXIT_CODES = (
     "Exit codes: 0 done; 1 a run failed; 2 wrong usage, input or setting; 3 nothing published "
@@ -123,6 +124,8 @@ def _options(
 ) -> None:
     if config and not config.is_file():
         raise InputError(f"--config {config} is not a file")
+    allow_open_files()
+    require_open_files()
     CONFIG.set(config and config.resolve())
 
 

@@ -21,6 +21,7 @@ from dagster._core.utils import make_new_run_id
 from graphrag_pipeline.assets.names import BATCHES
 from graphrag_pipeline.core.errors import (
     CheckFailedError,
+    ConfigError,
     GraphRAGError,
     NothingPublishedError,
     StorageError,
@@ -59,6 +60,7 @@ from graphrag_pipeline.workers.slices import make_pieces, wanted_kinds
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 _POLL_SECONDS = 1.0
 _HISTORY = "history"
+_NOT_IN_ADDRESSES = frozenset("?%")
 _INSTANCES = {
     "in_process": "dagster.yaml",
     "celery": "dagster_celery.yaml",
@@ -108,6 +110,7 @@ def dagster_home(settings: Settings) -> Path:
     """Return Dagster's home: $DAGSTER_HOME, or ``dagster`` in the home folder; made if missing."""
     folder_name = os.environ.get("DAGSTER_HOME")
     place = Path(folder_name or Home(settings.home_path).dagster).resolve()
+    _require_plain(place)
     try:
         make_home(settings)
         make_folder(place)
@@ -118,6 +121,15 @@ def dagster_home(settings: Settings) -> Path:
     except OSError as error:
         raise StorageError(f"cannot write in {place}: {error.strerror}") from error
     return place
+
+
+def _require_plain(place: Path) -> None:
+    """Raise ConfigError for a path that Dagster's addresses of files would cut or misread."""
+    if characters := _NOT_IN_ADDRESSES & set(str(place)):
+        raise ConfigError(
+            f"the path {place} holds {min(characters)}, which Dagster's history cannot read: "
+            "name another folder in GRAPHRAG_HOME (or DAGSTER_HOME)"
+        )
 
 
 def _write_configuration(place: Path, settings: Settings) -> None:

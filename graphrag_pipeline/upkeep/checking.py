@@ -12,6 +12,7 @@ import duckdb
 
 from graphrag_pipeline.core import progress, showing
 from graphrag_pipeline.core.errors import BusyError, StorageError
+from graphrag_pipeline.core.open_files import require_open_files
 from graphrag_pipeline.core.rows import one_line
 from graphrag_pipeline.core.text import counted
 from graphrag_pipeline.evaluation.documents import indexes_in
@@ -224,7 +225,8 @@ def find_by(
 ) -> Iterator[Problem]:
     """Yield what one verification finds, after ``before`` was found by others.
 
-    Of an index that cannot be read nothing more is asked.
+    Of an index that cannot be read nothing more is asked. Raises TooManyFilesError before sound
+    files are called broken.
     """
     if not workspace.home.is_dir():
         return
@@ -235,6 +237,7 @@ def find_by(
         return
     if verification.name in _ON_TABLES and index_tables.is_older(workspace):
         return
+    require_open_files()
     try:
         yield from verification.find(workspace)
     except BusyError:
