@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,7 +62,7 @@ RELEASE_FIELDS = ("release", "created_at")
 """What tells that something was published, and when."""
 OF_THE_MOMENT = re.compile(
     r'"timings": ?\{[^}]*\}|"(?:seconds|total|created)": ?[\d.e-]+|(?:chatcmpl|cmpl)-\w+'
-    r"|quoted id=\w+"
+    r"|quoted id=\w+|[\d.]+ s\n"
 )
 """How long something took, when it was asked, and random names of answers and quotations."""
 
@@ -71,6 +71,7 @@ OF_THE_MOMENT = re.compile(
 class Side:
     """One of the two: its index, and what its release is called."""
 
+    name: str
     index: Index
     release: str
     created_at: str
@@ -78,43 +79,66 @@ class Side:
     def text(self, value: object) -> str:
         """Return something as text, without what a view may tell and what is of the moment."""
         text = value if isinstance(value, str) else json.dumps(value, default=str)
-        times = {self.created_at, self.created_at.replace(" ", "T")}
-        for own, name in ((self.release, "RELEASE"), *((time, "TIME") for time in times)):
-            text = text.replace(own, name)
+        time = self.created_at[:19].replace(" ", "[ T]") + r"[.\d]*(\+00(:00)?)?"
+        text = re.sub(time, "TIME", text.replace(self.release, "RELEASE"))
         return OF_THE_MOMENT.sub("", text)
 
 
-def build_pair(
+Pair = Mapping[str, Side]
+
+
+def write_pair(
     folder: Path, settings: Mapping[str, Any], hidden: Mapping[str, Mapping[str, str]]
-) -> dict[str, Side]:
+) -> None:
     """Index the public documents with each set of hidden ones, in turn, in one place."""
-    return {name: _build(folder, settings, name, texts) for name, texts in hidden.items()}
-
-
-def _build(folder: Path, settings: Mapping[str, Any], name: str, hidden: Mapping[str, str]) -> Side:
-    work = folder / "work"
-    shutil.rmtree(work, ignore_errors=True)
-    for room, texts in (("public", PUBLIC), ("hidden", hidden)):
-        for file, text in texts.items():
-            path = work / "documents" / room / file
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
+    folder.mkdir()
     (folder / "aliases.csv").write_text(
         "action,a,b,note\nmerge,Osric Thale,Lucan Vane,\nmerge,Brandvik Line,Bergen Fair,\n"
     )
+    for name, texts in hidden.items():
+        work = folder / "work"
+        shutil.rmtree(work, ignore_errors=True)
+        for room, files in (("public", PUBLIC), ("hidden", texts)):
+            for file, text in files.items():
+                path = work / "documents" / room / file
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text)
+        _index(folder, "work/home", settings).update(work / "documents")
+        shutil.copytree(work / "home", folder / name)
+
+
+def opened_pair(folder: Path, settings: Mapping[str, Any], names: Iterable[str]) -> Pair:
+    """Return what :func:`write_pair` wrote in a folder."""
+    sides = {}
+    for name in names:
+        index = _index(folder, name, settings)
+        (row,) = index.sql("SELECT id, created_at::VARCHAR FROM releases")[1]
+        sides[name] = Side(name, index, str(row[0]), str(row[1]))
+    return sides
+
+
+def _index(folder: Path, home: str, settings: Mapping[str, Any]) -> Index:
     sections = {
         "access": {"mode": "filtered", "rules": RULES},
         "resolution": {"aliases_file": str(folder / "aliases.csv")},
         **settings,
     }
-    Index(Settings.exactly({"home": str(work / "home"), **sections})).update(work / "documents")
-    shutil.copytree(work / "home", folder / name)
-    index = Index(Settings.exactly({"home": str(folder / name), **sections}))
-    (row,) = index.sql("SELECT id, created_at::VARCHAR FROM releases")[1]
-    return Side(index, str(row[0]), str(row[1]))
+    return Index(Settings.exactly({"home": str(folder / home), **sections}))
 
 
-def differing(pair: Mapping[str, Side], told: Callable[[Side], Mapping[str, object]]) -> list[str]:
+def differing(pair: Pair, told: Callable[[Side], Mapping[str, object]]) -> list[str]:
     """Return the names of what is not the same, byte for byte, on both sides."""
     one, two = ({k: side.text(v) for k, v in told(side).items()} for side in pair.values())
-    return [name for name in {**one, **two} if one.get(name) != two.get(name)]
+    return [
+        f"{name}: {_apart(one.get(name, ''), two.get(name, ''))}"
+        for name in {**one, **two}
+        if one.get(name) != two.get(name)
+    ]
+
+
+def _apart(one: str, two: str) -> str:
+    """Return what stands around the first character that differs."""
+    pairs = enumerate(zip(one, two, strict=False))
+    same = next((n for n, (a, b) in pairs if a != b), min(len(one), len(two)))
+    around = slice(max(0, same - 60), same + 60)
+    return f"{one[around]!r} is not {two[around]!r}"
