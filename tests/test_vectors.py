@@ -521,6 +521,25 @@ def test_a_large_table_gets_a_vector_index_that_finds_the_same(store, monkeypatc
     assert found["score"][0].as_py() == pytest.approx(1.0, abs=1e-5)
 
 
+def test_an_exact_search_of_a_large_table_misses_no_row(store, monkeypatch):
+    embedder = CountingEmbedder(128)
+    question = embedder.embed(["passage word7 common"])[0]
+
+    def found(**more) -> list[tuple[str, float]]:
+        hits = current(store).search("chunks", question, 300, **more)
+        return sorted(zip(ids(hits), hits["score"].to_pylist(), strict=True), key=lambda h: -h[1])
+
+    store.sync("chunks", rows(numbered(1500)), embedder)
+    all_of_them = [score for _, score in found()]
+    for name, value in {"HELD_BYTES": 0, "VECTOR_INDEX_ROWS": 1000, "_REFINE": 1}.items():
+        monkeypatch.setattr(vectors, name, value)
+    store.sync("chunks", rows(numbered(1501)), embedder)
+    assert len(lancedb.connect(store.uri).open_table("chunks").list_indices()) == 1
+    exact = [score for _, score in found(exact=True)]
+    assert exact == pytest.approx(all_of_them, abs=2e-6)
+    assert [score for _, score in found()] != pytest.approx(all_of_them, abs=2e-6)
+
+
 def test_importing_the_module_does_not_import_lancedb():
     code = "import sys, graphrag_pipeline.store.vector_store; sys.exit('lancedb' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

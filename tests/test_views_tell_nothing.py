@@ -18,8 +18,22 @@ from mcp import MCPError
 from test_access import SPECS, tables_of
 from test_mcp import connected
 from typer.testing import CliRunner
-from view_pairs import LABEL, LOUD, QUESTIONS, QUIET, Pair, Side, differing, opened_pair, write_pair
+from view_pairs import (
+    LABEL,
+    LOUD,
+    QUESTIONS,
+    QUIET,
+    RELEASE_FIELDS,
+    RULES,
+    Pair,
+    Side,
+    differing,
+    opened_pair,
+    rows_of,
+    write_pair,
+)
 
+from graphrag_pipeline import Index
 from graphrag_pipeline.cli import query as asking
 from graphrag_pipeline.cli.app import app
 from graphrag_pipeline.core.errors import GraphRAGError
@@ -81,14 +95,14 @@ def test_the_whole_indexes_differ_in_all_that_a_view_might_tell(pair: Pair) -> N
         assert two - one, table
 
 
-def test_every_table_of_a_view_is_the_same_row_by_row(pair: Pair, views: Views) -> None:
+def test_every_table_of_a_view_holds_the_same_rows(pair: Pair, views: Views) -> None:
     names = tables_of(views["quiet"])
     assert names == tables_of(views["loud"])
     assert len(names) > 30
 
     def told(side: Side) -> Mapping[str, object]:
         index = views[side.name].index
-        return {name: index.rows(f"FROM {name}") for name in names} | {"counts": index.facts.counts}
+        return {name: rows_of(index, name) for name in names} | {"counts": index.facts.counts}
 
     assert differing(pair, told) == []
 
@@ -101,6 +115,34 @@ def test_every_method_gives_the_same(pair: Pair, views: Views, question: str) ->
         return {spec: shown(views[side.name], question, spec) for spec in SPECS}
 
     assert differing(pair, told) == []
+
+
+# What remains, as the page on access says
+
+
+def test_a_release_and_its_time_tell_of_other_documents(pair: Pair, views: Views) -> None:
+    quiet, loud = (views[name].index.facts for name in pair)
+    assert quiet.id != loud.id
+    assert quiet.created_at != loud.created_at
+    assert {"release", "created_at"} == {*RELEASE_FIELDS}
+
+
+def test_who_may_see_everything_is_shown_the_release_itself(pair: Pair) -> None:
+    with pair["quiet"].index.view(["hr"]).open() as everything:
+        assert not everything.index.is_limited
+        assert everything.index.rows("SELECT id FROM raptor_nodes")
+
+
+def test_a_document_of_which_a_copy_is_hidden_is_hidden(tmp_path: Path) -> None:
+    for file in ("public/one.md", "public/two.md", "hidden/copy.md"):
+        path = tmp_path / "documents" / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("Lucan Vane left." if "two" in file else "Alba Crane met Dorian Feld.")
+    access = {"mode": "filtered", "rules": RULES}
+    index = Index(Settings.exactly({"home": str(tmp_path / "home"), "access": access}))
+    index.update(tmp_path / "documents")
+    with index.view([LABEL]).open() as view:
+        assert [row["text"] for row in view.index.rows("FROM documents")] == ["Lucan Vane left."]
 
 
 # Over HTTP
@@ -273,19 +315,19 @@ def taking_labels(command: Any, name: str = "") -> Iterator[str]:
         yield name
 
 
-def test_every_command_that_takes_labels_prints_the_same(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_command_that_takes_labels_is_known_here() -> None:
     assert {*taking_labels(typer.main.get_command(app))} == COMMANDS.keys()
 
+
+@pytest.mark.parametrize("command", ["query", pytest.param("compare", marks=pytest.mark.nightly)])
+def test_a_command_with_labels_prints_the_same(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
     def told(side: Side) -> Mapping[str, object]:
         monkeypatch.setattr(asking, "settings_here", lambda: side.index.settings)
-        printed = {}
-        for command, further in COMMANDS.items():
-            line = [command, QUESTIONS[0], "--as-labels", LABEL, *further]
-            result = CliRunner().invoke(app, line)
-            assert not result.exit_code, result.output
-            printed[command] = result.output
-        return printed
+        line = [command, QUESTIONS[0], "--as-labels", LABEL, *COMMANDS[command]]
+        result = CliRunner().invoke(app, line)
+        assert not result.exit_code, result.output
+        return {command: result.output}
 
     assert differing(pair, told) == []

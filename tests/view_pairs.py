@@ -16,6 +16,7 @@ from typing import Any
 
 from graphrag_pipeline import Index
 from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.query.release import Release
 
 PUBLIC = {
     "mill.md": "Alba Crane met Dorian Feld at Halden Mill. The council praised Halden Mill. Alba "
@@ -134,6 +135,11 @@ def differing(pair: Pair, told: Callable[[Side], Mapping[str, object]]) -> list[
         for name in {**one, **two}
         if one.get(name) != two.get(name)
     ]
+
+
+def rows_of(index: Release, table: str) -> list[str]:
+    """Return the rows of a table, which has them in no order."""
+    return sorted(json.dumps(row, default=str) for row in index.rows(f"FROM {table}"))
 
 
 def _apart(one: str, two: str) -> str:

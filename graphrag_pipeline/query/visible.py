@@ -55,7 +55,7 @@ _OF_CHUNKS = ("extractions", "entity_mentions", "relationship_mentions", "chunk_
 _OF_CHUNK = """
 INSERT INTO {table} BY NAME
 SELECT t.* REPLACE ('' AS batch) FROM published.{table} t JOIN chunks c ON c.id = t.chunk_id
-ORDER BY c.human_readable_id, t.rowid
+ORDER BY c.human_readable_id, t
 """
 # The user's word that two names are one is what a document says that has both, and nothing before.
 _TOGETHER = """

@@ -11,6 +11,7 @@ import contextlib
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import Context
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -64,11 +65,15 @@ class VisibleVectors:
             return no_hits(columns)
         if table == CHUNKS.name:
             ids = own.id_set if among is None else own.id_set.intersection(among)
-            hits = found_within(
-                lambda n, of: self._whole.search(table, vector, n, among=of), ids, k
-            )
+            hits = found_within(lambda n, of: self._nearest(table, vector, n, of), ids, k)
             return own.hits(hits["id"].to_pylist(), hits["score"].to_numpy(), columns)
         return own.hits(*self._held(own).nearest(vector, k, among), columns)
+
+    def _nearest(
+        self, table: str, vector: npt.NDArray[np.float32], k: int, among: Sequence[str] | None
+    ) -> pa.Table:
+        # Which row an index misses depends on the others that it is made of.
+        return self._whole.search(table, vector, k, among=among, exact=True)
 
     def similarities(
         self, table: str, vector: npt.NDArray[np.float32], ids: Sequence[str]
@@ -161,7 +166,11 @@ class VisibleVectors:
             return table.text
 
     def _made(self, table: _Table) -> npt.NDArray[np.float32]:
-        """Return the vectors of a table's rows: those that the release has, and new ones."""
+        """Return the vectors of a table's rows: those that the release has, and new ones.
+
+        Which texts are new depends on what is hidden. So who happens to ask first is not told what
+        they cost, nor does he pay for them.
+        """
         embedder = self._embedder()
         before = self._whole.held_text(table.name)
         places, is_there = places_of(before.ids, table.ids)
@@ -175,7 +184,8 @@ class VisibleVectors:
         other = np.flatnonzero(~is_there)
         for start in range(0, len(other), _AT_ONCE):
             part = other[start : start + _AT_ONCE]
-            vectors[part] = embedder.embed(table.rows["text"].take(part).to_pylist())
+            texts = table.rows["text"].take(part).to_pylist()
+            vectors[part] = Context().run(embedder.embed, texts)
         return vectors.astype(np.float16).astype(np.float32) if stored(embedder).half else vectors
 
 

@@ -426,6 +426,7 @@ class VectorSnapshot:
         where: str | None = None,
         among: Sequence[str] | None = None,
         columns: Sequence[str] = (),
+        exact: bool = False,
     ) -> pa.Table:
         """Return the ``k`` rows nearest to a vector.
 
@@ -440,6 +441,8 @@ class VectorSnapshot:
             The ids of the rows to look at, in place of ``where``.
         columns
             Further columns to return (``text``, ``level``, ``batch``).
+        exact
+            Look at all rows, however many there are: no row is missed.
 
         Returns
         -------
@@ -458,6 +461,8 @@ class VectorSnapshot:
         search: Any = lance_table.search(query, vector_column_name=_VECTOR, query_type="vector")
         search = search.distance_type("cosine").refine_factor(_REFINE).limit(k)
         search = search.select(["id", *columns, "_distance"])
+        if exact:
+            search = search.bypass_vector_index()
         if rows is not None:
             search = search.where(rows, prefilter=True)
         hits = search.to_arrow()
