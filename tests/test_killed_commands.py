@@ -29,11 +29,12 @@ from traces import traces
 from graphrag_pipeline import Index
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.query import retrieve
-from graphrag_pipeline.releases.kept import kept_file, release_ids
+from graphrag_pipeline.releases.kept import kept_file, release_ids, rolled_back_from
 from graphrag_pipeline.store.hashing import rows_hash
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.upkeep.backups import back_up, restore
 from graphrag_pipeline.upkeep.checking import check
+from graphrag_pipeline.upkeep.purging import purge
 
 KILLS = int(os.environ.get("KILLS", "12"))
 """How many steps, and how many moments, each command is killed at in the nightly tests."""
@@ -269,6 +270,14 @@ def test_after_a_kill_the_next_command_is_right(prepared: Prepared, name: str) -
     ended = killed_at(step, place.folder / case.place_of_steps, *case.arguments)
     assert ended.returncode == -signal.SIGKILL, ended.stderr
     assert_next_is_right(place, case, right)
+
+
+def test_what_was_killed_between_publishing_and_keeping_can_be_purged(prepared: Prepared) -> None:
+    place = prepared("killed")
+    kept_file(place.home, release_ids(place.home)[0]).unlink()
+    assert rolled_back_from(place.home) is None
+    purge(place.workspace)
+    assert_ok(place)
 
 
 @pytest.mark.nightly

@@ -183,9 +183,12 @@ def is_rolled_back(home: Path, newest: str) -> bool:
 
 
 def rolled_back_from(home: Path) -> str | None:
-    """Return the newest release if readers see an older one, else None."""
-    newest = max(_kept(home), default=None)
-    return newest if newest and is_rolled_back(home, newest) else None
+    """Return the newest release if readers see an older one, else None.
+
+    One that was killed as it was published is what readers see, and is not kept yet.
+    """
+    newest, published = max(_kept(home), default=""), published_release(home)
+    return newest if published and published < newest else None
 
 
 @contextlib.contextmanager
