@@ -26,6 +26,7 @@ except ModuleNotFoundError:  # on Windows
 PRIVATE = 0o700
 # What file systems answer that know no syncing of folders, and folders that may not be read.
 _NOT_FOR_FOLDERS = {errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EACCES, errno.EPERM}
+_NOWHERE = Path(os.devnull, "temporary")
 _IS_WINDOWS = os.name == "nt"
 _FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
 
@@ -52,12 +53,25 @@ def _make_plain_folder(folder: Path) -> None:
         sync_folder(path.parent)
 
 
+def temporary_place() -> Path:
+    """Return the system's folder for temporary files. Raises StorageError where there is none."""
+    try:
+        return Path(tempfile.gettempdir())
+    except FileNotFoundError as error:
+        raise StorageError(
+            "there is no folder for temporary files: name one that can be written in as TMPDIR"
+        ) from error
+
+
 def private_temporary() -> Path:
     """Return a folder for temporary files that nobody else may enter: one of ours for all.
 
-    It is not there where the system's own folder cannot be written in.
+    It is not there where the system's own folder cannot be written in, or is not there.
     """
-    system = Path(tempfile.gettempdir())
+    try:
+        system = temporary_place()
+    except StorageError:
+        return _NOWHERE
     if os.name == "nt":
         return system
     place = system / f"graphrag-{os.geteuid()}"

@@ -17,6 +17,7 @@ from uvicorn.supervisors import Multiprocess
 from uvicorn.supervisors.multiprocess import Process
 
 from graphrag_pipeline.core.errors import GraphRAGError, InputError
+from graphrag_pipeline.core.files import temporary_place
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.memory import share_freed_memory
 from graphrag_pipeline.serving.app import create_app
@@ -181,7 +182,7 @@ def _ended_quietly() -> Iterator[None]:
 @contextlib.contextmanager
 def _numbers_together() -> Iterator[None]:
     """Let the workers keep their numbers in one folder, so that each can tell those of all."""
-    with tempfile.TemporaryDirectory(prefix="graphrag-metrics-") as folder:
+    with tempfile.TemporaryDirectory(prefix="graphrag-metrics-", dir=temporary_place()) as folder:
         os.environ[WORKERS_FOLDER] = folder
         try:
             yield

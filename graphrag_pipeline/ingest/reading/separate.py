@@ -22,6 +22,7 @@ from types import TracebackType
 from typing import Any
 
 from graphrag_pipeline.core.errors import StorageError
+from graphrag_pipeline.core.files import temporary_place
 from graphrag_pipeline.core.settings import fingerprint
 from graphrag_pipeline.ingest.reading.answers import read_answer
 from graphrag_pipeline.ingest.reading.child import LENGTH, OUT_OF_MEMORY, READY, WALL_TO_CPU
@@ -120,7 +121,7 @@ class _Child:
     def __init__(self, limits: Limits, most_answered: int) -> None:
         self._limits, self._most = limits, most_answered
         numbers = (limits.megabytes, limits.seconds, most_answered)
-        with tempfile.TemporaryFile() as errors:
+        with tempfile.TemporaryFile(dir=temporary_place()) as errors:
             try:
                 self._process = subprocess.Popen(
                     [sys.executable, "-P", "-m", _CHILD, *map(str, numbers)],
