@@ -1,8 +1,8 @@
 """Damaged files of every kind give documents or a reason: never an error, a crash or no end.
 
-``make test`` tries a few hundred with fixed seeds. The nightly run takes FUZZ_SECONDS (60) and the
-seed FUZZ_SEED (the day). What was once found is kept in ``data/fuzz``, under a name that says what
-it broke.
+``make test`` tries a few hundred with fixed seeds. Each nightly test takes FUZZ_SECONDS (60), at
+least FUZZ_FILES (0) files, and the seed FUZZ_SEED (the day). What was once found is kept in
+``data/fuzz``, under a name that says what it broke.
 """
 
 from __future__ import annotations
@@ -11,17 +11,18 @@ import hashlib
 import io
 import os
 import random
+import re
 import time
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 from test_formats import SOUND as OFFICE
 from test_reading import SOUND as TEXTS
 
-from graphrag_pipeline.ingest.reading import ReadingOptions
+from graphrag_pipeline.ingest.reading import SUPPORTED_SUFFIXES, ReadingOptions, separate
 from graphrag_pipeline.ingest.reading.separate import PACKED, Limits, Readers
 
 SOUND = {**TEXTS, **OFFICE, ".tsv": b"id\ttext\na\tone\n", ".txt": "Zwölf\r\nWörter".encode()}
@@ -30,7 +31,11 @@ ROUNDS = 12
 SECONDS, MEGABYTES = 20, 1_500
 HINTS = (b"\x00", b"\xff" * 4, b"\x7f\xff\xff\xff", b"<", b"&#x110000;", b'"', b"\n", b"--B\n")
 
+LARGEST = 60_000  # bytes of a file from outside
+SEED = int(os.environ.get("FUZZ_SEED", time.time() // 86_400))
+
 Change = Callable[[random.Random, bytearray], None]
+Faults = dict[Path, str]
 
 
 def flip(luck: random.Random, data: bytearray) -> None:
@@ -70,7 +75,27 @@ def digits(luck: random.Random, data: bytearray) -> None:
         data[place : place + 1] = luck.choice((b"0", b"-1", b"9" * 9, b"9" * 30))
 
 
-CHANGES: tuple[Change, ...] = (flip, cut, splice, hint, lengths, digits)
+def swap(luck: random.Random, data: bytearray) -> None:
+    """Let two blocks change places, as a disk that mixes up its sectors would."""
+    size = luck.choice((8, 64, 512))
+    places = range(0, max(len(data) - size, 0) + 1, size)
+    one, other = sorted(luck.choices(places, k=2))
+    if one + size <= other:
+        first, second = data[one : one + size], data[other : other + size]
+        data[one : one + size], data[other : other + size] = second, first
+
+
+def sizes(luck: random.Random, data: bytearray) -> None:
+    """Have an archive say of one of its parts that it is of another size."""
+    heads = [match.start() for match in re.finditer(rb"PK\x01\x02|PK\x03\x04", data)]
+    if heads:
+        head = luck.choice(heads)
+        place = head + (20 if data[head + 2] == 1 else 18) + luck.choice((0, 4))
+        number = luck.choice((0, 10, 1 << 30, (1 << 32) - 1))
+        data[place : place + 4] = number.to_bytes(4, "little")
+
+
+CHANGES: tuple[Change, ...] = (flip, cut, splice, hint, lengths, digits, swap, sizes)
 
 
 def changed(luck: random.Random, data: bytes) -> bytes:
@@ -162,22 +187,49 @@ def test_what_once_broke_a_reader_breaks_it_no_more(kept, tmp_path):
         assert oracle.fault(kept.suffix, kept.read_bytes()) == ""
 
 
-@pytest.mark.nightly
-@pytest.mark.slow
-def test_many_damaged_files_of_every_kind_give_documents_or_a_reason(tmp_path):
-    seed = int(os.environ.get("FUZZ_SEED", time.time() // 86_400))
+def faults_of(samples: Sequence[tuple[str, bytes]], luck: random.Random, folder: Path) -> Faults:
+    """Damage files for a while, at least so many; return those that were not read as they must."""
     end = time.monotonic() + float(os.environ.get("FUZZ_SECONDS", "60"))
-    luck = random.Random(seed)
-    faults: dict[Path, str] = {}
-    with Oracle(tmp_path) as oracle:
-        while time.monotonic() < end:
-            suffix = luck.choice(sorted(SOUND))
-            data = SOUND[suffix]
+    number, faults = 0, Faults()
+    with Oracle(folder) as oracle:
+        while time.monotonic() < end or number < int(os.environ.get("FUZZ_FILES", "0")):
+            suffix, data = luck.choice(samples)
             for _ in range(luck.randint(1, 3)):
                 data = changed(luck, data)
+            number += 1
             if problem := oracle.fault(suffix, data):
-                faults[keep(suffix, data, tmp_path)] = problem
-    assert faults == {}, f"FUZZ_SEED={seed}"
+                faults[keep(suffix, data, folder)] = problem
+    print(f"{number} damaged files, {len(faults)} faults")
+    return faults
+
+
+@pytest.fixture
+def all_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of all kinds are read in a process of their own, with its limits."""
+    monkeypatch.setattr(separate, "PACKED", SUPPORTED_SUFFIXES)
+
+
+@pytest.mark.nightly
+@pytest.mark.slow
+def test_many_damaged_files_of_every_kind_give_documents_or_a_reason(
+    tmp_path: Path, all_apart: None
+) -> None:
+    assert faults_of([*SOUND.items()], random.Random(SEED), tmp_path) == {}, f"FUZZ_SEED={SEED}"
+
+
+@pytest.mark.nightly
+@pytest.mark.slow
+@pytest.mark.shared_data
+def test_many_damaged_files_from_outside_give_documents_or_a_reason(
+    tmp_path: Path, all_apart: None, shared_data: Path
+) -> None:
+    samples = [
+        (path.suffix.lower(), path.read_bytes())
+        for path in sorted((shared_data / "outside").rglob("*"))
+        if path.suffix.lower() in SUPPORTED_SUFFIXES and 0 < path.stat().st_size < LARGEST
+    ]
+    assert len({suffix for suffix, _ in samples}) > 10
+    assert faults_of(samples, random.Random(SEED), tmp_path) == {}, f"FUZZ_SEED={SEED}"
 
 
 def keep(suffix: str, data: bytes, folder: Path) -> Path:
