@@ -365,14 +365,14 @@ class Index(Workspace):
         return View(self, labels)
 
     def answer(
-        self, question: str, method: str = "local", *, release: str | None = None, **options: Any
+        self, question: str, method: str = "", *, release: str | None = None, **options: Any
     ) -> Answer:
         """Return an answer with its citations; see :meth:`QueryEngine.answer` for the options."""
         with self.open(release) as engine:
             return engine.answer(question, method, **options)
 
     def retrieve(
-        self, question: str, method: str = "local", *, release: str | None = None, **options: Any
+        self, question: str, method: str = "", *, release: str | None = None, **options: Any
     ) -> Retrieval:
         """Return the evidence alone; see :meth:`QueryEngine.retrieve` for the options."""
         with self.open(release) as engine:
@@ -433,12 +433,12 @@ class View:
         """Open the published release for many questions; close it when done."""
         return QueryEngine(self._index.home, labels=self._labels, settings=self._index.settings)
 
-    def answer(self, question: str, method: str = "local", **options: Any) -> Answer:
+    def answer(self, question: str, method: str = "", **options: Any) -> Answer:
         """Return an answer with its citations; see :meth:`QueryEngine.answer` for the options."""
         with self.open() as engine:
             return engine.answer(question, method, **options)
 
-    def retrieve(self, question: str, method: str = "local", **options: Any) -> Retrieval:
+    def retrieve(self, question: str, method: str = "", **options: Any) -> Retrieval:
         """Return the evidence alone; see :meth:`QueryEngine.retrieve` for the options."""
         with self.open() as engine:
             return engine.retrieve(question, method, **options)

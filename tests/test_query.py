@@ -31,6 +31,7 @@ from graphrag_pipeline.core.errors import (
 from graphrag_pipeline.core.identity import make_id
 from graphrag_pipeline.core.settings import QuerySettings, Settings
 from graphrag_pipeline.core.tokens import count_tokens
+from graphrag_pipeline.index import Index
 from graphrag_pipeline.query import (
     METHODS,
     QueryEngine,
@@ -46,7 +47,9 @@ from graphrag_pipeline.query import (
     stream_answer,
 )
 from graphrag_pipeline.query import operators as op
+from graphrag_pipeline.query.across import retrieve_across
 from graphrag_pipeline.query.answering import NOT_WRITTEN, NOTHING_FOUND
+from graphrag_pipeline.query.ask import default_method
 from graphrag_pipeline.query.evidence import _sentences
 from graphrag_pipeline.query.methods.method import as_mapping
 
@@ -107,6 +110,21 @@ def test_a_release_may_be_insisted_on(home):
     assert retrieve("Scrooge?", home=home, release="r1", settings=settings_for(home)).records
     with pytest.raises(InputError, match=r"no release r9 is kept; .* r1"):
         retrieve("Scrooge?", home=home, release="r9", settings=settings_for(home))
+
+
+@pytest.mark.parametrize(("answers", "method"), [("extractive", "auto"), ("llm", "local")])
+def test_a_question_without_a_method_is_asked_as_the_commands_ask_it(home, answers, method):
+    settings = settings_for(home)
+    query = settings.query.model_copy(update={"answers": answers})
+    settings = settings.model_copy(update={"query": query})
+    assert default_method(settings) == method
+    assert retrieve("Scrooge?", home=home, settings=settings).method == method
+    with QueryEngine(home, settings=settings) as engine:
+        assert engine.retrieve("Scrooge?").method == method
+        assert engine.rehearse("Scrooge?").method == method
+        assert retrieve_across({"one": engine}, "Scrooge?").method == method
+        assert engine.retrieve("Scrooge?", "bm25").method == "bm25"
+    assert Index(settings).retrieve("Scrooge?").method == method
 
 
 def test_another_embedder_than_the_release_was_embedded_with_is_refused(home):

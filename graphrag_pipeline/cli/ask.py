@@ -58,11 +58,13 @@ class _Session:
     """The method, the conversation so far and the last answer."""
 
     def __init__(self, holder: Holder, method: str | None) -> None:
+        from graphrag_pipeline.query.ask import default_method
+
         self._holder = holder
         self._writes = holder.settings.query.answers == "llm"
         self._turns: list[tuple[str, str]] = []
         self._answer: Answer | None = None
-        self._choose(method or ("local" if self._writes else "auto"))
+        self._choose(method or default_method(holder.settings))
         with holder.lease() as engine:
             self._release = engine.index.facts.id
 

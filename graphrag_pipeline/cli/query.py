@@ -127,12 +127,13 @@ def query(
     """Answer a question from the published index, with citations."""
     from graphrag_pipeline.core.levels import parse_level
     from graphrag_pipeline.query import read_history, read_method
+    from graphrag_pipeline.query.ask import default_method
 
     options_given = {"level": None if level is None else parse_level(level), "top_k": top_k}
     options_given |= {"seed": seed, "depth": depth, "width": width}
     settings = settings_here()
     writes = settings.query.answers == "llm"
-    method, in_name = read_method(method or ("local" if writes else "auto"))
+    method, in_name = read_method(method or default_method(settings))
     options = _taken(method, {**options_given, "dynamic": dynamic or None}) | in_name
     options |= {"history": read_history(history) if history else ()}
     options |= {"response_type": response_type, "answer_style": "short" if short else None}

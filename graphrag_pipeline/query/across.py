@@ -111,7 +111,7 @@ class _Fused:
 def retrieve_across(
     engines: Mapping[str, QueryEngine],
     question: str | Ask,
-    method: str = "local",
+    method: str = "",
     **parameters: Any,
 ) -> Retrieval:
     """Return what several open indexes have on a question, by the names they are given here.
@@ -121,13 +121,14 @@ def retrieve_across(
     asked so, as no document matches ``where``, is left out. Raises what
     :meth:`QueryEngine.retrieve` does where all are, and InputError where there is none.
     """
-    return _found(engines, Ask.of(question, method, **parameters)).retrieval()
+    ask = _by_first(engines, Ask.of(question, method, **parameters))
+    return _found(engines, ask).retrieval()
 
 
 def answer_across(
     engines: Mapping[str, QueryEngine],
     question: str | Ask,
-    method: str = "local",
+    method: str = "",
     **options: Any,
 ) -> Answer:
     """Return one answer from several open indexes; see :func:`retrieve_across`.
@@ -147,6 +148,7 @@ async def aretrieve_across(engines: Mapping[str, QueryEngine], ask: Ask) -> Retr
 async def aanswer_across(engines: Mapping[str, QueryEngine], ask: Ask) -> Answer:
     """Return :func:`answer_across` without blocking the event loop, on which the call is made."""
     start = time.perf_counter()
+    ask = _by_first(engines, ask)
     if ask.follow_ups:
         raise InputError("follow_ups are suggested by one collection: leave them out")
     for engine in engines.values():
@@ -159,6 +161,12 @@ async def aanswer_across(engines: Mapping[str, QueryEngine], ask: Ask) -> Answer
     total = time.perf_counter() - start
     timings = {"retrieve": fused.seconds, "answer": total - fused.seconds, "total": total}
     return replace(answer, timings=timings)
+
+
+def _by_first(engines: Mapping[str, QueryEngine], ask: Ask) -> Ask:
+    """Return a question with a method, as the settings of the first have it."""
+    first = next(iter(engines.values()), None)
+    return ask.by(first.index.settings) if first else ask
 
 
 def _found(engines: Mapping[str, QueryEngine], ask: Ask) -> _Fused:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.core import showing
 from graphrag_pipeline.core.errors import InputError
@@ -12,6 +12,9 @@ from graphrag_pipeline.query.history import HISTORY_TURNS, Turn, recent_turns
 from graphrag_pipeline.query.json_answers import checked_format
 from graphrag_pipeline.query.limited import checked_where
 from graphrag_pipeline.query.short_answers import check_style
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.core.settings import Settings
 
 SENTENCES = 5
 """How many sentences an answer has that no model writes."""
@@ -23,7 +26,8 @@ _MOST = 100
 class Ask:
     """A question and how it is to be answered.
 
-    ``parameters`` are those of the method. The rest counts where a model writes the answer:
+    ``method`` empty: local where a model writes the answers, else auto. ``parameters`` are those of
+    the method. The rest counts where a model writes the answer:
     ``history`` is the conversation so far, (role, text) with the roles "user" and "assistant",
     oldest first, of which the ``history_turns`` most recent are held; ``response_type`` is the
     length and form asked for, ``answer_style`` "full" or "short" (see
@@ -40,7 +44,7 @@ class Ask:
     """
 
     question: str
-    method: str = "local"
+    method: str = ""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     where: Mapping[str, Any] = field(default_factory=dict)
     history: Sequence[Turn] = ()
@@ -73,7 +77,7 @@ class Ask:
     def of(
         cls,
         question: str | Ask,
-        method: str = "local",
+        method: str = "",
         *,
         where: Mapping[str, Any] | None = None,
         history: Sequence[Turn] = (),
@@ -103,6 +107,15 @@ class Ask:
             follow_ups=follow_ups,
             response_format=response_format,
         )
+
+    def by(self, settings: Settings) -> Ask:
+        """Return this question with a method: where it names none, that of the settings."""
+        return self if self.method else replace(self, method=default_method(settings))
+
+
+def default_method(settings: Settings) -> str:
+    """Return the method of a question that names none: local where a model writes, else auto."""
+    return "local" if settings.query.answers == "llm" else "auto"
 
 
 def plain_question(question: str) -> str:

@@ -78,22 +78,25 @@ class QueryEngine:
                 self.close()
                 raise
 
-    def retrieve(self, question: str | Ask, method: str = "local", **parameters: Any) -> Retrieval:
+    def retrieve(self, question: str | Ask, method: str = "", **parameters: Any) -> Retrieval:
         """Return what a method finds for a question, with no answer made of it.
+
+        Without a method: local where a model writes the answers, else auto.
 
         Raises InputError for an empty question, an unknown method or parameter, a value out of
         range, or a budget too small for any of what is found.
         """
-        ask = _ask(question, method, parameters)
+        ask = self._asked(question, method, parameters)
         return self._retrieved(ask, self.index.limited(ask.where).traced(Trace()))
 
     def retrieve_on(self, ask: Ask) -> tuple[Release, Retrieval]:
         """Return :meth:`retrieve`, and the release as it was asked, with what it took."""
+        ask = ask.by(self.index.settings)
         index = self.index.limited(ask.where).traced(Trace())
         with index.trace.counting_embeddings(index.settings):
             return index, self._retrieved(ask, index)
 
-    def rehearse(self, question: str | Ask, method: str = "local", **parameters: Any) -> Retrieval:
+    def rehearse(self, question: str | Ask, method: str = "", **parameters: Any) -> Retrieval:
         """Return :meth:`retrieve` without its reranker: what answers need is loaded then.
 
         A local reranker is loaded too. No reranker is asked, for its answer would be kept.
@@ -101,13 +104,13 @@ class QueryEngine:
         query = self.index.settings.query
         if query.reranker.startswith(LOCAL):
             cross_encoder(query.reranker).load()
-        ask = _ask(question, method, parameters)
+        ask = self._asked(question, method, parameters)
         index = self.index.limited(ask.where).traced(Trace())
         plain = query.model_copy(update={"reranker": ""})
         index.settings = index.settings.model_copy(update={"query": plain})
         return self._retrieved(ask, index)
 
-    def answer(self, question: str | Ask, method: str = "local", **options: Any) -> Answer:
+    def answer(self, question: str | Ask, method: str = "", **options: Any) -> Answer:
         """Return an answer with its citations; see :meth:`retrieve` for errors.
 
         ``options`` are the method's parameters, and ``where``, ``follow_ups``, ``history``,
@@ -121,13 +124,13 @@ class QueryEngine:
         return run_calls(lambda: _last(self._written(ask, stream=False)))
 
     def stream_answer(
-        self, question: str | Ask, method: str = "local", **options: Any
+        self, question: str | Ask, method: str = "", **options: Any
     ) -> AnswerStream:
         """Return the answer as pieces of text, to iterate or to iterate asynchronously."""
         return AnswerStream(lambda: self.pieces(question, method, **options))
 
     async def pieces(
-        self, question: str | Ask, method: str = "local", **options: Any
+        self, question: str | Ask, method: str = "", **options: Any
     ) -> AsyncGenerator[str | Answer, None]:
         """Yield the pieces of an answer's text, then the answer."""
         ask = self._checked(question, method, options)
@@ -142,12 +145,12 @@ class QueryEngine:
         yield extracted
 
     async def aretrieve(
-        self, question: str | Ask, method: str = "local", **parameters: Any
+        self, question: str | Ask, method: str = "", **parameters: Any
     ) -> Retrieval:
         """Return :meth:`retrieve` without blocking the event loop."""
         return await asyncio.to_thread(self.retrieve, question, method, **parameters)
 
-    async def aanswer(self, question: str | Ask, method: str = "local", **options: Any) -> Answer:
+    async def aanswer(self, question: str | Ask, method: str = "", **options: Any) -> Answer:
         """Return :meth:`answer` without blocking the event loop, on which calls are made."""
         ask = self._checked(question, method, options)
         if not self.writes:
@@ -206,9 +209,12 @@ class QueryEngine:
             )
         return method
 
+    def _asked(self, question: str | Ask, method: str, options: Mapping[str, Any]) -> Ask:
+        return Ask.of(question, method, **options).by(self.index.settings)
+
     def _checked(self, question: str | Ask, method: str, options: Mapping[str, Any]) -> Ask:
         """Return what is asked; raises InputError if it cannot be answered as things are set."""
-        ask = _ask(question, method, options)
+        ask = self._asked(question, method, options)
         self.check(ask.method, ask.parameters, ask.answer_style, ask.response_format)
         return ask
 
@@ -266,7 +272,7 @@ class QueryEngine:
 
 def retrieve(
     question: str | Ask,
-    method: str = "local",
+    method: str = "",
     *,
     home: str | Path | None = None,
     release: str | None = None,
@@ -286,7 +292,7 @@ def retrieve(
 
 def answer(
     question: str | Ask,
-    method: str = "local",
+    method: str = "",
     *,
     home: str | Path | None = None,
     release: str | None = None,
@@ -305,7 +311,7 @@ def answer(
 
 def stream_answer(
     question: str | Ask,
-    method: str = "local",
+    method: str = "",
     *,
     home: str | Path | None = None,
     release: str | None = None,
@@ -328,14 +334,14 @@ def stream_answer(
     return AnswerStream(pieces)
 
 
-async def aretrieve(question: str | Ask, method: str = "local", **options: Any) -> Retrieval:
+async def aretrieve(question: str | Ask, method: str = "", **options: Any) -> Retrieval:
     """Return :func:`retrieve`, with the same options, without blocking the event loop."""
     return await asyncio.to_thread(retrieve, question, method, **options)
 
 
 async def aanswer(
     question: str | Ask,
-    method: str = "local",
+    method: str = "",
     *,
     home: str | Path | None = None,
     release: str | None = None,
@@ -364,5 +370,6 @@ async def _last(pieces: AsyncGenerator[str | Answer, None]) -> Answer:
 def _ask(question: str | Ask, method: str, options: Mapping[str, Any]) -> Ask:
     """Return what is asked; raises InputError for what can be seen without opening a release."""
     ask = Ask.of(question, method, **options)
-    method_named(ask.method)
+    if ask.method:
+        method_named(ask.method)
     return ask

@@ -15,7 +15,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from graphrag_pipeline.query.ask import SENTENCES, Ask
+from graphrag_pipeline.query.ask import SENTENCES, Ask, default_method
 from graphrag_pipeline.query.methods import method_named, read_method
 from graphrag_pipeline.serving.limits import (
     MOST_COLLECTIONS,
@@ -106,8 +106,7 @@ class ToRetrieve(Place):
         return Ask(question=self.question, method=method, parameters=parameters, where=self.where)
 
     def _method(self, engine: QueryEngine) -> tuple[str, dict[str, Any]]:
-        named = self.method or ("local" if engine.writes else "auto")
-        method, in_name = read_method(named)
+        method, in_name = read_method(self.method or default_method(engine.index.settings))
         parameters = {**self.parameters, **in_name}
         method_named(method).parametrise(parameters, engine.index.settings)
         check_parameters(method, parameters)

@@ -20,6 +20,7 @@ from starlette.responses import Response
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.llm.configured import calls_place, counted_client, model_options
 from graphrag_pipeline.llm.errors import ModelError
+from graphrag_pipeline.query.ask import default_method
 from graphrag_pipeline.query.engine import QueryEngine
 from graphrag_pipeline.query.follow_ups import follow_ups_by_rule
 from graphrag_pipeline.query.json_answers import checked_format
@@ -257,7 +258,7 @@ def _names(request: Request) -> Iterator[str]:
 def _methods(holder: Holder) -> Iterator[str]:
     """Yield the methods that can answer, that of a question without a method first."""
     settings, tables = holder.settings, holder.tables()
-    first = "local" if settings.query.answers == "llm" else "auto"
+    first = default_method(settings)
     yield first
     for method in (*METHODS.values(), *MODEL_METHODS.values()):
         if method.name != first and method.can_answer(settings, tables):
