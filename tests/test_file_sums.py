@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,6 +38,18 @@ def test_a_changed_file_is_named_and_a_hint_that_moves_on_is_none(home):
     assert changed_files(home) == ["vectors/chunks.lance/data/one.lance"]
 
 
+def test_a_file_that_the_disk_does_not_give_is_named(home, monkeypatch):
+    opened = Path.open
+
+    def failing(path: Path, *given: Any, **more: Any) -> Any:
+        if path.name == "one.lance":
+            raise OSError(errno.EIO, "Input/output error")
+        return opened(path, *given, **more)
+
+    monkeypatch.setattr(Path, "open", failing)
+    assert changed_files(home) == ["vectors/chunks.lance/data/one.lance"]
+
+
 def test_only_new_files_are_read_at_the_next_publish(home, monkeypatch):
     read: list[str] = []
     hashed = file_sums._sum_of
@@ -51,6 +65,7 @@ def test_a_table_that_was_made_anew_is_not_compared_with_the_one_before(home):
     put(home, "vectors/chunks.lance/_versions/1.manifest", b"first again")
     assert changed_files(home) == []
     record_sums(home)
+    assert changed_files(home) == []
     put(home, "vectors/chunks.lance/_versions/1.manifest", b"first agaim")
     assert changed_files(home) == ["vectors/chunks.lance/_versions/1.manifest"]
 

@@ -20,7 +20,12 @@ from release_steps import KEEP
 from typer.testing import CliRunner
 
 from graphrag_pipeline.cli.app import app
-from graphrag_pipeline.core.errors import InputError, NothingPublishedError, StorageError
+from graphrag_pipeline.core.errors import (
+    BusyError,
+    InputError,
+    NothingPublishedError,
+    StorageError,
+)
 from graphrag_pipeline.core.settings import InputSettings, ReleaseSettings
 from graphrag_pipeline.graph.resolution.resolving import resolve_entities
 from graphrag_pipeline.query import open_release, retrieve
@@ -235,6 +240,16 @@ def test_a_rollback_can_be_taken_back(indexed):
     with pytest.raises(InputError, match="published one already"):
         rollback(engine.workspace, made[2])
     assert not refresh_needed(workspace_of(home, SMALL))
+
+
+def test_while_a_purge_is_not_at_its_end_no_older_release_is_gone_back_to(indexed):
+    engine, (first, second, third) = indexed
+    rollback(engine.workspace, second)
+    engine.workspace.paths.purge_mark.touch()
+    with pytest.raises(BusyError, match="run graphrag-pipeline purge to finish it"):
+        rollback(engine.workspace, first)
+    assert published_release(engine.log.home) == second
+    assert rollback(engine.workspace, third).now == third
 
 
 def test_a_release_that_cannot_be_read_is_not_gone_back_to(indexed):

@@ -36,6 +36,7 @@ with IndexStore(sys.argv[1], Limits(20_000_000, 1, Path(sys.argv[2]))).read() as
     con.execute("{LARGE}")
     os.kill(os.getpid(), 9)
 """
+SPILLED = LARGE.replace("3000000", "1200000")
 OF_50_MB, OF_200_MB = (
     f"CREATE OR REPLACE TEMP TABLE t AS SELECT repeat('abcd', 1000) || i AS s FROM range({n}) r(i)"
     for n in (12_500, 50_000)
@@ -322,3 +323,14 @@ def test_long_texts_are_hashed_in_parts_with_little_memory_to_the_same_hash() ->
         assert hash_of(con, "documents", parts=parts_within(con, 8 * 200 * 160_000)) == whole
         con.execute("DELETE FROM documents")
         assert hash_of(con, "documents", parts=3) == hash_of(con, "documents") == "0"
+
+
+def test_what_an_open_database_has_put_on_disk_is_left_to_it(tmp_path: Path) -> None:
+    limits = Limits(20_000_000, 1, tmp_path / "spill")
+    with IndexStore(tmp_path / "index.duckdb", limits).read() as con:
+        con.execute(SPILLED)
+        used = {path.name for path in limits.spill_folder().iterdir()}
+        (tmp_path / "spill" / "duckdb_temp_storage_of_one_killed").write_bytes(b"x")
+        limits.set_on(con, tmp_path / "index.duckdb")
+        assert used
+        assert {path.name for path in limits.spill_folder().iterdir()} == used
