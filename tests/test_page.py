@@ -339,9 +339,30 @@ def test_methods_are_grouped_and_each_says_what_it_finds(browser: Any, served: S
         assert groups[0] == ["Recommended", "hybrid", "local", "global", "ppr"]
         assert [name for name, *_ in groups[1:]] == ["More methods", "Need a language model"]
         lines = page.locator("#method optgroup option").all_text_contents()
-        assert set(lines) == {f"{name}: {summary}" for name, summary in listed.items()}
+        others = listed.items() - {("auto", listed["auto"])}
+        assert set(lines) == {f"{name}: {summary}" for name, summary in others}
+        first = page.locator("#method > option").all_text_contents()
+        assert first == ["Automatic: the server chooses how to search"]
+        assert listed["auto"] in page.locator("#method-summary").text_content()
         page.click("#to-compare")
         assert listed["ppr"] in page.inner_text("#compare-methods label:has([value=ppr])")
+
+
+def test_the_one_entry_by_which_the_server_chooses_has_its_parameters_too(
+    browser: Any, served: Served
+) -> None:
+    with opened(browser, served) as page:
+        page.wait_for_selector("#method option[value=bm25]", state="attached")
+        page.click("#options-button")
+        for sent in ({}, {"method": "auto", "parameters": {"top_k": 3}}):
+            if sent:
+                page.fill("#parameters [name=top_k]", "3")
+            page.fill("#question", QUESTION)
+            with page.expect_request("**/v1/query/stream") as request:
+                page.click("#send")
+            body = json.loads(request.value.post_data)
+            assert {name: body[name] for name in body.keys() & {"method", "parameters"}} == sent
+            page.wait_for_selector(f".turn:nth-of-type({2 if sent else 1}) .took")
 
 
 def test_an_answer_is_copied_as_markdown_with_links_to_its_sources(

@@ -1,6 +1,8 @@
 import { by, element } from "./dom.js";
 
-const CHOSEN_BY_SERVER = { name: "Automatic", summary: "the server chooses how to search" };
+const SUMMARY = "the server chooses how to search";
+/** The method of a question that names none, where no model writes the answers. */
+const AUTO = "auto";
 
 /** What a method is called and, as its own line, what it finds; a list that has no room for lines has both in one. */
 export const lineOf = ({ name, summary }) => [element("span", { class: "name", text: name }),
@@ -26,17 +28,27 @@ export class Methods {
     const option = (method) => element("option", { value: method.name, disabled: !method.can_answer }, lineOf(method));
     by("method").replaceChildren(
       element("button", {}, element("selectedcontent")),
-      element("option", { value: "" }, lineOf(CHOSEN_BY_SERVER)),
-      ...Object.entries(grouped(methods, this.writes)).map(([label, those]) => element("optgroup", { label }, those.map(option))));
-    by("method").value = this.known.get(chosen)?.can_answer ? chosen : "";
+      element("option", { value: "" }, lineOf({ name: this.writes ? "Default" : "Automatic", summary: SUMMARY })),
+      ...Object.entries(grouped(methods.filter(({ name }) => this.writes || name !== AUTO), this.writes)).map(([label, those]) => element("optgroup", { label }, those.map(option))));
+    this.pick(chosen);
     by("follow-ups-label").hidden = !this.writes;
     this.describe();
     // What somebody has set before the methods arrived stays set.
     if (by("method").value === chosen) changed.forEach(([name, value]) => set(by("parameters"), name, value));
   }
 
+  /** The method of the entry that is chosen; undefined where only the server knows. */
+  get method() {
+    return this.known.get(by("method").value || (this.writes ? "" : AUTO));
+  }
+
+  pick(name) {
+    const isListed = [...by("method").options].some((option) => option.value === name && !option.disabled);
+    by("method").value = isListed ? name : "";
+  }
+
   describe() {
-    const method = this.known.get(by("method").value);
+    const method = this.method;
     by("method-summary").textContent = method
       ? `${method.name}: ${method.summary}.`
       : "The server chooses how to search. Choose a method yourself to set its parameters.";
@@ -45,7 +57,7 @@ export class Methods {
 
   /** Choose a method by name, where it can answer. */
   choose(name) {
-    by("method").value = this.known.get(name)?.can_answer ? name : "";
+    this.pick(name);
     this.describe();
   }
 
@@ -57,9 +69,9 @@ export class Methods {
 
   /** What is asked of the server: a method, and those parameters that were changed. */
   chosen() {
-    const method = by("method").value;
-    if (!method) return {};
-    return { method, parameters: Object.fromEntries(changedIn(by("parameters"))) };
+    const changed = changedIn(by("parameters"));
+    const method = by("method").value || (changed.length ? this.method.name : "");
+    return method ? { method, parameters: Object.fromEntries(changed) } : {};
   }
 }
 
