@@ -16,6 +16,8 @@ from openai.types.chat import completion_create_params
 from query_fixture import DOCUMENTS
 
 from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.serving.openai_errors import CHAT
+from graphrag_pipeline.serving.problems import Problem, response_of
 
 QUESTION = "Who worked as a clerk for Scrooge?"
 SCHEMA = {
@@ -113,6 +115,7 @@ def test_every_field_of_the_newest_client_passes(served: Served) -> None:
     [
         [],
         [{"role": "system", "content": "Be brief."}],
+        [{"role": "assistant", "content": " \n"}],
         [
             {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "type": "function"}]},
             {"role": "tool", "tool_call_id": "1", "content": "42"},
@@ -300,3 +303,19 @@ def test_json_is_refused_where_no_model_writes(served: Served, json_format: dict
     got = chat(served, response_format=json_format)
     assert got.status_code == 400
     assert "no model writes the answers here" in got.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("headers", "kind", "code"),
+    [
+        ({"Retry-After": "2"}, "requests", "rate_limit_exceeded"),
+        ({"X-Should-Retry": "false"}, "insufficient_quota", "insufficient_quota"),
+    ],
+)
+def test_clients_are_told_whether_to_come_again(
+    headers: dict[str, str], kind: str, code: str
+) -> None:
+    response = response_of(Problem(429, "not now", headers=headers), CHAT)
+    error = json.loads(bytes(response.body))["error"]
+    assert (error["type"], error["code"]) == (kind, code)
+    assert {name: response.headers[name] for name in headers} == headers

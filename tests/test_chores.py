@@ -204,3 +204,12 @@ def test_titles_and_tags_are_short_and_never_empty() -> None:
         "New York",
         "Ada",
     ]
+
+
+@pytest.mark.parametrize("role", ["system", "developer"])
+def test_a_chore_may_come_after_instructions_and_after_nothing_else(role: str) -> None:
+    asked = {"role": "user", "content": TITLE}
+    chore = chore_of([{"role": role, "content": "You are brief."}, asked])
+    assert chore is not None
+    assert chore.kind == "title"
+    assert chore_of([asked, {"role": "assistant", "content": "A clerk"}, asked]) is None

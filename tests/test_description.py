@@ -146,6 +146,17 @@ def test_characters_further_than_any_text_reaches_are_none(served: Served, field
     assert served.get(f"{address}{2**31 + 1}").status_code == 422
 
 
+@pytest.mark.parametrize("asked", ["", "?end=50", "?start=3&end=50"])
+def test_no_more_characters_of_a_text_come_than_the_most_at_once(
+    served: Served, monkeypatch: pytest.MonkeyPatch, asked: str
+) -> None:
+    monkeypatch.setattr("graphrag_pipeline.serving.routes.documents.TEXT_CHARACTERS", 10)
+    (document, *_) = served.get("/v1/documents").json()["documents"]
+    part = served.get(f"/v1/documents/{document['id']}/text{asked}").json()
+    start = 3 if "start" in asked else 0
+    assert part["text"] == DOCUMENTS[document["title"]][start : start + 10]
+
+
 @pytest.mark.parametrize("path", ["/", "/health", "/v1/methods", "/v1/documents", "/page/main.js"])
 def test_head_is_answered_as_get_is_without_the_body(served: Served, path: str) -> None:
     got, headed = served.get(path), served.http.head(served.url + path, timeout=60)

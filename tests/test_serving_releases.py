@@ -11,16 +11,16 @@ import pytest
 from http_server import Served, bearer, published
 from query_fixture import DOCUMENTS, settings_for
 
-from graphrag_pipeline.core.errors import GraphRAGError
+from graphrag_pipeline.core.errors import AccessError, GraphRAGError
 from graphrag_pipeline.core.home import Home
-from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.core.settings import AccessSettings, Settings
 from graphrag_pipeline.releases.kept import (
     UnknownReleaseError,
     changing_releases,
     keep_only,
     keep_published,
 )
-from graphrag_pipeline.serving.holding import LOOK_SECONDS, Holder
+from graphrag_pipeline.serving.holding import LOOK_SECONDS, Holder, Seen
 from graphrag_pipeline.serving.keys import Keyring, add_key
 
 QUESTION = "Who worked as a clerk for Scrooge?"
@@ -105,6 +105,19 @@ def test_the_release_that_is_open_is_not_opened_a_second_time(served: Served) ->
     holder = served.holders["default"]
     with holder.lease() as engine, holder.lease("r1") as named:
         assert named is engine
+
+
+def test_a_caller_with_labels_names_his_release_by_how_it_begins(tmp_path: Path) -> None:
+    publish(tmp_path, "r1")
+    access = AccessSettings(mode="filtered", metadata="labels")
+    settings = settings_for(tmp_path).model_copy(update={"access": access})
+    holder = Holder("default", settings)
+    seen = Seen(holder, frozenset({"staff"}))
+    for named in ("1", "r2", "r1x"):
+        with pytest.raises(AccessError, match="leave out the release"), seen.lease(named):
+            pass
+    assert seen._release_of("r") == seen._release_of("r1") == "r1"
+    holder.close()
 
 
 def test_a_release_that_is_purged_is_closed_within_a_second(tmp_path: Path) -> None:

@@ -123,9 +123,7 @@ class QueryEngine:
             return self._extracted(ask)
         return run_calls(lambda: _last(self._written(ask, stream=False)))
 
-    def stream_answer(
-        self, question: str | Ask, method: str = "", **options: Any
-    ) -> AnswerStream:
+    def stream_answer(self, question: str | Ask, method: str = "", **options: Any) -> AnswerStream:
         """Return the answer as pieces of text, to iterate or to iterate asynchronously."""
         return AnswerStream(lambda: self.pieces(question, method, **options))
 
