@@ -1,9 +1,9 @@
 """What labels open of a release, made into an index of its own.
 
 Whatever is made of many documents at once would tell of those that a caller may not see: by its
-words, or by being another than it would be without them. So what single chunks say is copied, and
-names, graph, communities and reports are made of that by the rules of indexing without a model. A
-view is what an index of the visible documents would be, whatever else there is.
+words, or by being another than it would be without them. So what single chunks say is taken over,
+and names, graph, communities and reports are made of that by the rules of indexing without a model.
+A view is what an index of the visible documents would be, whatever else there is.
 
 Source: Goguen and Meseguer, Security Policies and Security Models, 1982 (non-interference).
 """
@@ -31,31 +31,37 @@ if TYPE_CHECKING:
     from graphrag_pipeline.core.settings import Settings
 
 # Numbers have no gaps where a document is hidden. A batch is as large as all that came with it.
-_DOCUMENTS = """
-INSERT INTO documents BY NAME
-SELECT d.* REPLACE (
-    row_number() OVER (ORDER BY d.human_readable_id, id) - 1 AS human_readable_id, '' AS batch)
-FROM {documents} d SEMI JOIN kept_documents USING (id);
-INSERT INTO chunks BY NAME
-SELECT c.* REPLACE (
-    row_number() OVER (ORDER BY d.human_readable_id, c.ordinal, c.id) - 1 AS human_readable_id,
-    '' AS batch)
-FROM published.chunks c JOIN documents d ON d.id = c.document_id;
-INSERT INTO blocks BY NAME
-SELECT b.* REPLACE ('' AS batch) FROM published.blocks b SEMI JOIN documents d
-ON d.id = b.document_id;
-INSERT INTO claims BY NAME
-SELECT t.* REPLACE (
-    row_number() OVER (ORDER BY c.human_readable_id, t.id) - 1 AS human_readable_id, '' AS batch)
-FROM published.claims t JOIN chunks c ON c.id = t.chunk_id;
+_NUMBERS = """
+CREATE TABLE document_numbers AS
+SELECT id, row_number() OVER (ORDER BY d.human_readable_id, id) - 1 AS human_readable_id
+FROM published.documents d SEMI JOIN kept_documents USING (id);
+CREATE TABLE chunk_numbers AS
+SELECT c.id, row_number() OVER (ORDER BY d.human_readable_id, ordinal, c.id) - 1
+       AS human_readable_id
+FROM published.chunks c JOIN document_numbers d ON d.id = c.document_id;
+CREATE TABLE claim_numbers AS
+SELECT t.id, row_number() OVER (ORDER BY c.human_readable_id, t.id) - 1 AS human_readable_id
+FROM published.claims t JOIN chunk_numbers c ON c.id = t.chunk_id;
 CREATE OR REPLACE VIEW document_names AS
 SELECT id AS document_id, uri, source, true AS is_first FROM documents;
 """
-_OF_CHUNKS = ("extractions", "entity_mentions", "relationship_mentions", "chunk_names")
-_OF_CHUNK = """
-INSERT INTO {table} BY NAME
-SELECT t.* REPLACE ('' AS batch) FROM published.{table} t JOIN chunks c ON c.id = t.chunk_id
-ORDER BY c.human_readable_id, t
+_NUMBERED = """
+DROP TABLE {kind}s;
+CREATE VIEW {kind}s AS
+SELECT t.* REPLACE (n.human_readable_id AS human_readable_id, '' AS batch)
+FROM {rows} t JOIN {kind}_numbers n ON n.id = t.id;
+"""
+_OF_OTHERS = {
+    "blocks": "document",
+    **dict.fromkeys(
+        ("extractions", "entity_mentions", "relationship_mentions", "chunk_names"), "chunk"
+    ),
+}
+_OF_ANOTHER = """
+DROP TABLE {table};
+CREATE VIEW {table} AS
+SELECT t.* REPLACE ('' AS batch) FROM published.{table} t
+SEMI JOIN {kind}_numbers n ON n.id = t.{kind}_id;
 """
 # The user's word that two names are one is what a document says that has both, and nothing before.
 _TOGETHER = """
@@ -75,15 +81,21 @@ def make_index(con: duckdb.DuckDBPyConnection, settings: Settings, documents: st
     file of aliases that cannot be used.
     """
     con.execute(schema_sql())
-    con.execute(_DOCUMENTS.format(documents=documents))
-    for table in _OF_CHUNKS:
-        con.execute(_OF_CHUNK.format(table=table))
+    con.execute(_NUMBERS)
+    for kind in ("document", "chunk", "claim"):
+        rows = documents if kind == "document" else f"published.{kind}s"
+        con.execute(_NUMBERED.format(kind=kind, rows=rows))
+    for table, kind in _OF_OTHERS.items():
+        con.execute(_OF_ANOTHER.format(table=table, kind=kind))
+    # What a transaction has not committed yet DuckDB knows little of, and joins slowly.
     con.execute("BEGIN")
     resolve_by_rule(con, settings, _followed(con, read_user_aliases(settings.aliases_path)))
     merge_within(con, settings)
+    con.execute("COMMIT; BEGIN")
     cluster_within(con, settings.communities)
     con.execute("COMMIT")
     write_reports(con, settings.reports)
+    con.execute("DROP SCHEMA staging CASCADE")
 
 
 def _followed(con: duckdb.DuckDBPyConnection, rows: Sequence[UserRow]) -> list[UserRow]:
