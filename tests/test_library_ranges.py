@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 from checkouts import an_index_answers, copy_to, environment, pip_arguments, run
+from test_check import ready
+
+from graphrag_pipeline.upkeep.backups import back_up
 
 pytestmark = [pytest.mark.nightly, pytest.mark.slow]
 UV = Path(sys.executable).with_name("uv")
@@ -98,6 +101,10 @@ def test_the_demo_and_the_tests_run_with(tmp_path, resolution, python) -> None:
     home = str(tmp_path / "home")
     told = run([python_there, "-m", "graphrag_pipeline.cli.demo"], project, GRAPHRAG_HOME=home)
     assert "Heron" in told
+    archive = tmp_path / "index.tar.zst"
+    back_up(ready(tmp_path / "ours"), archive)
+    restore = ["restore", archive, "--home", tmp_path / "restored"]
+    assert run([python_there, "-m", "graphrag_pipeline.cli", *restore], project).endswith("ok\n")
     files = [f"tests/test_{name}.py" for name in FILES]
     pytest_here = [python_there, "-m", "pytest", "-n", "2", "-p", "no:cacheprovider"]
     left_out = [part for name in OF_ONE_VERSION for part in ("-k", f"not {name}")]
