@@ -52,6 +52,7 @@ WHERE schema_name = 'main' AND NOT list_contains($1, column_name)
       AND NOT starts_with(data_type, 'TIME') AND data_type <> 'DATE'
 GROUP BY ALL ORDER BY ALL
 """
+BEFORE = "the release before"
 ARCHIVE, OTHER, EXPORT = "index.tar.zst", "restored", "exported"
 pytestmark = [
     pytest.mark.usefixtures("plain_stores"),
@@ -84,6 +85,10 @@ class Case:
     place_of_steps: str = ".graphrag"
     may_be_done: bool = False
     """Whether the command is refused (exit code 2) where it has come to its end before."""
+
+    def command(self, place: Place) -> list[str]:
+        """Return the command as it is given: the second newest release by its id."""
+        return [release_ids(place.home)[1] if each == BEFORE else each for each in self.arguments]
 
 
 def change_documents(place: Place) -> None:
@@ -141,9 +146,8 @@ def rows_without_traces(place: Place) -> object:
 
 
 def published(place: Place) -> object:
-    newest, *_, oldest = release_ids(place.home)
     current = Home(place.home).published
-    return [kept_file(place.home, each).samefile(current) for each in (newest, oldest)]
+    return [kept_file(place.home, each).samefile(current) for each in release_ids(place.home)]
 
 
 def of_archive(place: Place) -> object:
@@ -186,7 +190,7 @@ CASES: Mapping[str, Case] = {
         may_be_done=True,
     ),
     "purge": Case(("purge", "-y"), nothing, rows_of),
-    "rollback": Case(("rollback",), nothing, published),
+    "rollback": Case(("rollback", BEFORE), nothing, published, may_be_done=True),
     "backup": Case(("backup", ARCHIVE), nothing, of_archive, "", may_be_done=True),
     "restore": Case(
         ("restore", ARCHIVE, "--home", f"{OTHER}/home"), archive, restored, OTHER, may_be_done=True
@@ -242,7 +246,7 @@ def undisturbed(prepared: Prepared, case: Case) -> tuple[object, int, float]:
     place = prepared("calm")
     case.prepare(place)
     begin = time.monotonic()
-    steps = number_of_steps(place.folder / case.place_of_steps, *case.arguments)
+    steps = number_of_steps(place.folder / case.place_of_steps, *case.command(place))
     seconds = time.monotonic() - begin
     assert_ok(place)
     return case.outcome(place), steps, seconds
@@ -253,7 +257,7 @@ def assert_next_is_right(place: Place, case: Case, right: object) -> None:
     if case is not CASES["repair"]:
         assert_ok(place, "a purge was interrupted: run graphrag-pipeline purge to finish it")
         assert retrieve(QUESTION, "bm25", home=place.home, settings=PLAIN).records
-    is_good(command(*case.arguments), *([2] if case.may_be_done else []))
+    is_good(command(*case.command(place)), *([2] if case.may_be_done else []))
     assert_ok(place)
     assert case.outcome(place) == right
     assert not list(place.home.rglob("*.tmp"))
@@ -267,7 +271,7 @@ def test_after_a_kill_the_next_command_is_right(prepared: Prepared, name: str) -
     place = prepared("killed")
     case.prepare(place)
     step = int(steps * OFTEN[name])
-    ended = killed_at(step, place.folder / case.place_of_steps, *case.arguments)
+    ended = killed_at(step, place.folder / case.place_of_steps, *case.command(place))
     assert ended.returncode == -signal.SIGKILL, ended.stderr
     assert_next_is_right(place, case, right)
 
@@ -292,13 +296,13 @@ def test_after_kills_at_many_steps_and_moments_the_next_is_right(
     for step in sorted(chance.sample(range(steps), min(KILLS, steps))):
         place = prepared(f"step {step}")
         case.prepare(place)
-        ended = killed_at(step, place.folder / case.place_of_steps, *case.arguments)
+        ended = killed_at(step, place.folder / case.place_of_steps, *case.command(place))
         n_killed += ended.returncode == -signal.SIGKILL
         assert_next_is_right(place, case, right)
     for number in range(KILLS):
         place = prepared(f"moment {number}")
         case.prepare(place)
-        n_killed += killed_after(seconds * chance.random(), *case.arguments)
+        n_killed += killed_after(seconds * chance.random(), *case.command(place))
         assert_next_is_right(place, case, right)
     print(f"{name}: {n_killed} kills at {steps} steps")
     assert n_killed >= min(KILLS, steps) / 2
