@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks import (
+    answers,
     changing_corpus,
     chnsw,
     extraction_quality,
@@ -59,12 +60,16 @@ DEFAULT_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 def main() -> None:
     """Print every measurement, or only the parts named."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", help=", ".join(PARTS))
+    parser.add_argument("parts", nargs="*", help=f"{', '.join(PARTS)}; or answers")
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
     methods.add_options(parser)
     natures.add_options(parser)
+    answers.add_options(parser)
     scale.add_options(parser)
     options = parser.parse_args()
+    if options.parts[:1] == ["answers"]:
+        answers.main(list(map(Path, options.parts[1:])), options)
+        return
     if not options.data.is_dir() and options.parts != ["methods"]:
         raise SystemExit(f"the data sets are not in {options.data}: name their folder with --data")
     parts = options.parts or PARTS
