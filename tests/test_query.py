@@ -50,8 +50,8 @@ from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.across import retrieve_across
 from graphrag_pipeline.query.answering import NOT_WRITTEN, NOTHING_FOUND
 from graphrag_pipeline.query.ask import default_method
-from graphrag_pipeline.query.evidence import _sentences
 from graphrag_pipeline.query.methods.method import as_mapping
+from graphrag_pipeline.query.windows import sentences_of
 
 QUESTIONS = (
     "Who was the clerk of Scrooge?",
@@ -572,7 +572,7 @@ def test_a_question_nothing_matches_is_told_so(engine):
 def test_evidence_sentences_are_whole_where_a_chunk_cuts_them(engine):
     text = DOCUMENTS["A Christmas Carol"]
     chunks = [row["id"] for row in engine.index.rows("SELECT id FROM chunks ORDER BY ordinal")]
-    for citation in (sentence.citation for sentence in _sentences(engine.index, chunks)):
+    for citation in (sentence.citation for sentence in sentences_of(engine.index, chunks)):
         if citation.document_title == "A Christmas Carol":
             assert citation.text[-1] in ".!?"
             before = text[: citation.start_char].rstrip()
@@ -581,7 +581,7 @@ def test_evidence_sentences_are_whole_where_a_chunk_cuts_them(engine):
 
 def test_sentences_that_overlapping_chunks_share_are_evidence_once(engine):
     chunks = [row["id"] for row in engine.index.rows("SELECT id FROM chunks")]
-    citations = [sentence.citation for sentence in _sentences(engine.index, chunks)]
+    citations = [sentence.citation for sentence in sentences_of(engine.index, chunks)]
     places = [(c.document_id, c.start_char) for c in citations]
     assert len(places) == len(set(places))
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.prose import REPEATED_IN, Prose, readable
 from graphrag_pipeline.core.records import named_key, record_line
@@ -14,13 +13,15 @@ from graphrag_pipeline.core.text import terms, terms_batch
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
 from graphrag_pipeline.query.citations import citations_of, cite_chunk
 from graphrag_pipeline.query.kept_rows import KeptRows
-from graphrag_pipeline.query.operators.chunks import chunk_records, document_texts
+from graphrag_pipeline.query.operators.chunks import chunk_records
 from graphrag_pipeline.query.operators.communities import about_communities
 from graphrag_pipeline.query.operators.scoring import relevance
 from graphrag_pipeline.query.remembered_prose import read_sentences
 from graphrag_pipeline.query.results import Citation, Record
 from graphrag_pipeline.query.trace import operator
 from graphrag_pipeline.query.wanted import asks_to_compare, test_for, without_quantity
+from graphrag_pipeline.query.widening import widened
+from graphrag_pipeline.query.windows import Sentence, sentences_of
 from graphrag_pipeline.reports.references import check_references
 
 if TYPE_CHECKING:
@@ -29,45 +30,26 @@ if TYPE_CHECKING:
 RANK_WEIGHT = 0.15
 ENTITY_WEIGHT = 0.1
 ENTITIES_FOR_FULL_WEIGHT = 3
-KIND_WEIGHT = 0.15
-"""What a sentence gains that holds what is asked for: a date, a number, a person, a place."""
+KIND_WEIGHT = 0.3
+"""What a sentence gains that holds what is asked for: a date, a number, what something is."""
 WORTH = {Prose.CODE: 0.35, Prose.FRAGMENT: 0.5, Prose.ITEM: 0.9, Prose.SENTENCE: 1.0}
 """What the score of a sentence is multiplied by, as it reads."""
 REPEATED_WORTH = 0.5
 """And that of one which many of the retrieved documents have in the same words (a footer)."""
-LEAST_SHARE = 0.35
+LEAST_SHARE = .45
 """A passage that scores less than this share of the best says nothing to the question."""
 
 _OF_RECORDS = frozenset(("field", "key", "value"))
-_CONTEXT_CHARS = 400
-_NEIGHBOUR_CHARS = 250
-_MOST_LEANED = 2
 _NAMES_SHOWN = 5
 _LONGEST_THEME = 400
-_LONGEST_SENTENCE = 600
-_LONGEST_JOINED = 1_200
 # Sentences looked at beyond those asked for, in place of those that become part of another.
 _SPARE = 3
 # So many are read at once, until there are this many times as many whole sentences as are shown.
 _READ_AT_ONCE, _READ_FOR_EACH = 24, 2
 _SAID = 0.75
-_WINDOWS_REMEMBERED = 1024
-_SPEAKER = re.compile(r"^[A-Z][A-Z.'’ -]{2,40}:\s+")
-_REST = rf".{{0,{_LONGEST_SENTENCE - 1}}}"
+_SPEAKER = re.compile(r"^[A-Z][A-Z.'’ -]{2,40}:\s+", re.MULTILINE)
 # More than a document has characters: places in several documents, one after the other.
 _FAR = 2**40
-_PIECE = re.compile(rf"\S(?:{_REST}(?=\s|$)|{_REST})", re.DOTALL)
-
-# A chunk with some of the document around it, so that sentences at its edges are whole.
-_WINDOWS = """
-SELECT c.id, c.document_id, d.title, d.uri, c.start_char, c.end_char, d.n_chars,
-       greatest(c.start_char - $around, 0) AS window_start,
-       substr(d.text, greatest(c.start_char - $around, 0) + 1,
-              c.end_char + $around - greatest(c.start_char - $around, 0)) AS text
-FROM (SELECT unnest($ids::JSON::VARCHAR[]) AS id,
-             generate_subscripts($ids::JSON::VARCHAR[], 1) AS place)
-JOIN chunks c USING (id) JOIN documents d ON d.id = c.document_id ORDER BY place
-"""
 
 _BLOCKS = """
 SELECT document_id, start_char, end_char, kind FROM blocks ORDER BY document_id, start_char
@@ -109,62 +91,6 @@ class RankedPassage:
     theme: str = ""
 
 
-class Sentence(NamedTuple):
-    """A sentence of a chunk: the rank of the chunk, and its place among those around it.
-
-    ``leans`` says whether it cannot be understood without the one before.
-    """
-
-    rank: int
-    window: _Window
-    place: int
-    start: int
-    end: int
-    quote: str
-    leans: bool = False
-
-    @property
-    def citation(self) -> Citation:
-        """Where it stands, not numbered."""
-        return self.window.cite(self.start, self.end)
-
-    @property
-    def chunk_id(self) -> str:
-        """The chunk that it is read in."""
-        return self.window.row["id"]
-
-
-@dataclass(frozen=True)
-class _Window:
-    """A chunk and some of the document around it; spans are characters of the document.
-
-    ``whole`` are the spans of the sentences that the window does not cut, by place among all.
-    """
-
-    row: dict[str, Any]
-    whole: Mapping[int, tuple[int, int]]
-
-    def text(self, start: int, end: int) -> str:
-        offset = self.row["window_start"]
-        return self.row["text"][start - offset : end - offset]
-
-    def holds(self, start: int, end: int) -> bool:
-        first = self.row["window_start"]
-        return first <= start and end <= first + len(self.row["text"])
-
-    def cite(self, start: int, end: int) -> Citation:
-        return Citation(
-            number=0,
-            document_id=self.row["document_id"],
-            document_title=self.row["title"],
-            uri=self.row["uri"],
-            chunk_id=self.row["id"],
-            start_char=start,
-            end_char=end,
-            text=self.text(start, end),
-        )
-
-
 @operator
 def find_evidence(
     index: Release, question: str, records: Sequence[Record], most: int, context: int = 0
@@ -174,13 +100,17 @@ def find_evidence(
     Findings of reports, where there are any, stand as they are ranked. Otherwise the sentences of
     the chunks are ranked by words shared with the question, embedding similarity, rank of their
     chunk, how many of the retrieved entities they name, and whether they hold what is asked for: a
-    date, a number, a person, a place. Whole sentences of prose come before list items; code, rows
-    of tables and headings stand only where they say more than any sentence; a record's line stands
-    with the record's title, its key with the title of the record that it refers to. A sentence
-    that leans on the one before it brings that, and each brings ``context`` sentences on either
-    side. What many of the retrieved documents repeat stands after what one of them says. A summary
-    stands for the best chunks below it. Of a retrieval without text, the
-    relationships are ranked by the first two and cite the chunk that supports them most.
+    date, a number, a person, a place, or who or what something is (``wanted``). A question, a
+    heading or a line that ends in a colon is one with what follows it (``announcing``). Whole
+    sentences of prose come before list items; code, rows of tables and headings stand only where
+    they say more than any sentence; a record's line stands with the record's title, its key with
+    the title of the record that it refers to. What many of the retrieved documents repeat stands
+    after what one of them says; what scores less than ``LEAST_SHARE`` of the best is left out. A
+    summary stands for the best chunks below it. Of a retrieval without text, the relationships are
+    ranked by the first two and cite the chunk that supports them most.
+
+    Each then gets the sentences around it that it needs, and an answer that is long enough has no
+    more: see ``widening``. Each brings ``context`` sentences on either side.
     """
     findings = [record for record in records if record.kind == "finding"]
     if findings:
@@ -190,11 +120,11 @@ def find_evidence(
         edges = [record for record in records if record.kind == "relationship"]
         return _distinct(_related(index, question, edges), most)
     names = {record.title for record in records if record.kind == "entity"}
-    sentences = list(_sentences(index, chunks, context))
+    sentences = list(sentences_of(index, chunks, context))
     ranking = _ranked(index, question, sentences, names, most)
     best = _distinct([passage for passage, _ in ranking], most + _SPARE)
     place_of = {passage.citation: sentence for passage, sentence in ranking}
-    return _widened(best, [place_of[passage.citation] for passage in best], most, context)
+    return widened(question, best, [place_of[passage.citation] for passage in best], most, context)
 
 
 def _chunks_of(record: Record) -> Sequence[str]:
@@ -278,15 +208,15 @@ def _ranked(
     columns = zip(sentences, quotes, named, scores, strict=True)
     for sentence, quote, share, score in columns:
         total = score + RANK_WEIGHT / (1 + sentence.rank) + ENTITY_WEIGHT * share
-        if score and holds is not None and holds(sentence.chunk_id, quote):
+        if score and holds is not None and holds(sentence):
             total += KIND_WEIGHT
         totals.append(total * (REPEATED_WORTH if quote in repeated else 1.0))
     ranking = [
         (
             RankedPassage(texts[place], score, sentences[place].citation),
-            sentences[place]._replace(leans=leans),
+            sentences[place]._replace(leans=leans and not sentences[place].announces),
         )
-        for place, score, leans in _by_worth(said, kinds, totals, most)
+        for place, score, leans in _by_worth(sentences, said, kinds, totals, most)
     ]
     return _by_turns(question, ranking)
 
@@ -300,14 +230,21 @@ def _repeated(sentences: Sequence[Sentence], quotes: Sequence[str]) -> set[str]:
 
 
 def _by_worth(
-    texts: Sequence[str], kinds: Sequence[set[str]], totals: Sequence[float], most: int
+    sentences: Sequence[Sentence],
+    texts: Sequence[str],
+    kinds: Sequence[set[str]],
+    totals: Sequence[float],
+    most: int,
 ) -> list[tuple[int, float, bool]]:
     """Return (place, score, leans) of texts, best first, totals weighed by what they read as.
 
     Fragments and code stand only before any whole sentence. As most of the time would go into
     reading, no more are read than may be among the best.
     """
-    bounds = [t * WORTH[_best_within(k)] for t, k in zip(totals, kinds, strict=True)]
+    bounds = [
+        total * WORTH[_best_of(sentence, kind)]
+        for total, sentence, kind in zip(totals, sentences, kinds, strict=True)
+    ]
     order = sorted(range(len(texts)), key=lambda place: -bounds[place])
     whole: list[tuple[int, float, bool]] = []
     others: list[tuple[int, float, bool]] = []
@@ -317,9 +254,9 @@ def _by_worth(
         scores = sorted((score for _, score, _ in whole), reverse=True)
         if len(scores) >= wanted and scores[wanted - 1] >= bounds[places[0]]:
             break
-        read = read_sentences([texts[place] for place in places])
+        read = read_sentences([_lead(sentences[place], texts[place]) for place in places])
         for place, (reads_as, leans) in zip(places, read, strict=True):
-            grade = _grade(reads_as, kinds[place])
+            grade = _grade(sentences[place], reads_as, kinds[place])
             scored = (place, totals[place] * WORTH[grade], leans)
             (whole if grade >= Prose.ITEM else others).append(scored)
     best = max((score for _, score, _ in whole), default=0.0)
@@ -425,13 +362,27 @@ def _with_subjects(
     return lines, kinds
 
 
-def _grade(reads_as: Prose, kinds: set[str]) -> Prose:
+def _lead(sentence: Sentence, text: str) -> str:
+    return sentence.read_as if sentence.announces else text
+
+
+def _grade(sentence: Sentence, reads_as: Prose, kinds: set[str]) -> Prose:
     """Return what a text reads as, at best what the blocks are that it begins in.
 
     A record's line is read with the record's title, which makes it whole; a key alone says little.
+    What stands with what it announces says as much as an item of a list.
     """
+    best = _best_of(sentence, kinds)
+    if kinds & _OF_RECORDS:
+        return best
+    is_item = sentence.is_marked and reads_as != Prose.CODE
+    return min(best, Prose.ITEM if sentence.announces and is_item else reads_as)
+
+
+def _best_of(sentence: Sentence, kinds: set[str]) -> Prose:
     best = _best_within(kinds)
-    return best if kinds & _OF_RECORDS else min(reads_as, best)
+    is_item = sentence.announces and best != Prose.CODE and not kinds & _OF_RECORDS
+    return Prose.ITEM if is_item else best
 
 
 def _best_within(kinds: set[str]) -> Prose:
@@ -442,146 +393,6 @@ def _best_within(kinds: set[str]) -> Prose:
     if kinds & {"heading", "title"}:
         return Prose.FRAGMENT
     return Prose.ITEM if kinds else Prose.SENTENCE
-
-
-def _widened(
-    passages: Sequence[RankedPassage], sentences: Sequence[Sentence], most: int, context: int
-) -> list[RankedPassage]:
-    """Give each sentence the neighbours it needs; those that so meet are one of ``most`` passages.
-
-    A record's line, which stands with the record's title, needs none.
-    """
-    widened: list[RankedPassage] = []
-    spans: list[tuple[str, int, int]] = []
-    for passage, sentence, first in zip(passages, sentences, _firsts(sentences), strict=True):
-        if len(widened) == most:
-            break
-        document = passage.citation.document_id
-        if passage.text != passage.citation.text:
-            widened.append(passage)
-            spans.append((document, 0, 0))
-            continue
-        start, end = _reach(sentence, first, context)
-        met = [n for n, (of, a, b) in enumerate(spans) if of == document and a < end and start < b]
-        if met:
-            start, end = min(start, spans[met[0]][1]), max(end, spans[met[0]][2])
-        if not sentence.window.holds(start, end) or (met and end - start > _LONGEST_JOINED):
-            continue
-        citation = sentence.window.cite(start, end)
-        passage = replace(passage, text=citation.text, citation=citation)
-        place = slice(met[0], met[0] + 1) if met else slice(len(widened), None)
-        widened[place], spans[place] = [passage], [(document, start, end)]
-    plain = readable([passage.text for passage in widened])
-    return [replace(p, text=text) for p, text in zip(widened, plain, strict=True)]
-
-
-def _firsts(sentences: Sequence[Sentence]) -> list[int]:
-    """Return the place of the first of each sentence and those that it leans on, one by one."""
-    before = {
-        (n, place): s.window.text(*s.window.whole[place])
-        for n, s in enumerate(sentences)
-        for place in range(s.place - _MOST_LEANED, s.place)
-        if s.leans and place in s.window.whole
-    }
-    prose = dict(zip(before, read_sentences(list(before.values())), strict=True))
-    firsts: list[int] = []
-    for n, sentence in enumerate(sentences):
-        first, start, leans = sentence.place, sentence.start, sentence.leans
-        while leans and (n, first - 1) in prose:
-            begin, end = sentence.window.whole[first - 1]
-            grade, leans = prose[n, first - 1]
-            if grade == Prose.CODE or "\n\n" in sentence.window.text(end, start):
-                break
-            first, start = first - 1, begin
-        firsts.append(first)
-    return firsts
-
-
-def _reach(sentence: Sentence, first: int, context: int) -> tuple[int, int]:
-    """Return the span from the sentence at a place, with ``context`` more on either side."""
-    whole, last = sentence.window.whole, sentence.place
-    start, end = sentence.start, sentence.end
-    for place in range(sentence.place - 1, first - context - 1, -1):
-        if place not in whole:
-            break
-        start = whole[place][0]
-    for place in range(last + 1, last + context + 1):
-        if place not in whole:
-            break
-        end = whole[place][1]
-    return start, end
-
-
-def _sentences(index: Release, chunks: Sequence[str], context: int = 0) -> Iterator[Sentence]:
-    """Yield sentences with the rank of their chunk, each once, whole across a chunk's edges."""
-    places: set[tuple[str, int]] = set()
-    around = _CONTEXT_CHARS + context * _NEIGHBOUR_CHARS
-    for rank, row in enumerate(_windows(index, chunks, around)):
-        whole, within = _read_window(
-            row["text"], row["window_start"], row["n_chars"], row["start_char"], row["end_char"]
-        )
-        window = _Window(row, whole)
-        for place, start, end, quote in within:
-            if (row["document_id"], end) not in places:
-                places.add((row["document_id"], end))
-                yield Sentence(rank, window, place, start, end, quote)
-
-
-def _windows(index: Release, chunks: Sequence[str], around: int) -> Iterator[dict[str, Any]]:
-    """Yield chunks, each with so many characters of its document around it as ``text``."""
-    records = chunk_records(index, dict.fromkeys(chunks, 1.0))
-    ids = dict.fromkeys(record.attributes["document_id"] for record in records)
-    texts = document_texts(index, ids)
-    if texts is None:
-        yield from index.rows(_WINDOWS, ids=list(chunks), around=around)
-        return
-    for record in records:
-        text = texts[record.attributes["document_id"]]
-        start = max(0, record.attributes["start_char"] - around)
-        yield {
-            **record.attributes,
-            "id": record.id,
-            "title": record.title,
-            "n_chars": len(text),
-            "window_start": start,
-            "text": text[start : record.attributes["end_char"] + around],
-        }
-
-
-@lru_cache(_WINDOWS_REMEMBERED)
-def _read_window(
-    text: str, offset: int, n_chars: int, chunk_start: int, chunk_end: int
-) -> tuple[Mapping[int, tuple[int, int]], Sequence[tuple[int, int, int, str]]]:
-    """Return the whole sentences of a window, and (place, start, end, text) of the chunk's own.
-
-    The window begins at ``offset`` of a document of ``n_chars``. The sentences that touch the chunk
-    are cut only if they are far longer than it. Some chunks come with many questions.
-    """
-    cut_end = offset + len(text) if offset + len(text) < n_chars else -1
-    whole: dict[int, tuple[int, int]] = {}
-    within: list[tuple[int, int, int, str]] = []
-    for place, (start, end) in enumerate(_short_spans(text)):
-        begin, stop = offset + start, offset + end
-        if (begin > offset or offset == 0) and stop != cut_end:
-            whole[place] = (begin, stop)
-        if begin == offset > 0:
-            begin = max(begin, chunk_start)
-        if stop == cut_end:
-            stop = min(stop, chunk_end)
-        if max(begin, chunk_start) < min(stop, chunk_end):
-            within.append((place, begin, stop, text[begin - offset : stop - offset]))
-    return whole, within
-
-
-def _short_spans(text: str) -> Sequence[tuple[int, int]]:
-    """Return the spans of sentences, long ones in pieces."""
-    spans: list[tuple[int, int]] = []
-    for start, end in sentence_spans(text):
-        if end - start <= _LONGEST_SENTENCE:
-            spans.append((start, end))
-        else:
-            spans += (match.span() for match in _PIECE.finditer(text, start, end))
-    return spans
 
 
 def _distinct(passages: Sequence[RankedPassage], most: int) -> list[RankedPassage]:

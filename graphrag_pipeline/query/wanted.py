@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from graphrag_pipeline.core.text import fold
+from graphrag_pipeline.core.text import fold, terms
 from graphrag_pipeline.core.word_lists import word_lists
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
+    from graphrag_pipeline.query.windows import Sentence
 
-Test = Callable[[str, str], bool]
-"""Says of a chunk's id and a sentence in it whether it holds what is asked for."""
+Test: TypeAlias = "Callable[[Sentence], bool]"
+"""Says of a sentence whether it holds what is asked for."""
 
 _WORDS = word_lists("questions.txt")
 _KINDS = {"person": ("PERSON",), "place": ("GEO", "LOCATION")}
@@ -38,6 +39,10 @@ def _pattern(section: str) -> str:
 
 
 _ASKED = {kind: re.compile(_pattern(kind)) for kind in ("time", "number", "person", "place")}
+_WHAT = re.compile(_pattern("what"))
+_DEFINES = re.compile(_pattern("defines"))
+_SAYS_OF_ONESELF = r"\b(?:i['’]m|i am|my name is)\b"
+_IN_BRACKETS = re.compile(r"\([^)]*\)")
 _COMPARED = re.compile(_pattern("compare"))
 _TIME = re.compile(f"{_YEAR}|{_CJK_DATE}|{_pattern('date_words')}")
 _NUMBER = re.compile(rf"\d|{_CJK_NUMBER}|{_pattern('number_words')}")
@@ -72,9 +77,12 @@ def test_for(index: Release, question: str, chunks: Sequence[str]) -> Test | Non
     does not say itself.
     """
     kind = asked_for(question)
+    subject = _subject(question)
+    if subject:
+        return _says_what_is(subject, is_person=kind == "person")
     if kind in ("time", "number"):
         pattern = _TIME if kind == "time" else _NUMBER
-        return lambda _, sentence: pattern.search(fold(sentence)) is not None
+        return lambda sentence: pattern.search(fold(sentence.quote)) is not None
     if kind not in _KINDS:
         return None
     asked = fold(question)
@@ -83,8 +91,41 @@ def test_for(index: Release, question: str, chunks: Sequence[str]) -> Test | Non
         for row in index.rows(_NAMES, ids=list(chunks), types=list(_KINDS[kind]))
     }
 
-    def holds(chunk: str, sentence: str) -> bool:
-        text = fold(sentence)
-        return any(name in text for name in names.get(chunk, ()))
+    def holds(sentence: Sentence) -> bool:
+        text = fold(sentence.quote)
+        return any(name in text for name in names.get(sentence.chunk_id, ()))
+
+    return holds
+
+
+def _subject(question: str) -> str:
+    """Return what a question asks the nature of: "Ada King" in "Who is Ada King?"; else nothing."""
+    text = fold(question).strip(" ?？¿")
+    asks = _WHAT.match(text)
+    return text[asks.end() :].strip() if asks else ""
+
+
+def _says_what_is(subject: str, *, is_person: bool) -> Test:
+    """Return what says whether a sentence says what a subject is.
+
+    It begins with the subject, or some of its words and no others, and goes on with "is a" or the
+    like, or it announces what follows and says no other words itself, as a heading or a term does.
+    Of a person, also an apposition ("King, the first ...") and what is said of oneself.
+    """
+    words = frozenset(terms(subject))
+    apposition = re.compile(
+        rf"{_SAYS_OF_ONESELF}[^.]{{0,40}}{re.escape(subject)}, |{re.escape(subject)}, "
+        r"(?:who|an?|the|chief|senior|professor|director|founder|president|ceo|cto)\b"
+    )
+
+    def holds(sentence: Sentence) -> bool:
+        if sentence.announces and words.issuperset(terms(sentence.first)):
+            return bool(terms(sentence.first))
+        text = fold(sentence.quote)
+        defines = _DEFINES.search(text)
+        before = terms(_IN_BRACKETS.sub("", text[: defines.start()])) if defines else []
+        if before and words.issuperset(before):
+            return True
+        return is_person and apposition.search(text) is not None
 
     return holds

@@ -1,0 +1,94 @@
+"""What a sentence announces: what follows a question, a heading, a colon or a term is part of it.
+
+A question and a line that ends in a colon announce what follows. So does a line without an end, if
+the next stands apart from it: after an empty line, as an item of a list, or further to the right.
+It is a heading, the term of a definition, or a sentence that a list or an example completes. An
+item of a list announces only what stands further to the right. What is announced ends with its
+paragraph or list, or after ``_LONGEST`` characters; it is one sentence at least. A line followed by
+another question or heading announces nothing: a table of contents has no answers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+Span = tuple[int, int]
+
+_LONGEST = 200
+_LONGEST_FIRST = 480
+_CLOSING = r"[\"'”’»)\]*_]*$"
+_ASKS = re.compile(rf"[?？؟]{_CLOSING}")
+_TELLS = re.compile(rf"[:：]{_CLOSING}")
+_ENDS = re.compile(rf"[.!;,…。！；，、।|–—-]{_CLOSING}")
+_ITEM = re.compile(r"(?:[-*•‣·◦–—]|\(?\d{1,3}[.)](?!\d)|\(?[a-z][.)])\s|```")
+_SAYS = re.compile(r"[^\W\d_]{2}")
+_FENCE = re.compile(r"`{3,}\w*")
+_TAIL = 8
+_QUESTION, _COLON, _LIST, _LINE, _NONE = "?", ":", "-", "#", ""
+
+
+def announcements(text: str, spans: Sequence[Span]) -> Mapping[int, tuple[int, bool]]:
+    """Return (last, is_marked) of the sentences of a text that announce what follows, by place.
+
+    ``last`` is the place of the last sentence announced. ``is_marked`` says that a mark, a list or
+    a fence of code tells so; otherwise the line announces only what is prose.
+    """
+    signs = [_sign(text, spans, place) for place in range(len(spans))]
+    return {
+        place: (last, sign != _LINE)
+        for place, sign in enumerate(signs)
+        if sign and (last := _last(text, spans, signs, place)) > place
+    }
+
+
+def _sign(text: str, spans: Sequence[Span], place: int) -> str:
+    start, end = spans[place]
+    tail = text[max(start, end - _TAIL) : end]
+    if _ASKS.search(tail):
+        return _QUESTION
+    if place + 1 == len(spans):
+        return _NONE
+    following, _ = spans[place + 1]
+    if _TELLS.search(tail):
+        return _COLON
+    if "\n" not in text[end:following] or _ENDS.search(tail):
+        return _NONE
+    if not _ITEM.match(text, start):
+        if _ITEM.match(text, following):
+            return _LIST
+        if "\n\n" in text[end:following]:
+            return _LINE
+    return _LINE if _indent(text, following) > _indent(text, start) else _NONE
+
+
+def _indent(text: str, at: int) -> int:
+    return at - text.rfind("\n", 0, at)
+
+
+def _last(text: str, spans: Sequence[Span], signs: Sequence[str], place: int) -> int:
+    """Return the place of the last sentence announced at a place, which may be that itself."""
+    n, first = len(spans), place + 1
+    while first < n and (
+        _FENCE.fullmatch(text, *spans[first])
+        or (signs[first] == _QUESTION and "\n" not in text[spans[first - 1][1] : spans[first][0]])
+    ):
+        first += 1
+    if first == n or signs[first] in (_QUESTION, _LINE) or not _SAYS.search(text, *spans[first]):
+        return place
+    begin, end = spans[first]
+    if end - begin > _LONGEST_FIRST:
+        return place
+    last = first
+    while last + 1 < n and _SAYS.search(text, *spans[last + 1]):
+        following, end = spans[last + 1]
+        is_next = signs[last + 1] not in (_QUESTION, _LINE) and end - begin <= _LONGEST
+        if signs[last] != _COLON and not (is_next and _goes_on(text, spans[last][1], following)):
+            break
+        last += 1
+    return last
+
+
+def _goes_on(text: str, end: int, following: int) -> bool:
+    """Whether what follows is of one paragraph or list with what ends before it."""
+    return "\n\n" not in text[end:following] or _ITEM.match(text, following) is not None

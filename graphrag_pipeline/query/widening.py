@@ -1,0 +1,151 @@
+"""Passages with what stands around them, as long as an answer is to be.
+
+A sentence that leans on the one before it brings that. Passages that so meet are one. An answer is
+long enough with ``CHARS_EACH`` characters for each passage that may be in it: from there on a
+passage is shown only if it says a word of the question that none before it says. If there are fewer
+passages than there may be, each brings the sentences of its paragraph that follow it, up to that
+length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from graphrag_pipeline.core.prose import Prose, readable
+from graphrag_pipeline.core.text import terms
+from graphrag_pipeline.query.remembered_prose import read_sentences
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.evidence import RankedPassage
+    from graphrag_pipeline.query.windows import Sentence, Window
+
+CHARS_EACH = 60
+_MOST_LEANED = 2
+_MOST_AFTER = 2
+_LONGEST_JOINED = 1_200
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """A passage, and the characters of its document that it takes; a record's line takes none."""
+
+    passage: RankedPassage
+    window: Window
+    start: int = 0
+    end: int = 0
+
+    @property
+    def n_chars(self) -> int:
+        return self.end - self.start or len(self.passage.text)
+
+    def meets(self, document: str, start: int, end: int) -> bool:
+        is_same = self.passage.citation.document_id == document
+        return is_same and self.start < end and start < self.end
+
+    def spanning(self, start: int, end: int) -> _Placed:
+        return replace(self, start=start, end=end)
+
+    def shown(self) -> RankedPassage:
+        if not self.end:
+            return self.passage
+        citation = self.window.cite(self.start, self.end)
+        return replace(self.passage, text=citation.text, citation=citation)
+
+
+def widened(
+    question: str,
+    passages: Sequence[RankedPassage],
+    sentences: Sequence[Sentence],
+    most: int,
+    context: int,
+) -> list[RankedPassage]:
+    """Give each sentence the neighbours it needs; those that so meet are one of ``most`` passages.
+
+    A record's line, which stands with the record's title, needs none. There are no more once an
+    answer is as long as ``CHARS_EACH`` allows; of a shorter one with fewer passages, each brings
+    what its document goes on with.
+    """
+    placed: list[_Placed] = []
+    longest = CHARS_EACH * most
+    asked, said = frozenset(terms(question)), set()
+    for passage, sentence, first in zip(passages, sentences, _firsts(sentences), strict=True):
+        if len(placed) == most:
+            break
+        words = asked.intersection(terms(passage.text))
+        if not context and _n_chars(placed) >= longest and words <= said:
+            continue
+        said |= words
+        if passage.text != passage.citation.text:
+            placed.append(_Placed(passage, sentence.window))
+            continue
+        start, end = _reach(sentence, first, context)
+        document = passage.citation.document_id
+        met = [n for n, earlier in enumerate(placed) if earlier.meets(document, start, end)]
+        if met:
+            start, end = min(start, placed[met[0]].start), max(end, placed[met[0]].end)
+        if not sentence.window.holds(start, end) or (met and end - start > _LONGEST_JOINED):
+            continue
+        place = slice(met[0], met[0] + 1) if met else slice(len(placed), None)
+        placed[place] = [_Placed(passage, sentence.window, start, end)]
+    if len(placed) < most:
+        placed = _going_on(placed, longest)
+    shown = [one.shown() for one in placed]
+    plain = readable([passage.text for passage in shown])
+    return [replace(p, text=text) for p, text in zip(shown, plain, strict=True)]
+
+
+def _n_chars(placed: Sequence[_Placed]) -> int:
+    return sum(one.n_chars for one in placed)
+
+
+def _going_on(placed: Sequence[_Placed], longest: int) -> list[_Placed]:
+    """Return passages, in turn with the sentences after them, while all are short enough."""
+    longer = list(placed)
+    for n in range(_MOST_AFTER * len(placed)):
+        one = longer[n % len(placed)]
+        end = one.window.next_end(one.end) if one.end else 0
+        if not end or _n_chars(longer) + end - one.end > longest:
+            continue
+        document = one.passage.citation.document_id
+        if not any(other.meets(document, one.end, end) for other in longer):
+            longer[n % len(placed)] = one.spanning(one.start, end)
+    return longer
+
+
+def _firsts(sentences: Sequence[Sentence]) -> list[int]:
+    """Return the place of the first of each sentence and those that it leans on, one by one."""
+    before = {
+        (n, place): s.window.text(*s.window.whole[place])
+        for n, s in enumerate(sentences)
+        for place in range(s.place - _MOST_LEANED, s.place)
+        if s.leans and place in s.window.whole
+    }
+    prose = dict(zip(before, read_sentences(list(before.values())), strict=True))
+    firsts: list[int] = []
+    for n, sentence in enumerate(sentences):
+        first, start, leans = sentence.place, sentence.start, sentence.leans
+        while leans and (n, first - 1) in prose:
+            begin, end = sentence.window.whole[first - 1]
+            grade, leans = prose[n, first - 1]
+            if grade == Prose.CODE or "\n\n" in sentence.window.text(end, start):
+                break
+            first, start = first - 1, begin
+        firsts.append(first)
+    return firsts
+
+
+def _reach(sentence: Sentence, first: int, context: int) -> tuple[int, int]:
+    """Return the span from the sentence at a place, with ``context`` more on either side."""
+    whole, last = sentence.window.whole, sentence.last
+    start, end = sentence.start, sentence.end
+    for place in range(sentence.place - 1, first - context - 1, -1):
+        if place not in whole:
+            break
+        start = whole[place][0]
+    for place in range(last + 1, last + context + 1):
+        if place not in whole:
+            break
+        end = whole[place][1]
+    return start, end
