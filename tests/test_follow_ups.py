@@ -58,7 +58,7 @@ def test_a_rule_asks_of_names_in_the_answer_that_were_not_asked_about(engine):
 def test_what_was_asked_before_is_not_suggested_again(engine):
     history = [("user", "How is Bob Cratchit connected with Scrooge?"), ("assistant", "So.")]
     answer = engine.answer(QUESTION, "bm25", follow_ups=9, history=history)
-    assert not any("Bob Cratchit" in question for question in answer.follow_ups)
+    assert history[0][1] not in answer.follow_ups
 
 
 def test_nothing_found_leads_to_nothing(engine):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.prose import REPEATED_IN, Prose, readable
@@ -17,10 +17,10 @@ from graphrag_pipeline.query.operators.chunks import chunk_records
 from graphrag_pipeline.query.operators.communities import about_communities
 from graphrag_pipeline.query.operators.scoring import relevance
 from graphrag_pipeline.query.remembered_prose import read_sentences
-from graphrag_pipeline.query.results import Citation, Record
+from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.trace import operator
 from graphrag_pipeline.query.wanted import asks_to_compare, test_for, without_quantity
-from graphrag_pipeline.query.widening import widened
+from graphrag_pipeline.query.widening import RankedPassage, widened
 from graphrag_pipeline.query.windows import Sentence, sentences_of
 from graphrag_pipeline.reports.references import check_references
 
@@ -36,7 +36,7 @@ WORTH = {Prose.CODE: 0.35, Prose.FRAGMENT: 0.5, Prose.ITEM: 0.9, Prose.SENTENCE:
 """What the score of a sentence is multiplied by, as it reads."""
 REPEATED_WORTH = 0.5
 """And that of one which many of the retrieved documents have in the same words (a footer)."""
-LEAST_SHARE = .45
+LEAST_SHARE = 0.45
 """A passage that scores less than this share of the best says nothing to the question."""
 
 _OF_RECORDS = frozenset(("field", "key", "value"))
@@ -74,21 +74,6 @@ FROM relationship_chunks
 SEMI JOIN (SELECT unnest($ids::JSON::VARCHAR[]) AS relationship_id) USING (relationship_id)
 GROUP BY relationship_id
 """
-
-
-@dataclass(frozen=True)
-class RankedPassage:
-    """A statement that bears on a question, and the place it is taken from or rests on.
-
-    ``heading`` is the title of the report that a finding comes from; ``theme`` its community, where
-    the question asks for themes.
-    """
-
-    text: str
-    score: float
-    citation: Citation
-    heading: str = ""
-    theme: str = ""
 
 
 @operator

@@ -16,15 +16,30 @@ from typing import TYPE_CHECKING
 from graphrag_pipeline.core.prose import Prose, readable
 from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.query.remembered_prose import read_sentences
+from graphrag_pipeline.query.results import Citation
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.query.evidence import RankedPassage
     from graphrag_pipeline.query.windows import Sentence, Window
 
 CHARS_EACH = 60
 _MOST_LEANED = 2
 _MOST_AFTER = 2
 _LONGEST_JOINED = 1_200
+
+
+@dataclass(frozen=True)
+class RankedPassage:
+    """A statement that bears on a question, and the place it is taken from or rests on.
+
+    ``heading`` is the title of the report that a finding comes from; ``theme`` its community, where
+    the question asks for themes.
+    """
+
+    text: str
+    score: float
+    citation: Citation
+    heading: str = ""
+    theme: str = ""
 
 
 @dataclass(frozen=True)
