@@ -222,8 +222,9 @@ def test_ppr_is_pagerank_of_its_definition(engine, titles):
     for row in facts:
         add_weight(graph, row["source_id"], row["target_id"], row["n"] * (0.3 if titles else 1))
     seeds = dict.fromkeys(graph, 0.0)
-    for name in ["Scrooge", *(["a christmas carol"] if titles else [])]:
-        seeds[make_id("entity", name)] += 1
+    seeds[make_id("entity", "Scrooge")] += 0.02
+    if titles:
+        seeds[make_id("entity", "a christmas carol")] += 1
     stated = index.search_text("relationships", question, 5).to_pylist()
     ends = {row["id"]: (row["source_id"], row["target_id"]) for row in facts}
     n_chunks = len(index.rows("SELECT id FROM chunks"))
@@ -236,13 +237,14 @@ def test_ppr_is_pagerank_of_its_definition(engine, titles):
     share = min(1, 2 * named / sum(rarity.values())) if titles else 1
     for hit in stated:
         for end in ends[hit["id"]]:
-            seeds[end] += share * hit["score"] / stated[0]["score"] / 5
+            seeds[end] += 0.02 * share * hit["score"] / stated[0]["score"] / 5
     pairs = {(row["entity_id"], row["chunk_id"]) for row in joined}
     for entity in {entity for entity, _ in pairs}:
         seeds[entity] /= sum(one == entity for one, _ in pairs)
     similar = index.search_text("chunks", question, 100).to_pylist()
+    all_text = sum(hit["score"] ** 2 for hit in similar)
     for hit in similar:
-        seeds[hit["id"]] += 0.02 * (hit["score"] / similar[0]["score"]) ** 2
+        seeds[hit["id"]] += 0.08 * hit["score"] ** 2 / all_text
     expected = networkx_pagerank(graph, seeds, 0.6)
     found = engine.retrieve(question, "ppr", titles=titles, covering=False).records
     chunks = [r["id"] for r in index.rows("SELECT id FROM chunks") if expected[r["id"]] > 1e-9]

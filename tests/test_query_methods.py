@@ -353,15 +353,29 @@ def test_where_the_model_cannot_classify_the_rule_does(ask):
     [
         ("What are the main themes?", "global", {"level": 0}),
         ("Who visited Scrooge?", "ppr", {}),
+        ("who wrote a christmas carol", "ppr", {}),
         ("how is it that nothing is ever clear", "bm25", {}),
+        ("who visited scrooge", "bm25", {}),
     ],
 )
-def test_without_a_model_auto_takes_what_suits_the_question_and_says_so(
-    engine, question, method, options
-):
+def test_without_a_model_auto_takes_what_suits_the_question(engine, question, method, options):
     found = engine.answer(question, "auto")
     assert found.retrieval.records == engine.retrieve(question, method, **options).records
     assert found.retrieval.steps[0].startswith(f"{method} search (by rule: ")
+
+
+@pytest.mark.parametrize(
+    ("question", "why"),
+    [
+        ("What are the main themes?", "the question asks for themes"),
+        ("Did Scrooge know Tiny Tim?", "the question names Scrooge, Tiny Tim"),
+        ("is scrooge in a christmas carol", "the question names a christmas carol"),
+        ("who was visited", "the question names nothing that is in the graph"),
+    ],
+)
+def test_auto_says_why_it_took_a_method(engine, question, why):
+    (step,) = engine.retrieve(question, "auto").steps
+    assert step.endswith(f" search (by rule: {why})")
 
 
 def test_auto_knows_a_name_that_was_merged_into_another(tmp_path):
@@ -726,12 +740,15 @@ def test_a_wrong_parameter_and_failures_alone_end_a_comparison(home):
 
 
 def test_no_two_methods_find_the_same(engine):
-    question = "What links Marie Curie and the clerk of Scrooge?"
+    questions = (
+        "What links Marie Curie and the clerk of Scrooge?",
+        "Did the clerk of Scrooge partner with Marley in a christmas carol?",
+    )
     found = {}
     for name in METHODS.keys() - {"selection", "auto"}:
         with contextlib.suppress(InputError):
-            records = engine.retrieve(question, name, **_few(name)).records
-            found[name] = [(record.kind, record.id) for record in records]
+            retrievals = [engine.retrieve(each, name, **_few(name)) for each in questions]
+            found[name] = [[(r.kind, r.id) for r in each.records] for each in retrievals]
     assert len(found) > 9
     same = [
         (one, other)

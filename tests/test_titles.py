@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from query_fixture import publish, settings_for
 
+from graphrag_pipeline import Index
+from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.graph.titles import names_of_title
 from graphrag_pipeline.query import METHODS, QueryEngine
 from graphrag_pipeline.query import operators as op
@@ -125,6 +129,70 @@ def test_ppr_finds_a_text_by_the_title_that_it_does_not_say(titled):
     assert [record.title for record in records] == ["Mercury (planet)"]
     records = METHODS["ppr"].retrieve(engine_of, "is mercury hot", PprParameters(titles=False))
     assert records == []
+
+
+# First what the question calls by its title
+
+
+SPARSE = {
+    "Manaslu": "It was climbed in 1956.",
+    "Climbing": "Who climbed first, and when, is told of every mountain in the world.",
+    "Mountains": "The mountain that was climbed first in the world was climbed long ago.",
+    **{
+        f"Season {n}/Weather": f"In week {n} it snowed on those who climbed first." for n in "12345"
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def sparse(tmp_path_factory):
+    home = tmp_path_factory.mktemp("sparse")
+    publish(home, documents=SPARSE)
+    with QueryEngine(home, settings=settings_for(home)) as opened:
+        yield opened
+
+
+def test_what_the_question_calls_by_its_title_comes_first(sparse):
+    question = "When was the mountain Manaslu climbed first in the world?"
+    assert sparse.retrieve(question, "bm25").records[0].title != "Manaslu"
+    assert sparse.retrieve(question, "ppr").records[0].title == "Manaslu"
+
+
+def test_a_title_puts_two_documents_first_and_all_titles_four(sparse):
+    index = sparse.index
+    ids = chunks_by_title(index)
+    ranking = {ids[title]: 1 / place for place, title in enumerate(SPARSE, start=2)}
+    graph = index.graph
+    titles = {
+        title: graph.adjacency("titles").around(int(graph.chunk_nodes([key])[0])).tolist()
+        for title, key in ids.items()
+    }
+    scores = graph.weigh_chunks({ids[f"Season {n}/Weather"]: int(n) / 10 for n in "12345"})
+    many = [node for n in "12345" for node in titles[f"Season {n}/Weather"]]
+    two = op.titled_first(index, ranking, [many], scores)
+    assert list(two)[:3] == [ids["Season 5/Weather"], ids["Season 4/Weather"], ids["Manaslu"]]
+    assert two == ranking
+    every = [[node] for nodes in titles.values() for node in nodes]
+    four = list(op.titled_first(index, ranking, every, scores))
+    assert four[:4] == [ids[f"Season {n}/Weather"] for n in "5432"]
+    assert four[4:6] == [ids["Manaslu"], ids["Climbing"]]
+    assert list(op.titled_first(index, ranking, [], scores)) == list(ranking)
+
+
+def test_a_title_that_more_than_four_documents_have_tells_nothing(tmp_path):
+    (tmp_path / "docs").mkdir()
+    lines = [
+        {"title": title, "text": f"Text {n} of it."}
+        for title, count in (("Rain Season", 5), ("Dry Season", 4))
+        for n in range(count)
+    ]
+    (tmp_path / "docs" / "a.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    index = Index(tmp_path / "home", Settings())
+    index.update(tmp_path / "docs")
+    with index.open() as engine:
+        titles = op.titles_in(engine.index, "Is the Rain Season longer than the Dry Season?")
+        assert set(titles) == {"rain season", "dry season"}
+        assert set(op.telling(engine.index, titles)) == {"dry season"}
 
 
 # Texts that together answer

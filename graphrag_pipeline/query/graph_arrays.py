@@ -46,6 +46,7 @@ SELECT DISTINCT md5_number_lower(key) AS key, node
 FROM chunk_titles LEFT JOIN entity_aliases USING (entity_id)
 JOIN ({nodes}) n ON n.id = coalesce(canonical_id, entity_id) AND n.part <> 1 ORDER BY ALL
 """
+_DOCUMENTS = "SELECT dense_rank() OVER (ORDER BY document_id) AS document FROM chunks ORDER BY id"
 _TITLE_WEIGHT = 3
 _EDGES_OF = "edges "
 RARE = 20
@@ -102,7 +103,12 @@ WHERE weight > 0 AND one.node <> two.node ORDER BY kind, e.id, 2, 3
 _OF_KIND = "SELECT {number} AS kind, * FROM ({edges})"
 
 
-GRAPH_SQL = "".join([_NAMED, _NODES, _TITLE_KEYS, str(_TITLE_WEIGHT), *EDGE_KINDS.values(), _EDGES])
+GRAPH_SQL = "".join(
+    [
+        *(_NAMED, _NODES, _TITLE_KEYS, _DOCUMENTS, str(_TITLE_WEIGHT)),
+        *(*EDGE_KINDS.values(), _EDGES),
+    ]
+)
 """All queries that make the arrays of a graph: those that others made are other arrays."""
 
 
@@ -221,7 +227,7 @@ class Titles:
 
 @dataclass(frozen=True)
 class _OfNodes:
-    """One number for each node."""
+    """One number for each node, or for each chunk."""
 
     values: npt.NDArray[Any]
 
@@ -362,6 +368,23 @@ class GraphArrays:
     def titles(self) -> Titles:
         """Return the nodes of titles, by what a question may call them."""
         return self._once("titles", Titles, self._read_titles)
+
+    def about(self, titles: Sequence[int]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+        """Return the chunks that any of some titles is of, as nodes, and each one's document.
+
+        Documents are numbers that tell them apart.
+        """
+        chunks = self.adjacency("titles").neighbours_of(np.array(titles, np.int64))
+        return chunks, self._documents[chunks - self.n_entities]
+
+    @property
+    def _documents(self) -> npt.NDArray[np.int64]:
+        """The document of each chunk, as a number."""
+
+        def made() -> _OfNodes:
+            return _OfNodes(self._read(_DOCUMENTS)["document"].to_numpy())
+
+        return self._once("documents", _OfNodes, made).values
 
     def some_chunks(self, n: int) -> list[str]:
         """Return the ids of the first ``n`` chunks."""

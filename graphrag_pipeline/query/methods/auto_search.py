@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from graphrag_pipeline.core.text import names_apart
 from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.methods.bm25_search import BM25
 from graphrag_pipeline.query.methods.combined_search import (
@@ -20,15 +21,19 @@ from graphrag_pipeline.query.results import Record
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
 
+_MOST_SHOWN = 3
+
 
 @dataclass(frozen=True)
 class AutoParameters(SelectionParameters):
     """This project's own: the method that suits the question; the answer says which.
 
     Without a model, a question that asks for themes and names nothing is answered by ``global``, on
-    the root communities; any other by ``ppr``, of these methods the one that finds most
-    (benchmarks/methods.py), and by ``bm25`` where there is no graph to walk or the question
-    names none of its entities or titles. With a model it is ``selection``; ``level`` is for that.
+    the root communities; any other that names something in the graph by ``ppr``, of these methods
+    the one that finds most (benchmarks/methods.py, benchmarks/natures.py). Where there is no graph,
+    or the question names nothing in it by a title or as names are written, a walk has nowhere to
+    set out from but words, and ``bm25`` ranks these better. With a model it is ``selection``;
+    ``level`` is for that.
     """
 
 
@@ -46,12 +51,9 @@ def chosen(index: Release, question: str) -> tuple[Method[Any], str]:
         return GLOBAL, "the question asks for themes"
     if not index.facts.counts["n_relationships"]:
         return BM25, "there is no graph"
-    if (
-        op.entities_named_in(index, question, 1)
-        or op.titles_in(index, question)
-        or op.names_known(index, question)
-    ):
-        return PPR, "the question names what is in the graph"
+    named = [*op.titles_in(index, question), *op.names_known(index, question)]
+    if named:
+        return PPR, f"the question names {', '.join(names_apart(named, _MOST_SHOWN))}"
     return BM25, "the question names nothing that is in the graph"
 
 

@@ -96,7 +96,7 @@ from graphrag_pipeline.query.operators.reranking import (
 from graphrag_pipeline.query.operators.scoring import relevance
 from graphrag_pipeline.query.operators.seeds import names_known, scaled_search
 from graphrag_pipeline.query.operators.summaries import best_of_tree, down_the_tree, tree_records
-from graphrag_pipeline.query.operators.titles import titles_in
+from graphrag_pipeline.query.operators.titles import telling, titled_first, titles_in
 
 __all__ = [
     "Ranking",
@@ -176,7 +176,9 @@ __all__ = [
     "share_of",
     "shortest_path",
     "summarised",
+    "telling",
     "themes_at",
+    "titled_first",
     "titles_in",
     "tokens_of",
     "tree_records",

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from graphrag_pipeline.core.arrays import distinct
 from graphrag_pipeline.core.text import UNSPACED, fold, normalize_title, terms
 from graphrag_pipeline.query.graph_arrays import RARE
+from graphrag_pipeline.query.operators.ranking import Ranking
 from graphrag_pipeline.query.trace import operator
 
 if TYPE_CHECKING:
+    from graphrag_pipeline.query.graph_arrays import Weights
     from graphrag_pipeline.query.release import Release
 
+_MOST_SHARING = 4
+_MOST_OF_A_TITLE = 2
+_MOST_FIRST = 4
 _MOST_WORDS = 12
 _MOST_QUESTION_WORDS = 500
 _WORD = re.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]+")
@@ -45,6 +51,46 @@ def titles_in(index: Release, question: str) -> dict[str, list[int]]:
         taken.update(places)
         found[key] = nodes[key]
     return found
+
+
+@operator
+def telling(index: Release, titles: Mapping[str, list[int]]) -> dict[str, list[int]]:
+    """Return those of some titles that tell which text is meant: at most four documents have it."""
+    return {
+        key: nodes
+        for key, nodes in titles.items()
+        if len(distinct(index.graph.about(nodes)[1])) <= _MOST_SHARING
+    }
+
+
+@operator
+def titled_first(
+    index: Release, ranking: Ranking, titles: Iterable[Sequence[int]], scores: Weights
+) -> Ranking:
+    """Put first, of the documents that have one of some titles, the chunk with the best score.
+
+    ``scores`` are by node. Of each title the best two documents, and four of all, in the order of
+    their scores; the rest of the ranking follows. What a question calls by its title it asks about,
+    however few of the question's words that text holds.
+    """
+    import numpy as np
+
+    chosen: set[int] = set()
+    for nodes in titles:
+        chosen.update(_best_of_documents(index, nodes, scores)[:_MOST_OF_A_TITLE])
+    nodes = sorted(chosen, key=lambda node: (-scores[node], node))[:_MOST_FIRST]
+    first = index.graph.ids_of(np.array(nodes, np.int64))
+    return {key: float(scores[node]) for key, node in zip(first, nodes, strict=True)} | ranking
+
+
+def _best_of_documents(index: Release, nodes: Sequence[int], scores: Weights) -> list[int]:
+    """Return the best chunk of each document that some titles are of, best first, as nodes."""
+    import numpy as np
+
+    chunks, documents = index.graph.about(nodes)
+    order = np.argsort(-scores[chunks], kind="stable")
+    _, places = np.unique(documents[order], return_index=True)
+    return chunks[order[np.sort(places)]].tolist()
 
 
 def _runs(question: str) -> Iterator[tuple[range, str]]:
