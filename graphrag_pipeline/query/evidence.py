@@ -18,6 +18,7 @@ from graphrag_pipeline.query.operators.communities import about_communities
 from graphrag_pipeline.query.operators.scoring import relevance
 from graphrag_pipeline.query.remembered_prose import read_sentences
 from graphrag_pipeline.query.results import Record
+from graphrag_pipeline.query.themes import is_name
 from graphrag_pipeline.query.trace import operator
 from graphrag_pipeline.query.wanted import asks_to_compare, test_for, without_quantity
 from graphrag_pipeline.query.widening import RankedPassage, widened
@@ -145,7 +146,9 @@ def _with_themes(index: Release, passages: Sequence[RankedPassage]) -> list[Rank
             facts = f"{theme.size} names"
             if n_documents > 1:
                 facts += f" in {theme.n_documents} of {n_documents} documents"
-            names = ", ".join(n for _, n in theme.names if n not in passage.heading)
+            names = ", ".join(
+                name for _, name in theme.names if name not in passage.heading and is_name(name)
+            )
             heading = f"{passage.heading} ({facts}{f'; also {names}' if names else ''})"
             text = _beginning(passage.text)
             passage = replace(passage, heading=heading, text=text)

@@ -21,6 +21,7 @@ from graphrag_pipeline.query.methods.method import (
     number,
 )
 from graphrag_pipeline.query.results import Record
+from graphrag_pipeline.query.themes import told_well
 from graphrag_pipeline.query.writing.map_reduce import map_reduce
 from graphrag_pipeline.query.writing.single import from_records
 from graphrag_pipeline.reports.parsing import RATING_SCHEMA, parse_rating
@@ -36,6 +37,7 @@ _RATING_WEIGHT = 0.2
 _HIGHEST_RATING = 10.0
 _HIGHEST_BY_MODEL = 5.0
 _THEMES = 100
+_LEVEL = 2
 _REPETITION = 0.9
 """Each further finding of one report counts so much less, to let others speak."""
 
@@ -68,7 +70,7 @@ class GlobalParameters:
 
     mode: str = choice(MAP_REDUCE, (MAP_REDUCE, SIMILARITY))
     hierarchy: str = choice(GRAPH, (GRAPH, ATTRIBUTED))
-    level: int = hierarchy_level(2)
+    level: int = hierarchy_level(_LEVEL)
     reports: int = number(10)
     candidates: int = number(256)
     findings_per_report: int = number(3)
@@ -91,7 +93,8 @@ def global_search(index: Release, question: str, p: GlobalParameters) -> list[Re
     """Return the findings that bear most on the question, at most a few of each report.
 
     Of a question that names nothing in particular, such as one for the main themes, the answer are
-    findings of the largest communities at the level, at first one of each root.
+    findings of the communities that documents tell most of, at first one of each root; of the
+    root's communities, unless another level than the default is asked for.
     """
     if p.mode == SIMILARITY:
         return _findings_of_nearest(index, question, p)
@@ -116,7 +119,8 @@ def reports_to_read(index: Release, p: GlobalParameters) -> list[Record]:
 def _themes(index: Release, p: GlobalParameters) -> list[Record]:
     if p.hierarchy == ATTRIBUTED:
         return op.attributed_findings_at(index, p.level, "", _THEMES)
-    return op.themes_at(index, p.level, _THEMES)
+    level = 0 if p.level == _LEVEL else p.level
+    return told_well(index, op.themes_at(index, level, _THEMES))
 
 
 def _findings_of_nearest(index: Release, question: str, p: GlobalParameters) -> list[Record]:

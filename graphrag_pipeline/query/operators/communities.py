@@ -84,7 +84,10 @@ FROM findings ORDER BY hits DESC, rating DESC, place, id LIMIT $limit
 _DEEPEST = "SELECT max(last_level) AS deepest FROM communities"
 
 
-# Themes: the largest community of each root at the level, larger roots first, then the next ones.
+# Themes: the weightiest community of each root at the level, weightier roots first, then the next.
+# A chunk tells of the community at the level most of whose names are in it. A community weighs as
+# much as the shares of documents that tell of it, so that long and short ones count alike; code,
+# tables and records tell of nothing; where there is nothing else, communities are by their size.
 _THEMES = f"""
 WITH {_STANDING},
 rooted AS (
@@ -92,18 +95,41 @@ rooted AS (
     JOIN community_members own ON own.community_id = s.id AND own.level = s.level
     JOIN community_members top ON top.entity_id = own.entity_id AND top.level = 0
     JOIN communities r ON r.id = top.community_id),
+named AS (
+    SELECT e.chunk_id, s.id, count(*) AS n FROM standing s
+    JOIN community_members m ON m.community_id = s.id AND m.level = s.level
+    JOIN entity_chunks e USING (entity_id) GROUP BY ALL),
+telling AS (SELECT chunk_id, arg_max(id, (n, id)) AS id FROM named GROUP BY chunk_id),
+untold AS (
+    SELECT c.id AS chunk_id,
+           CASE WHEN bool_or(b.kind NOT IN ('code', 'table')) THEN c.end_char - c.start_char
+           ELSE sum(least(b.end_char, c.end_char) - greatest(b.start_char, c.start_char)) END
+           AS n_chars
+    FROM chunks c JOIN blocks b ON b.document_id = c.document_id
+     AND b.start_char < c.end_char AND b.end_char > c.start_char
+    WHERE b.kind IN ('code', 'table', 'field', 'key', 'value')
+    GROUP BY c.id, c.start_char, c.end_char),
+weights AS (
+    SELECT t.id, sum((c.end_char - c.start_char - coalesce(u.n_chars, 0)) / d.n_chars) AS weight
+    FROM telling t JOIN chunks c ON c.id = t.chunk_id LEFT JOIN untold u USING (chunk_id)
+    JOIN documents d ON d.id = c.document_id WHERE d.n_chars > 0 GROUP BY ALL),
+weighed AS (
+    SELECT rooted.*, greatest(coalesce(weight, 0), 0) AS weight,
+           sum(greatest(coalesce(weight, 0), 0)) OVER (PARTITION BY root) AS root_weight
+    FROM rooted LEFT JOIN weights USING (id)
+    SEMI JOIN community_reports ON community_id = rooted.id),
 themes AS (
-    SELECT rooted.*, row_number() OVER (PARTITION BY root ORDER BY size DESC, id) AS turn
-    FROM rooted SEMI JOIN community_reports ON community_id = rooted.id
-    ORDER BY turn, root_size DESC, size DESC, id LIMIT $limit)
+    SELECT *, row_number() OVER (PARTITION BY root ORDER BY weight DESC, size DESC, id) AS turn
+    FROM weighed WHERE weight > 0 OR (SELECT max(weight) FROM weighed) = 0
+    ORDER BY turn, root_weight DESC, root_size DESC, size DESC, id LIMIT $limit)
 SELECT r.id, c.human_readable_id, r.title, r.rating, r.community_id,
        generate_subscripts(r.findings, 1) AS place, unnest(r.findings, recursive := true)
 FROM themes t JOIN community_reports r ON r.community_id = t.id
 JOIN communities c ON c.id = r.community_id
-ORDER BY place, turn, root_size DESC, t.size DESC, r.id
+ORDER BY place, turn, root_weight DESC, root_size DESC, t.size DESC, r.id
 """
-# A name is the more characteristic of a community the more of its relationships lie within; names
-# count for more than concepts and dates, and terms of a single word least.
+# A name is the more characteristic of a community the more of its relationships lie within, and the
+# more chunks say it. Names count for more than concepts and dates, terms of a single word least.
 _ABOUT = """
 WITH wanted AS (SELECT DISTINCT unnest($ids::JSON::VARCHAR[]) AS community_id),
 inside AS (
@@ -122,9 +148,12 @@ own AS (
     GROUP BY ALL),
 names AS (
     SELECT community_id, count(*) AS size, list([entity_id, title] ORDER BY
-        weight * coalesce(n, 0) ** 2 / greatest(degree, n, 1) DESC, degree DESC, title)[:$most]
-        AS names
-    FROM inside LEFT JOIN own USING (community_id, entity_id) GROUP BY community_id),
+        weight * coalesce(n, 0) ** 2 / greatest(degree, n, 1) * ln(1 + coalesce(n_chunks, 0)) DESC,
+        degree DESC, title)[:$most] AS names
+    FROM inside LEFT JOIN own USING (community_id, entity_id)
+    LEFT JOIN (SELECT entity_id, count(*) AS n_chunks FROM entity_chunks
+               SEMI JOIN inside USING (entity_id) GROUP BY ALL) USING (entity_id)
+    GROUP BY community_id),
 documents_of AS (
     SELECT community_id, count(DISTINCT document_id) AS n_documents FROM inside
     JOIN entity_chunks USING (entity_id) JOIN chunks c ON c.id = chunk_id GROUP BY community_id)
@@ -159,10 +188,11 @@ def about_communities(index: Release, ids: Sequence[str], most: int) -> dict[str
 
 @operator
 def themes_at(index: Release, level: int, limit: int) -> list[Record]:
-    """Return the findings of the reports on the ``limit`` largest communities at a level.
+    """Return the findings of the reports on the ``limit`` weightiest communities at a level.
 
-    First the first finding of each, and first of the largest community within each root, so that
-    the parts of one theme do not hide the others.
+    First the first finding of each, and first of the weightiest community within each root, so
+    that the parts of one theme do not hide the others. A community weighs what is told of it: the
+    sum of the shares of documents, without code, tables and records, that name it most.
     """
     rows = index.rows(_THEMES, level=level, limit=limit)
     return [finding_record(row, is_theme=True) for row in rows]
