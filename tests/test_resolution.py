@@ -178,6 +178,12 @@ def test_in_documents_of_one_of_them_alone_a_last_name_means_that_one():
     assert merged(*people, ("Smith", P, "ae")) == set()
 
 
+def test_letters_told_one_by_one_name_nothing_that_is_also_written_together():
+    for frequent in ("I-B-M", "IBM"):
+        told = [(title, ORG, "abcdef" if title == frequent else "ab") for title in ("I-B-M", "IBM")]
+        assert merged(*told) == {("I-B-M", "IBM")}
+
+
 def test_an_acronym_is_what_the_text_says_and_not_what_it_could_be():
     party = ("Democratic Left Party", ORG, "ab")
     assert merged(party, ("DSP", ORG, "c")) == set()

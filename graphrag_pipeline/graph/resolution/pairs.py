@@ -32,8 +32,10 @@ class Entity:
         return self.name.title
 
     @property
-    def rank(self) -> tuple[int, bool, int, str, str]:
+    def rank(self) -> tuple[bool, int, bool, int, str, str]:
         """Sorts the entity whose title names a merged one first: the fullest, without honorific.
+
+        Letters told one by one, as in I-B-M, name it last: people write IBM.
 
         It does not depend on how often a title occurs, so that an entity keeps its id as documents
         come and go. Of two names of a person the longer is fuller, of two words the shorter is
@@ -42,6 +44,7 @@ class Entity:
         name = self.name
         length = len(self.title)
         return (
+            "-" in self.title and all(len(word) == 1 for word in name.core),
             -len(name.core),
             bool(name.honorific),
             -length if name.last else length,

@@ -43,7 +43,7 @@ from graphrag_pipeline.llm.purpose import making
 from graphrag_pipeline.store.index_store import get_meta, insert, set_meta
 from graphrag_pipeline.store.workspace import Workspace
 
-RESOLUTION_VERSION = "2"
+RESOLUTION_VERSION = "3"
 _STATE, _RULES, _USER = "resolution_state", "resolution_rules", "resolution_user"
 _NOW, _NEXT = "", "next_"
 
