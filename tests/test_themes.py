@@ -1,0 +1,114 @@
+"""Themes without a model: ranked by what documents tell of, called and told as a person would."""
+
+import duckdb
+import pytest
+from query_fixture import publish, settings_for
+
+from graphrag_pipeline.query import QueryEngine
+from graphrag_pipeline.query.results import Record
+from graphrag_pipeline.query.themes import is_name, told_well
+
+ASKED = "What are the main themes?"
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory):
+    home = tmp_path_factory.mktemp("themes")
+    publish(home)
+    with QueryEngine(home, settings=settings_for(home)) as opened:
+        yield opened
+
+
+def levels(engine, **given):
+    found = engine.retrieve(ASKED, "global", **given).records
+    ids = {record.attributes["community_id"] for record in found}
+    rows = engine.index.rows("SELECT id, level FROM communities")
+    return {row["level"] for row in rows if row["id"] in ids}
+
+
+def test_themes_are_those_of_the_root_unless_a_level_is_asked_for(engine):
+    assert levels(engine) == levels(engine, level=0) == {0}
+    assert levels(engine, level=1) != {0}
+
+
+def finding(text, community="c1", place=1, **more):
+    attributes = {"community_id": community, "report_id": "r", "start_char": 0, "end_char": 9}
+    return Record(
+        kind="finding",
+        id=f"{community}#{place}",
+        number=1,
+        title="Added, Fixed",
+        text=text,
+        score=1.0,
+        attributes={**attributes, **more},
+    )
+
+
+@pytest.fixture
+def named(engine):
+    """A community at the root, and what is key to it."""
+    (row,) = engine.index.rows("SELECT id FROM communities WHERE level = 0 ORDER BY size DESC")[:1]
+    from graphrag_pipeline.query.operators import about_communities
+
+    names = [name for _, name in about_communities(engine.index, [row["id"]], 5)[row["id"]].names]
+    return row["id"], [name for name in names if is_name(name)]
+
+
+def test_the_sentence_of_a_theme_is_prose_that_names_it(engine, named):
+    community, names = named
+    told = f"{names[0]} is what {names[1]} told the whole town about in that long winter."
+    findings = [
+        finding("def f(x): return {x: [y for y in x]} == None", community, 1),
+        finding("Well, I mean, you know, we all kind of liked it, and I did, too.", community, 2),
+        finding(f"But was it {names[0]}?", community, 3),
+        finding(told, community, 4),
+    ]
+    best = told_well(engine.index, findings)[0]
+    assert best.text == told
+    assert best.title.split(", ") == names[:3]
+
+
+def test_what_a_model_wrote_of_a_theme_stays_as_it_is(engine, named):
+    community, _ = named
+    findings = [finding("Short.", community, 1, start_char=None), finding("Long.", community, 2)]
+    assert told_well(engine.index, findings) == findings
+
+
+def test_a_theme_of_which_only_code_is_quoted_comes_last(engine):
+    one, two = [r["id"] for r in engine.index.rows("SELECT id FROM communities ORDER BY size")[-2:]]
+    findings = [
+        finding("x = {y: [z]} == foo(bar) -> None::baz", one),
+        finding("The council of the harbour met in the old customs house.", two),
+    ]
+    first, last = told_well(engine.index, findings)
+    assert (first.attributes["community_id"], last.attributes["community_id"]) == (two, one)
+
+
+@pytest.mark.parametrize("word", ["ADDED", "Fixed", "Note", "x_y", "M-C", "a.txt", "CVE-2026"])
+def test_words_of_changelogs_and_programs_name_no_theme(word):
+    assert not is_name(word)
+
+
+@pytest.mark.parametrize("name", ["PKCS3", "AI", "Port Rowan", "Added Value Tax", "北京大学"])
+def test_names_name_themes(name):
+    assert is_name(name)
+
+
+def test_what_stands_in_records_and_code_alone_is_no_theme(tmp_path):
+    publish(tmp_path)
+    settings = settings_for(tmp_path)
+    with QueryEngine(tmp_path, settings=settings) as engine:
+        before = engine.retrieve(ASKED, "global").records[0].attributes["community_id"]
+        file = engine.index.file
+    # The chunks that name it more often than any other root are fields of records from here on.
+    sql = """
+        INSERT INTO blocks SELECT document_id, start_char, start_char + 1, 'field', 'b' FROM chunks
+        WHERE id IN (SELECT chunk_id FROM community_members JOIN entity_chunks USING (entity_id)
+                     WHERE level = 0 GROUP BY chunk_id
+                     HAVING count(*) FILTER (community_id = ?) >= count(*) / 3)"""
+    with duckdb.connect(str(file)) as con:
+        con.execute(sql, [before])
+    with QueryEngine(tmp_path, settings=settings) as engine:
+        after = engine.retrieve(ASKED, "global").records
+        assert after
+        assert before not in {record.attributes["community_id"] for record in after}
