@@ -154,4 +154,4 @@ def test_the_page_has_what_was_measured_and_what_each_parameter_is_by_default() 
     page = generate.page("methods")
     ppr = page.partition("\n## ppr\n")[2].partition("\n## ")[0]
     assert "| `damping` | `0.6` | 0.5 (HippoRAG 2) |" in ppr
-    assert "\n| MuSiQue, graph rule, hashing | 73.8 | 68 to 80 | 51 | 1,259 |" in ppr
+    assert "\n| MuSiQue, graph rule, hashing | 76.2 | 70 to 82 | 56 | 1,237 |" in ppr

@@ -88,12 +88,16 @@ def _graph(
 def _chunks(index: Release, question: str, entities: Ranking, edges: Ranking) -> Ranking:
     """Rank the chunks of entities and relationships by occurrence and by similarity, fused.
 
-    Occurrence alone cannot tell apart the many chunks that mention one frequent entity.
+    Occurrence alone cannot tell apart the many chunks that mention one frequent entity. Where
+    vectors know words only, all chunks that match the question's words come first, in the order of
+    full text: entities are then found by their words, and what they support matches it worse.
     """
     supporting = op.chunks_of(
         index, op.by_place(entities), op.by_place(edges), limit=_CHUNK_CANDIDATES
     )
     similar = op.nearest(index, "chunks", question, _CHUNK_CANDIDATES)
+    if index.lexical:
+        return op.by_place(similar | supporting)
     return op.fuse([supporting, [key for key in similar if key in supporting]])
 
 
