@@ -48,7 +48,8 @@ _SPARE = 3
 # So many are read at once, until there are this many times as many whole sentences as are shown.
 _READ_AT_ONCE, _READ_FOR_EACH = 24, 2
 _SAID = 0.75
-_SPEAKER = re.compile(r"^[A-Z][A-Z.'’ -]{2,40}:\s+", re.MULTILINE)
+_SPEAKER = re.compile(r"^[A-Z][A-Z.'’ -]{2,40}:\s+")
+_LATER_SPEAKER = re.compile(r"(?<=\n)[A-Z][A-Z.'’ -]{2,40}:\s+")
 # More than a document has characters: places in several documents, one after the other.
 _FAR = 2**40
 
@@ -185,7 +186,7 @@ def _ranked(
     texts, kinds = _with_subjects(index, sentences, quotes, kinds)
     content = without_quantity(question)
     # Who speaks is no answer to a question about that person.
-    said = [_SPEAKER.sub("", text) for text in texts]
+    said = [_unspoken(text, sentence) for text, sentence in zip(texts, sentences, strict=True)]
     scores = relevance(index, content, said, sharing=index.lexical)
     if index.lexical and not any(scores):
         return []
@@ -207,6 +208,12 @@ def _ranked(
         for place, score, leans in _by_worth(sentences, said, kinds, totals, most)
     ]
     return _by_turns(question, ranking)
+
+
+def _unspoken(text: str, sentence: Sentence) -> str:
+    """Return a text without the names of those who speak it."""
+    own = _SPEAKER.sub("", text)
+    return _LATER_SPEAKER.sub("", own) if sentence.announces else own
 
 
 def _repeated(sentences: Sequence[Sentence], quotes: Sequence[str]) -> set[str]:
