@@ -41,6 +41,8 @@ def _pattern(section: str) -> str:
 _ASKED = {kind: re.compile(_pattern(kind)) for kind in ("time", "number", "person", "place")}
 _WHAT = re.compile(_pattern("what"))
 _DEFINES = re.compile(_pattern("defines"))
+# What a sentence may say beside the subject before it says what that is.
+_BEGINNING = 60
 _SAYS_OF_ONESELF = r"\b(?:i['’]m|i am|my name is)\b"
 _IN_BRACKETS = re.compile(r"\([^)]*\)")
 _COMPARED = re.compile(_pattern("compare"))
@@ -121,11 +123,11 @@ def _says_what_is(subject: str, *, is_person: bool) -> Test:
     def holds(sentence: Sentence) -> bool:
         if sentence.announces and words.issuperset(terms(sentence.first)):
             return bool(terms(sentence.first))
-        text = fold(sentence.quote)
+        text = fold(sentence.quote[: len(subject) + _BEGINNING])
         defines = _DEFINES.search(text)
         before = terms(_IN_BRACKETS.sub("", text[: defines.start()])) if defines else []
         if before and words.issuperset(before):
             return True
-        return is_person and apposition.search(text) is not None
+        return is_person and apposition.search(fold(sentence.quote)) is not None
 
     return holds
