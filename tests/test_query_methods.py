@@ -736,6 +736,14 @@ def test_a_wrong_parameter_and_failures_alone_end_a_comparison(home):
         compare(" ", ["cot", "basic"], **options)
 
 
+def test_where_vectors_know_words_only_local_reads_what_full_text_finds_first(engine):
+    question = "Did the clerk of Scrooge carry a crutch to the grave?"
+    words = [r.id for r in engine.retrieve(question, "bm25").records]
+    text = [r.id for r in engine.retrieve(question, "local").records if r.kind == "chunk"]
+    assert len(words) > 3
+    assert text[: len(words)] == words
+
+
 # All of them
 
 
