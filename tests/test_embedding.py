@@ -127,6 +127,36 @@ def test_threads_of_a_local_model_sleep_while_they_wait_unless_the_environment_d
     assert os.environ["OMP_WAIT_POLICY"] == "ACTIVE"
 
 
+class ReadsLittle:
+    """A model of sentence-transformers' interface: it drops all words after the first 16."""
+
+    max_seq_length = 16
+
+    def __init__(self, *_: object, **__: object) -> None:
+        self.tokenizer = self
+        self.read: list[str] = []
+
+    def encode(self, texts, **options):
+        if isinstance(texts, str):
+            return ["[CLS]", *texts.split(), "[SEP]"]
+        self.read += [word for text in texts for word in text.split()[: self.max_seq_length - 2]]
+        return HashingEmbedder(64).embed(
+            [" ".join(text.split()[: self.max_seq_length - 2]) for text in texts]
+        )
+
+
+@pytest.mark.parametrize("n_words", [1, 14, 15, 40, 1_000])
+def test_a_text_longer_than_the_model_reads_is_read_to_its_end(monkeypatch, n_words):
+    library = ModuleType("sentence_transformers")
+    model = ReadsLittle()
+    monkeypatch.setattr(library, "SentenceTransformer", lambda *_, **__: model, raising=False)
+    monkeypatch.setitem(sys.modules, "sentence_transformers", library)
+    text = " ".join(f"word{number}" for number in range(n_words))
+    (vector,) = make_embedder("local", model="some/model").embed([text])
+    assert model.read == text.split()
+    np.testing.assert_allclose(np.linalg.norm(vector), 1.0, atol=1e-5)
+
+
 @pytest.mark.skipif(find_spec("sentence_transformers") is not None, reason="it is installed")
 def test_a_local_embedder_without_its_library_says_what_to_install():
     with pytest.raises(EmbeddingError, match=r"\[local\]"):

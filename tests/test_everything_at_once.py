@@ -64,7 +64,9 @@ class World:
         with self._lock:
             self.outcomes[name, code] += 1
             if code not in {0, *MAY_REFUSE.get(name, ())} or "Traceback" in process.stderr:
-                self.wrong.append(f"{' '.join(arguments)}: {code} {process.stdout[-800:]} {process.stderr[-800:]}")
+                self.wrong.append(
+                    f"{' '.join(arguments)}: {code} {process.stdout[-800:]} {process.stderr[-800:]}"
+                )
         return process
 
     def see(self, release: str, text: str) -> None:

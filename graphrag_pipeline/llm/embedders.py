@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from hashlib import blake2b, file_digest
 from importlib import import_module
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.text import terms_batch
+from graphrag_pipeline.llm.embeddings import Piece, combine
 
 Vectors = npt.NDArray[np.float32]
 """One row per text, each of length one."""
@@ -24,9 +25,12 @@ Vectors = npt.NDArray[np.float32]
 DEFAULT_DIMENSIONS = 640
 
 _HASHING_VERSION = 1
+# Version 1 read the beginning of a long text.
+_LOCAL_VERSION = 2
 _BLOCK_ROWS = 1024
 _PLACES = 4
 _LOWEST_WEIGHT = 0.1
+_MARKS_AT_MOST = 8
 _MARKS = ("cls", "sep", "bos", "eos", "pad")
 
 
@@ -143,7 +147,7 @@ class SentenceTransformerEmbedder:
     def name(self) -> str:
         """Model name, or folder name and digest of its files; and the cut, if any."""
         cut = f"-{self._truncate}" if self._truncate else ""
-        return f"sentence-transformers:{self._model_name}{cut}"
+        return f"sentence-transformers-v{_LOCAL_VERSION}:{self._model_name}{cut}"
 
     @property
     def dimensions(self) -> int:
@@ -157,19 +161,29 @@ class SentenceTransformerEmbedder:
         return size
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """Return one row per text; longer texts are cut to what the model reads."""
+        """Return one row per text: of one longer than the model reads, the mean of its pieces."""
         if not texts:
             return np.empty((0, self.dimensions), dtype=np.float32)
+        parts = [[Piece(part, len(part.encode())) for part in self._parts(text)] for text in texts]
         # The model takes the longest first, so that texts of a length share a batch.
-        return np.asarray(
-            self._model.encode(
-                list(texts),
-                normalize_embeddings=True,
-                convert_to_numpy=True,
-                show_progress_bar=False,
-            ),
-            dtype=np.float32,
+        vectors = self._model.encode(
+            [part.text for of_text in parts for part in of_text],
+            normalize_embeddings=True,
+            convert_to_numpy=True,
+            show_progress_bar=False,
         )
+        return combine(np.asarray(vectors, dtype=np.float32), parts)
+
+    def _parts(self, text: str) -> list[str]:
+        """Return a text in as few parts, of about a length, as the model can read whole."""
+        most, tokenizer = self._model.max_seq_length, self._model.tokenizer
+        # No token is less than a byte.
+        if most is None or len(text.encode()) <= most - _MARKS_AT_MOST:
+            return [text]
+        n_parts = -(-len(tokenizer.encode(text, verbose=False)) // most)
+        if n_parts == 1:
+            return [text]
+        return [part for piece in cut_evenly(text, n_parts) for part in self._parts(piece)]
 
     def token_vectors(self, texts: Sequence[str]) -> list[Vectors]:
         """Return the vectors of each text's tokens; longer texts are cut to what the model reads.
@@ -207,6 +221,20 @@ class SentenceTransformerEmbedder:
             ) from error
         with without_bars():
             return library.SentenceTransformer(self._path, truncate_dim=self._truncate)
+
+
+def cut_evenly(text: str, n_parts: int) -> list[str]:
+    """Return a text in so many parts of about a length, between words where there are any.
+
+    >>> cut_evenly("one two three four", 2), cut_evenly("abcdef", 3)
+    (['one two', ' three four'], ['ab', 'cd', 'ef'])
+    """
+    places = [0]
+    for part in range(1, n_parts):
+        middle = part * len(text) // n_parts
+        space = text.rfind(" ", places[-1] + 1, middle + 1)
+        places.append(space if space > 0 else max(middle, places[-1]))
+    return [text[a:b] for a, b in pairwise([*places, len(text)]) if b > a]
 
 
 def sentence_transformers() -> Any:
