@@ -25,6 +25,8 @@ from commands import ForkedPython, run_python
 from traces import traces_of
 
 SECONDS = int(os.environ.get("SECONDS_OF_EVERYTHING", "600"))
+PAUSE = 2.0
+"""Seconds between two commands of a kind, but for changes and questions."""
 MAY_REFUSE = {"rollback": {2, 4}, "backup": {4}, "forget": {4}, "purge": {4}}
 """The codes of exit besides 0 that a command may have while others are at work."""
 PAIR = "The lamp of Brannock burns in epoch{epoch}. Mara Ilvane of Orlen lit the lamp of Brannock."
@@ -58,7 +60,12 @@ class World:
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run a command; note its exit code, and what it said where that must not be."""
         process = run_python(
-            "-m", "graphrag_pipeline.cli", *arguments, env=self.environment, cwd=self.documents
+            "-m",
+            "graphrag_pipeline.cli",
+            *arguments,
+            env=self.environment,
+            cwd=self.documents,
+            patience=1200,
         )
         name, code = arguments[0], process.returncode
         with self._lock:
@@ -140,12 +147,13 @@ def build_marts(world: World) -> Iterator[object]:
 def ask(world: World) -> Iterator[object]:
     body = {"question": "Who lit the lamp of Brannock?", "method": "bm25"}
     while True:
+        time.sleep(0.1)
         reply = requests.post(f"{world.url}/v1/retrieve", json=body, timeout=60)
         if reply.status_code != 200:
             world.wrong.append(f"{reply.status_code} {reply.text[:300]}")
         else:
             world.see(reply.json()["release"], reply.text)
-        yield time.sleep(0.1)
+        yield reply
 
 
 ACTIVITIES = (change, go_back, back_up, check, build_marts, ask)
@@ -171,6 +179,8 @@ def go_on(world: World, activity: Callable[[World], Iterator[object]]) -> None:
         for _ in activity(world):
             if time.monotonic() > world.until:
                 return
+            if activity not in (change, ask):
+                time.sleep(PAUSE)
     except BaseException as error:
         world.wrong.append(f"{activity.__name__} ended: {error!r}")
 
