@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import dagster as dg
@@ -25,6 +26,7 @@ from graphrag_pipeline import Index, Settings
 from graphrag_pipeline.cli.app import app
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.settings import EmbeddingSettings, HierarchySettings
+from graphrag_pipeline.core.temporary import temporary_folder
 from graphrag_pipeline.definitions import build_definitions
 from graphrag_pipeline.exchange.importing import import_graphrag
 from graphrag_pipeline.ingest.stages import (
@@ -715,6 +717,13 @@ def test_the_command_ends_with_a_verdict_and_a_code(index, monkeypatch):
     run = CliRunner().invoke(app, ["check", "--repair"])
     assert run.exit_code == 0
     assert run.stdout.splitlines() == ["repaired: protected 4 versions of vectors", "ok"]
+
+
+def test_a_folder_in_use_is_no_leftover_though_its_name_is_all_digits(index, monkeypatch):
+    digits = SimpleNamespace(uuid4=lambda: SimpleNamespace(hex="96330306" * 4))
+    monkeypatch.setattr("graphrag_pipeline.core.temporary.uuid", digits)
+    with temporary_folder(index.home / "releases", "building"):
+        assert [problem.line for problem in check(index).problems] == []
 
 
 def test_what_the_next_run_clears_is_told_and_is_no_problem(index, monkeypatch):

@@ -27,7 +27,8 @@ from traces import traces_of
 SECONDS = int(os.environ.get("SECONDS_OF_EVERYTHING", "600"))
 PAUSE = 2.0
 """Seconds between two commands of a kind, but for changes and questions."""
-MAY_REFUSE = {"rollback": {2, 4}, "backup": {4}, "forget": {4}, "purge": {4}}
+ATTEMPTS = 10
+MAY_REFUSE = {"rollback": {2, 4}, "backup": {4}, "forget": {2, 4}, "purge": {2, 4}}
 """The codes of exit besides 0 that a command may have while others are at work."""
 PAIR = "The lamp of Brannock burns in epoch{epoch}. Mara Ilvane of Orlen lit the lamp of Brannock."
 SECRET = "{word} Oskar Kovarna met {word} Alice Smith in Brannock. Alice Smith paid Oskar Kovarna."
@@ -76,6 +77,10 @@ class World:
                 )
         return process
 
+    def releases(self) -> list[str]:
+        """Return the ids of the releases that are kept, the newest first."""
+        return [each["id"] for each in json.loads(self.run("releases", "--json").stdout)]
+
     def see(self, release: str, text: str) -> None:
         """Note an answer: its passages are of one epoch, which is that of its release."""
         epochs = set(re.findall(r"epoch\d+", text))
@@ -102,9 +107,15 @@ def change(world: World) -> Iterator[object]:
         secret.unlink()
         if epoch % 2:
             yield world.run("index", ".", "--yes", "--remove-all")
-            removed = world.run("purge", "--yes")
+            removal = ["purge", "--yes"]
         else:
-            removed = world.run("forget", secret.name, "--yes")
+            removal = ["forget", secret.name, "--yes"]
+        for _ in range(ATTEMPTS):
+            removed = world.run(*removal)
+            if removed.returncode != 2:
+                break
+            # Readers see an older release, and may need it: they are to see the newest first.
+            world.run("rollback", world.releases()[0])
         if removed.returncode == 0:
             world.purged.append(word)
             counted = world.run(
@@ -118,9 +129,9 @@ def change(world: World) -> Iterator[object]:
 def go_back(world: World) -> Iterator[object]:
     chance = random.Random(34)
     while True:
-        releases = json.loads(world.run("releases", "--json").stdout)
-        yield world.run("rollback", chance.choice(releases)["id"])
-        yield world.run("rollback", releases[0]["id"])
+        releases = world.releases()
+        yield world.run("rollback", chance.choice(releases))
+        yield world.run("rollback", releases[0])
 
 
 def back_up(world: World) -> Iterator[object]:

@@ -27,7 +27,7 @@ _CONTENT = "content"
 _SUFFIX = ".tmp"
 _RANDOM = "[0-9a-f]" * 8
 _MOST_CHARACTERS = 40
-_OLD = re.compile(r"\.\d+\.tmp(\.wal|\.packed(\.wal)?)?$")
+_OLD = re.compile(r"\.\d{1,7}\.tmp(\.wal|\.packed(\.wal)?)?$")
 _DAY_SECONDS = 24 * 60 * 60
 
 

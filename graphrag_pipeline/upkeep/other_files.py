@@ -45,8 +45,9 @@ WHERE NOT coalesce(s.staged, false) AND s.version IS DISTINCT FROM g.version
   AND s.version IS NOT NULL
 """
 _POSITION = "llm_calls_position"
-# What programs before this one have left: others know who owns a temporary folder.
-_PID = re.compile(r"\.(\d+)\.tmp(\.wal|\.packed(\.wal)?)?$")
+# What programs before this one have left, named after a process: no system counts to eight digits,
+# which the random name of a temporary folder of today may be.
+_PID = re.compile(r"\.(\d{1,7})\.tmp(\.wal|\.packed(\.wal)?)?$")
 _WORKING = (".extracting-", ".parsing-", ".new-")
 _LOOKED_IN = ("", "releases", "batches", "pictures", "web", "ocr", "dbt", "dagster")
 _MOST_SAID = 200
