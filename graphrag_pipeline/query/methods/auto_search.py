@@ -14,6 +14,7 @@ from graphrag_pipeline.query.methods.combined_search import (
     selection_answer,
 )
 from graphrag_pipeline.query.methods.global_search import GLOBAL, asks_for_themes
+from graphrag_pipeline.query.methods.hybrid_search import HYBRID
 from graphrag_pipeline.query.methods.method import Method
 from graphrag_pipeline.query.methods.ppr_search import PPR
 from graphrag_pipeline.query.results import Record
@@ -32,7 +33,8 @@ class AutoParameters(SelectionParameters):
     the root communities; any other that names something in the graph by ``ppr``, of these methods
     the one that finds most (benchmarks/methods.py, benchmarks/natures.py). Where there is no graph,
     or the question names nothing in it by a title or as names are written, a walk has nowhere to
-    set out from but words, and ``bm25`` ranks these better. With a model it is ``selection``;
+    set out from but words, and ``bm25`` ranks these better, or ``hybrid`` where vectors know more
+    than words. With a model it is ``selection``;
     ``level`` is for that.
     """
 
@@ -49,12 +51,13 @@ def chosen(index: Release, question: str) -> tuple[Method[Any], str]:
     """Return the method that suits a question, and why, without a model."""
     if asks_for_themes(question) and index.facts.counts["n_reports"]:
         return GLOBAL, "the question asks for themes"
+    plain = BM25 if index.lexical else HYBRID
     if not index.facts.counts["n_relationships"]:
-        return BM25, "there is no graph"
+        return plain, "there is no graph"
     named = [*op.titles_in(index, question), *op.names_known(index, question)]
     if named:
         return PPR, f"the question names {', '.join(names_apart(named, _MOST_SHOWN))}"
-    return BM25, "the question names nothing that is in the graph"
+    return plain, "the question names nothing that is in the graph"
 
 
 AUTO = Method(

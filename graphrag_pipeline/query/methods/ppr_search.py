@@ -77,8 +77,8 @@ def ppr_search(index: Release, question: str, p: PprParameters) -> list[Record]:
     telling = op.telling(index, titles)
     needs_carried = p.second_walk or (index.lexical and p.titles)
     carried = _carried(index, question, [*names, *titles]) if needs_carried else 1.0
-    similar = op.scaled_search(index, "chunks", question)
-    facts = op.scaled_search(index, "relationships", question, p.facts)
+    similar = op.likely(index, "chunks", question)
+    facts = op.likely(index, "relationships", question, p.facts)
     others = [*names.values(), *(titles[key] for key in titles if key not in telling)]
     starts = _starts(index, telling.values(), others, facts, carried, p)
     walked = _walked(index, starts, similar, p)

@@ -94,7 +94,7 @@ from graphrag_pipeline.query.operators.reranking import (
     rerank,
 )
 from graphrag_pipeline.query.operators.scoring import relevance
-from graphrag_pipeline.query.operators.seeds import names_known, scaled_search
+from graphrag_pipeline.query.operators.seeds import likely, names_known, scaled_search
 from graphrag_pipeline.query.operators.summaries import best_of_tree, down_the_tree, tree_records
 from graphrag_pipeline.query.operators.titles import telling, titled_first, titles_in
 
@@ -150,6 +150,7 @@ __all__ = [
     "layered_entity_records",
     "layered_relationship_records",
     "layered_report_records",
+    "likely",
     "link_entities",
     "mean_chunk_length",
     "measured",

@@ -52,3 +52,23 @@ def scaled_search(
     if not len(scores) or scores[0] <= 0:
         return {}
     return dict(zip(hits["id"][:k].to_pylist(), (scores / scores[0]).tolist(), strict=True))
+
+
+@operator
+def likely(index: Release, table: VectorTable, question: str, k: int = MOST_SCALED) -> Ranking:
+    """Rank the ``k`` rows most like a question in words and in meaning, from 1 to 0.
+
+    Half the scaled score by BM25 and half that by vectors. Where vectors know words only, BM25's.
+    """
+    if index.lexical:
+        return scaled_search(index, table, question, k)
+    hits = index.search_text(table, question, MOST_SCALED)
+    scores = hits["score"].to_numpy()
+    best = max(scores[:1].tolist(), default=0.0)
+    words = dict(zip(hits["id"].to_pylist(), (scores / best).tolist(), strict=True)) if best else {}
+    meaning = scaled_search(index, table, question)
+    halves = {
+        key: (words.get(key, 0.0) + meaning.get(key, 0.0)) / 2 for key in {**words, **meaning}
+    }
+    order = sorted(halves, key=lambda key: (-halves[key], key))
+    return {key: halves[key] for key in order[:k]}
