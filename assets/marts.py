@@ -100,6 +100,7 @@ def build_marts(manifest: Path, names: Names) -> dg.AssetsDefinition:
         ):
             if not invocation.is_successful():
                 yield from invocation.stream()
+                build.check_there()
                 raise dg.Failure(_why(invocation))
             for event in _counted_and_described(invocation):
                 yield _with_columns_told(event)

@@ -98,7 +98,7 @@ class Build:
         """What dbt's profile and models read from the environment."""
         return {
             **dbt_environment(),
-            "DBT_ENV_SECRET_RELEASE": str(self.folder / "release.duckdb"),
+            "DBT_ENV_SECRET_RELEASE": str(self._pinned),
             "DBT_ENV_SECRET_EVALUATION": str(Home(self.folder).evaluation),
             "DBT_ENV_SECRET_MARTS": str(self._file),
             # Where dagster-dbt looks for what dbt kept of its last reading of the project.
@@ -119,17 +119,25 @@ class Build:
         """Make the file the one that readers open, in one step; return what it holds.
 
         Staging views go: what they read is not attached for whoever opens the file. Raises
-        StorageError where it cannot be written, or a purge has taken it away meanwhile.
+        StorageError where it cannot be written, BusyError where a purge has taken it away.
         """
         with changing_releases(self.home):
             return self._put_in_place()
 
-    def _put_in_place(self) -> Marts:
-        if not self._file.exists():
-            raise StorageError(
+    def check_there(self) -> None:
+        """Raise BusyError where a purge has taken away what the build reads."""
+        if not self._pinned.exists():
+            raise BusyError(
                 "a purge has removed what the marts were being built from: run graphrag-pipeline "
                 "marts again"
             )
+
+    @property
+    def _pinned(self) -> Path:
+        return self.folder / "release.duckdb"
+
+    def _put_in_place(self) -> Marts:
+        self.check_there()
         # Whoever asked dbt's adapter for metadata has the file open under its first name.
         new_file = self._file.rename(self.folder / "done.duckdb")
         try:
@@ -315,15 +323,18 @@ def building(home: Path) -> Iterator[Build]:
     Raises NothingPublishedError when there is nothing to build from.
     """
     release = release_file(home)
-    place = home / _FOLDER
+    place, build = home / _FOLDER, None
     try:
         place.mkdir(parents=True, exist_ok=True)
         sweep(place)
         with temporary_folder(place, _BUILDING) as folder:
+            build = Build(home, folder)
             _pin(release, folder / "release.duckdb")
             copy_evaluation(home, folder)
-            yield Build(home, folder)
+            yield build
     except OSError as error:
+        if build is not None:
+            build.check_there()
         raise StorageError(f"cannot write in {place}: {error.strerror or error}") from error
 
 

@@ -67,7 +67,7 @@ _INSTANCES = {
     "k8s": "dagster_k8s.yaml",
 }
 """Dagster's configuration for each launcher."""
-_TOLD_EXIT_CODES = (2, 5, 6, 7)
+_TOLD_EXIT_CODES = (2, 4, 5, 6, 7)
 
 
 class RunFailedError(GraphRAGError):

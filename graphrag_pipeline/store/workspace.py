@@ -62,6 +62,11 @@ class Workspace:
         except (OSError, UnicodeDecodeError):
             return False
 
+    @property
+    def is_purging(self) -> bool:
+        """Whether another process is at work on a purge: some of what it removes is there still."""
+        return self.paths.purge_mark.exists() and self.is_busy
+
     @contextlib.contextmanager
     def turn(self) -> Iterator[None]:
         """Wait until no other run works on this index, and keep others waiting meanwhile.

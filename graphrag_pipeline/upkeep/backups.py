@@ -30,7 +30,7 @@ from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.temporary import sweep, temporary_folder
 from graphrag_pipeline.evaluation.documents import indexes_in
 from graphrag_pipeline.evaluation.store import EvaluationStore
-from graphrag_pipeline.releases.kept import changing_releases, published_release
+from graphrag_pipeline.releases.kept import published_release
 from graphrag_pipeline.store.vector_store import VectorStore
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.vector_tables import noted_versions
@@ -42,6 +42,7 @@ from graphrag_pipeline.upkeep.archives import (
     sha256_of,
     write_archive,
 )
+from graphrag_pipeline.upkeep.purging import between_purges
 from graphrag_pipeline.upkeep.release_files import release_paths
 from graphrag_pipeline.upkeep.vector_tables import reading_vectors
 from graphrag_pipeline.upkeep.whole_files import check_whole
@@ -170,7 +171,8 @@ def restore(archive: Path, home: Path, mode: int = PRIVATE) -> Restored:
 def _gather(workspace: Workspace, folder: Path, *, with_history: bool) -> list[str]:
     """Put all files of a backup below a folder; return the names of those that were left out."""
     home = workspace.home
-    with changing_releases(home):
+    # Else the archive would hold what is being removed.
+    with between_purges(workspace):
         workspace.store.copy_to(
             folder / "index.duckdb", meanwhile=lambda: _link_files(home, folder)
         )

@@ -29,6 +29,7 @@ from graphrag_pipeline.upkeep import (
     vector_tables,
 )
 from graphrag_pipeline.upkeep.problems import Problem, Verification
+from graphrag_pipeline.upkeep.purging import between_purges
 
 VERIFICATIONS = (
     Verification(
@@ -172,10 +173,13 @@ def check(workspace: Workspace) -> Checked:
             f"cannot check {home}: it cannot be written, so its databases cannot be locked; copy "
             "it to a folder you can write, and check the copy"
         )
-    problems: list[Problem] = []
-    for number, verification in enumerate(VERIFICATIONS):
-        progress.report("check", number, len(VERIFICATIONS))
-        problems += find_by(workspace, verification, problems)
+    newest = release_ids(home)[:1]
+    problems = _problems(workspace)
+    if problems and (workspace.is_purging or release_ids(home)[:1] != newest):
+        # A purge takes things out one after the other.
+        with between_purges(workspace):
+            pass
+        problems = _problems(workspace)
     if _is_half_purged(workspace):
         problems = [
             replace(each, remedy=_COMPLETE) if each.can_repair else each for each in problems
@@ -183,6 +187,14 @@ def check(workspace: Workspace) -> Checked:
     lasting = tuple(dict.fromkeys(problem for problem in problems if not problem.passes))
     passing = [problem.line for problem in problems if problem.passes]
     return Checked(lasting, notes=(*passing, *_notes(workspace, lasting)))
+
+
+def _problems(workspace: Workspace) -> list[Problem]:
+    problems: list[Problem] = []
+    for number, verification in enumerate(VERIFICATIONS):
+        progress.report("check", number, len(VERIFICATIONS))
+        problems += find_by(workspace, verification, problems)
+    return problems
 
 
 def repair(workspace: Workspace) -> Checked:

@@ -10,8 +10,10 @@ completed by the next. What names documents goes last: until then they can be na
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Collection, Sequence
+import time
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -64,6 +66,7 @@ _ELSEWHERE = (
 _MODEL_LOGS = "the logs of the model's server"
 _SHARED = "the paid answers of {}, which this index shares: purge the index there, too"
 _POSTGRES = "dumps, replicas and archived logs of Postgres"
+_LOOK_SECONDS = 0.2
 _STEPS = ("tables", "vectors", "publish", "releases", "answers", "evaluations", "history", "files")
 
 
@@ -148,6 +151,17 @@ def purge(workspace: Workspace, names: Sequence[str] = ()) -> Purge:
         bytes_after=_size(workspace.home),
         elsewhere=_elsewhere(workspace),
     )
+
+
+@contextlib.contextmanager
+def between_purges(workspace: Workspace) -> Iterator[None]:
+    """Wait until no purge is at work, then let none begin, nor any publish, within the context."""
+    while True:
+        with changing_releases(workspace.home):
+            if not workspace.is_purging:
+                yield
+                return
+        time.sleep(_LOOK_SECONDS)
 
 
 def _elsewhere(workspace: Workspace) -> list[str]:
