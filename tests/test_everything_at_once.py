@@ -28,7 +28,7 @@ SECONDS = int(os.environ.get("SECONDS_OF_EVERYTHING", "600"))
 PAUSE = 2.0
 """Seconds between two commands of a kind, but for changes and questions."""
 ATTEMPTS = 10
-MAY_REFUSE = {"rollback": {2, 4}, "backup": {4}, "forget": {2, 4}, "purge": {2, 4}}
+MAY_REFUSE = {"rollback": {2, 4}, "backup": {4}, "forget": {2, 4}, "purge": {2, 4}, "marts": {4}}
 """The codes of exit besides 0 that a command may have while others are at work."""
 PAIR = "The lamp of Brannock burns in epoch{epoch}. Mara Ilvane of Orlen lit the lamp of Brannock."
 SECRET = "{word} Oskar Kovarna met {word} Alice Smith in Brannock. Alice Smith paid Oskar Kovarna."
