@@ -52,6 +52,9 @@ _SHAPING = {".sql", ".yml"}
 _NOT_SOURCE = {"target", "logs", "dbt_packages"}
 _NOBODY_WRITES = ~0o222
 _MOST_TOLD = 300
+_PURGED = (
+    "a purge has removed what the marts were being built from: run graphrag-pipeline marts again"
+)
 _ASKS_FOR_MARTS = re.compile(r'\bmarts"?\s*\.', re.IGNORECASE)
 _BUILT_FROM = """
 SELECT release_id, project_version, coalesce(evaluated_at, TIMESTAMPTZ 'epoch'), built_at
@@ -127,10 +130,7 @@ class Build:
     def check_there(self) -> None:
         """Raise BusyError where a purge has taken away what the build reads."""
         if not self._pinned.exists():
-            raise BusyError(
-                "a purge has removed what the marts were being built from: run graphrag-pipeline "
-                "marts again"
-            )
+            raise BusyError(_PURGED)
 
     @property
     def _pinned(self) -> Path:
@@ -323,18 +323,17 @@ def building(home: Path) -> Iterator[Build]:
     Raises NothingPublishedError when there is nothing to build from.
     """
     release = release_file(home)
-    place, build = home / _FOLDER, None
+    place = home / _FOLDER
     try:
         place.mkdir(parents=True, exist_ok=True)
         sweep(place)
         with temporary_folder(place, _BUILDING) as folder:
-            build = Build(home, folder)
             _pin(release, folder / "release.duckdb")
             copy_evaluation(home, folder)
-            yield build
+            yield Build(home, folder)
     except OSError as error:
-        if build is not None:
-            build.check_there()
+        if isinstance(error, FileNotFoundError):
+            raise BusyError(_PURGED) from error
         raise StorageError(f"cannot write in {place}: {error.strerror or error}") from error
 
 

@@ -173,10 +173,10 @@ def check(workspace: Workspace) -> Checked:
             f"cannot check {home}: it cannot be written, so its databases cannot be locked; copy "
             "it to a folder you can write, and check the copy"
         )
-    newest = release_ids(home)[:1]
+    newest, was_busy = release_ids(home)[:1], workspace.is_busy
     problems = _problems(workspace)
-    if problems and (workspace.is_purging or release_ids(home)[:1] != newest):
-        # A purge takes things out one after the other.
+    if problems and (was_busy or workspace.is_busy or release_ids(home)[:1] != newest):
+        # What was looked at first may have changed since. A purge takes out one after another.
         with between_purges(workspace):
             pass
         problems = _problems(workspace)
