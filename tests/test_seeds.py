@@ -24,10 +24,12 @@ class TwoSearches:
         return pa.table({"id": ["b", "c", "d"], "score": [0.9, 0.6, 0.3]})
 
 
-def test_what_both_words_and_meaning_find_is_likelier_than_what_one_of_them_finds() -> None:
+def test_words_and_meaning_are_weighed_in_one_scale() -> None:
     index: Any = TwoSearches(lexical=False)
-    assert likely(index, "chunks", "?") == pytest.approx({"b": 0.625, "a": 0.5, "c": 0.25, "d": 0})
-    assert list(likely(index, "chunks", "?", 2)) == ["b", "a"]
+    assert likely(index, "chunks", "?") == pytest.approx(
+        {"a": 0.75, "b": 0.4375, "c": 0.125, "d": 0}
+    )
+    assert list(likely(index, "chunks", "?", 2)) == ["a", "b"]
 
 
 def test_vectors_that_know_words_only_are_not_asked() -> None:
