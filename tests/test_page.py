@@ -24,6 +24,7 @@ from graphrag_pipeline.serving.keys import Keyring, add_key
 pytestmark = pytest.mark.browser
 
 QUESTION = "Who worked as a clerk for Scrooge?"
+AFTER_CLERK = "Tiny Tim was the son of Bob Cratchit, and he walked with a crutch."
 CLERK = "Bob Cratchit worked as a clerk for Scrooge in a dismal little cell."
 HOSTILE = (
     "<img src=x onerror=alert(1)> [Zebra](javascript:alert(2)) "
@@ -142,7 +143,7 @@ def test_the_passage_is_marked_character_by_character(browser: Any, served: Serv
         ask(page, QUESTION, "bm25")
         page.click(f".card:has-text('{CLERK[:30]}')")
         page.wait_for_selector("mark")
-        assert page.inner_text("mark") == CLERK
+        assert page.inner_text("mark") == f"{CLERK} {AFTER_CLERK}"
         whole = page.inner_text(".text").replace("\n", " ")
         assert whole.startswith("Marley was dead")
         assert whole.rstrip().endswith("he was a second father.")

@@ -88,6 +88,7 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
     ),
     "reports/parsing.py:REPORT_PARSING_VERSION": ("reports/parsing.py", "reports/references.py"),
     "llm/embedders.py:_HASHING_VERSION": ("llm/embedders.py", "core/text.py", "data/search.txt"),
+    "llm/embedders.py:_LOCAL_VERSION": ("llm/embedders.py", "llm/embeddings.py"),
     "structures/hipporag/synonyms.py:_VERSION": ("structures/hipporag/synonyms.py",),
     "structures/archrag/similarity.py:_VERSION": ("structures/archrag/similarity.py",),
     "structures/archrag/communities.py:ATTRIBUTED_VERSION": (
