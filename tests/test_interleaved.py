@@ -15,16 +15,17 @@ import duckdb
 import pytest
 from artefacts import copy_of
 from conftest import Engine
-from index_process import SMALL
+from index_process import SMALL, update
 from test_releases import STORY, assert_whole, grow
 from traces import traces
 
-from graphrag_pipeline.core.errors import GraphRAGError
+from graphrag_pipeline.core.errors import GraphRAGError, InputError
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.marts.build import building
 from graphrag_pipeline.releases.kept import release_ids
 from graphrag_pipeline.releases.publishing import publish
 from graphrag_pipeline.releases.rollback import rollback
+from graphrag_pipeline.structures.registry import ask_for_clustering
 from graphrag_pipeline.upkeep.backups import back_up, restore
 from graphrag_pipeline.upkeep.purging import purge
 
@@ -96,6 +97,12 @@ def publish_anew(folder: Path) -> object:
     return publish(Engine(folder, SMALL).workspace, anew=True)
 
 
+def cluster_anew(folder: Path) -> object:
+    engine = Engine(folder, SMALL)
+    ask_for_clustering(engine.workspace)
+    return update(engine)
+
+
 def build_marts(folder: Path) -> object:
     """Build marts as the command does, with a copy of two tables in the place of dbt's work."""
     with building(Engine(folder, SMALL).workspace.home) as build:
@@ -157,6 +164,7 @@ COMMANDS: dict[str, Command] = {
     "rollback": go_back,
     "backup": archive,
     "publish": publish_anew,
+    "recluster": cluster_anew,
     "marts": build_marts,
 }
 
@@ -166,6 +174,7 @@ EVERY_DAY = {
     ("purge", "backup"): (14,),
     ("rollback", "purge"): (1,),
     ("marts", "purge"): (1,),
+    ("recluster", "purge"): (3,),
 }
 PAIRS = [*(("purge", other) for other in COMMANDS), *((other, "purge") for other in COMMANDS)]
 
@@ -213,3 +222,26 @@ def test_it_is_so_at_every_step(
     while at < trial(steps, copy_of_index(tmp_path / str(at)), first, second, at):
         at += 1
     assert at > 1
+
+
+def test_of_two_that_restore_to_one_place_one_is_done_and_the_other_refused(
+    steps: Steps, plain_stores: None, tmp_path: Path
+) -> None:
+    folder, place = copy_of_index(tmp_path / "index"), tmp_path / "restored"
+    archive(folder)
+    place.mkdir()
+
+    def unpack(_: Path) -> object:
+        return restore(folder / "archive", place / "home")
+
+    between, errors = Between(unpack, folder), []
+    steps.watch(place, 0, between.begin)
+    try:
+        unpack(folder)
+    except InputError as refused:
+        errors.append(str(refused))
+    between.end()
+    errors += [str(between.error)] * (between.error is not None)
+    assert len(errors) == 1
+    assert "is not empty" in errors[0]
+    assert_whole(place / "home", release_ids(place / "home"))

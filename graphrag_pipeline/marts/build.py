@@ -46,8 +46,9 @@ PROJECT = next(
 TARGET = "pipeline"
 
 _FOLDER = "dbt"
+# Apart from what holds texts: a purge, which takes that away, leaves it alone.
+_PARSED_FOLDER = "dbt_parsed"
 _BUILDING = "building"
-_PARSED = "parsed-"
 _SHAPING = {".sql", ".yml"}
 _NOT_SOURCE = {"target", "logs", "dbt_packages"}
 _NOBODY_WRITES = ~0o222
@@ -277,8 +278,8 @@ def manifest(home: Path) -> Path:
 
     Raises ConfigError when dbt cannot read the project.
     """
-    place = home / _FOLDER
-    parsed = place / f"{_PARSED}{project_version()}"
+    place = home / _PARSED_FOLDER
+    parsed = place / project_version()
     if not parsed.is_dir():
         command = dbt_command()
         try:
@@ -294,7 +295,7 @@ def manifest(home: Path) -> Path:
 def _parse_anew(command: Path, parsed: Path) -> None:
     with temporary_folder(parsed.parent, parsed.name) as folder:
         _parse(command, folder / "parsed")
-        for old in parsed.parent.glob(f"{_PARSED}*"):
+        for old in parsed.parent.glob("[0-9a-f]*"):
             shutil.rmtree(old, ignore_errors=True)
         replace_durably(folder / "parsed", parsed)
 

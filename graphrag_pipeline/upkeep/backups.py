@@ -147,10 +147,7 @@ def restore(archive: Path, home: Path, mode: int = PRIVATE) -> Restored:
     if home.is_symlink() or (home.exists() and not home.is_dir()):
         raise InputError(f"{home} is not a folder: name one that is empty, or not there")
     if home.is_dir() and any(home.iterdir()):
-        raise InputError(
-            f"{home} is not empty: a backup is restored to an empty folder only; name another by "
-            "--home, or move this one away"
-        )
+        raise _not_empty(home)
     with opened(archive) as source, _told_of(home):
         home.parent.mkdir(parents=True, exist_ok=True)
         _check_room(home.parent, source.contents)
@@ -161,10 +158,23 @@ def restore(archive: Path, home: Path, mode: int = PRIVATE) -> Restored:
             source.unpack(folder)
             _protect(folder)
             folder.chmod(mode)
-            replace_durably(folder, home)
+            try:
+                replace_durably(folder, home)
+            except OSError as error:
+                # Another was restored there meanwhile.
+                if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise _not_empty(home) from error
+                raise
         contents = source.contents
     return Restored(
         home, contents.release, len(contents.members), contents.n_bytes, contents.made_at
+    )
+
+
+def _not_empty(home: Path) -> InputError:
+    return InputError(
+        f"{home} is not empty: a backup is restored to an empty folder only; name another by "
+        "--home, or move this one away"
     )
 
 

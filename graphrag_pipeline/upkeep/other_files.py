@@ -49,7 +49,7 @@ _POSITION = "llm_calls_position"
 # which the random name of a temporary folder of today may be.
 _PID = re.compile(r"\.(\d{1,7})\.tmp(\.wal|\.packed(\.wal)?)?$")
 _WORKING = (".extracting-", ".parsing-", ".new-")
-_LOOKED_IN = ("", "releases", "batches", "pictures", "web", "ocr", "dbt", "dagster")
+_LOOKED_IN = ("", "releases", "batches", "pictures", "web", "ocr", "dbt", "dbt_parsed", "dagster")
 _MOST_SAID = 200
 
 
