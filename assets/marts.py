@@ -98,9 +98,11 @@ def build_marts(manifest: Path, names: Names) -> dg.AssetsDefinition:
             building(index.home) as build,
             dbt.build(context, build) as invocation,
         ):
-            if not invocation.is_successful():
+            is_successful = invocation.is_successful()
+            # What dbt says of files that a purge has taken away helps nobody.
+            build.check_there()
+            if not is_successful:
                 yield from invocation.stream()
-                build.check_there()
                 raise dg.Failure(_why(invocation))
             for event in _counted_and_described(invocation):
                 yield _with_columns_told(event)
