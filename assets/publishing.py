@@ -8,6 +8,7 @@ import dagster as dg
 
 from graphrag_pipeline.assets.common import adorned, markdown_rows
 from graphrag_pipeline.assets.embeddings import embedding_keys
+from graphrag_pipeline.assets.reports import report_key
 from graphrag_pipeline.assets.stages import Outcome, Stage, Table, shown
 from graphrag_pipeline.assets.structures import structure_keys
 from graphrag_pipeline.core.settings import Settings
@@ -25,7 +26,7 @@ _COUNTED = ("documents", "entities", "reports")
 
 
 def build_published_index(settings: Settings) -> Stage:
-    """Return the stage that publishes, which waits for all embeddings and structures."""
+    """Return the stage that publishes, which waits for reports, embeddings and structures."""
     return shown(
         PUBLISH,
         _end_run,
@@ -34,7 +35,12 @@ def build_published_index(settings: Settings) -> Stage:
                 key=PUBLISHED_INDEX,
                 about="A consistent copy of graph, reports and vectors, put in place in one step.",
                 group="serving",
-                made_from=[*embedding_keys(settings), *structure_keys(settings)],
+                # Of the reports, the last: vectors of them are not made for every method.
+                made_from=[
+                    report_key(0),
+                    *embedding_keys(settings),
+                    *structure_keys(settings),
+                ],
                 kinds=frozenset({"duckdb", "lancedb"}),
                 metadata={
                     "dagster/table_name": "published.main",

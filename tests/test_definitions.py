@@ -12,6 +12,7 @@ import dagster as dg
 import pytest
 
 from graphrag_pipeline.assets.embeddings import embedding_key
+from graphrag_pipeline.assets.reports import report_key
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.settings import (
     ChunkSettings,
@@ -81,6 +82,21 @@ def test_there_are_as_many_level_assets_as_configured(levels: int) -> None:
     last = graph.get(dg.AssetKey(["communities", f"communities_level_{levels - 1}"])).description
     assert last is not None
     assert "all deeper levels" in last
+
+
+@pytest.mark.parametrize("methods", [["bm25"], ["basic", "ppr"]])
+def test_what_is_published_waits_for_all_reports_even_where_no_method_has_vectors_of_them(
+    methods: list[str],
+) -> None:
+    given = EmbeddingSettings(embedder="local", model="some-model", methods=methods)
+    asked = Settings(embeddings=given)
+    graph = build_definitions(asked).resolve_asset_graph()
+    assert (
+        dg.AssetKey(["embeddings", "community_reports_vectors"]) not in graph.get_all_asset_keys()
+    )
+    before = graph.get_ancestor_asset_keys(dg.AssetKey("published_index"))
+    levels = Settings().communities.levels
+    assert before >= {report_key(level) for level in range(levels)}
 
 
 def test_the_graph_of_all_layers_are_assets_where_it_is_asked_for() -> None:
