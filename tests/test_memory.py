@@ -30,7 +30,7 @@ from graphrag_pipeline.core.errors import InputError, StorageError
 from graphrag_pipeline.core.memory import OutOfMemoryError, as_out_of_memory, told_out_of_memory
 from graphrag_pipeline.graph import descriptions
 from graphrag_pipeline.index import Index
-from graphrag_pipeline.ingest.reading import ReadingOptions, read_file
+from graphrag_pipeline.ingest.reading import FileFormat, ReadingOptions, read_file
 from graphrag_pipeline.store.vector_store import VectorStore
 
 LIMITED = """
@@ -149,7 +149,8 @@ def test_a_file_that_asks_for_too_much_is_at_fault_only_where_others_would_get_i
 ) -> None:
     files = sys.modules["graphrag_pipeline.ingest.reading.files"]
     monkeypatch.setattr(files, "memory_is_short", lambda: is_short)
-    monkeypatch.setitem(files._READERS, ".txt", lambda *_: too_much_for_python())
+    greedy = FileFormat(lambda *_: too_much_for_python(), {})
+    monkeypatch.setattr(files, "format_of", lambda suffix: greedy)
     (tmp_path / "a.txt").write_text("text")
     if is_short:
         with pytest.raises(MemoryError):

@@ -20,11 +20,11 @@ from hypothesis import strategies as st
 from read_files import only, read, reason
 
 from graphrag_pipeline.ingest.reading import (
-    SUPPORTED_SUFFIXES,
     ReadDocument,
     ReadingOptions,
     ReadResult,
     read_file,
+    supported_suffixes,
 )
 from graphrag_pipeline.ingest.reading.cleaning import clean_text
 from graphrag_pipeline.ingest.reading.code import CODE_SUFFIXES
@@ -187,7 +187,7 @@ def test_an_over_large_file_is_quarantined_before_it_is_read(tmp_path, monkeypat
 def test_an_unsupported_suffix_is_quarantined_with_those_supported():
     why = reason(read("slides.key", b"PK"))
     assert ".key" in why
-    assert all(suffix in why for suffix in (SUPPORTED_SUFFIXES - CODE_SUFFIXES))
+    assert all(suffix in why for suffix in (supported_suffixes() - CODE_SUFFIXES))
     assert reason(read("core", b"all:")).startswith("files without a suffix are not read")
 
 
@@ -899,7 +899,7 @@ def contents(suffix: str):
     return st.binary(max_size=300) | damaged(SOUND.get(suffix, b"Plain words, and more."))
 
 
-@pytest.mark.parametrize("suffix", sorted((SUPPORTED_SUFFIXES - CODE_SUFFIXES) | {".py"}))
+@pytest.mark.parametrize("suffix", sorted((supported_suffixes() - CODE_SUFFIXES) | {".py"}))
 @settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_reading_never_raises_and_gives_only_clean_text(suffix, data):

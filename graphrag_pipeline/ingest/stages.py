@@ -24,8 +24,8 @@ from graphrag_pipeline.ingest import documents
 from graphrag_pipeline.ingest.chunking import CHUNKER_VERSION, chunk_documents
 from graphrag_pipeline.ingest.mention_files import MentionFiles, mention_files
 from graphrag_pipeline.ingest.reading.extras import missing_libraries
+from graphrag_pipeline.ingest.reading.formats import reader_versions
 from graphrag_pipeline.ingest.reading.ocr import tesseract_version
-from graphrag_pipeline.ingest.reading.versions import reader_versions
 from graphrag_pipeline.ingest.staging import DERIVED, of_batch
 from graphrag_pipeline.ingest.to_extract import Part, chunks_to_extract, parts_of
 from graphrag_pipeline.store.batches import Batch

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from graphrag_pipeline.core.errors import ConfigError, NothingPublishedError
 from graphrag_pipeline.core.files import make_folder, replace_durably
 from graphrag_pipeline.core.temporary import sweep, temporary_folder
-from graphrag_pipeline.ingest.reading import SUPPORTED_SUFFIXES
+from graphrag_pipeline.ingest.reading import supported_suffixes
 from graphrag_pipeline.serving.folders import Folders
 from graphrag_pipeline.serving.problems import Problem
 from graphrag_pipeline.store.batches import Batch, read_manifest
@@ -102,7 +102,7 @@ def plain_name(name: str) -> str:
     last = unicodedata.normalize("NFC", name).replace("\\", "/").rsplit("/", 1)[-1]
     stem, _, ending = last.rpartition(".")
     suffix = f".{ending.lower()}"
-    if not stem or suffix not in SUPPORTED_SUFFIXES:
+    if not stem or suffix not in supported_suffixes():
         raise Problem(
             415,
             "files of that kind are not read: send text, Markdown, HTML, PDF, Office, "
@@ -114,7 +114,7 @@ def plain_name(name: str) -> str:
 
 def kinds() -> list[str]:
     """Return the endings of files that are read."""
-    return sorted(SUPPORTED_SUFFIXES)
+    return sorted(supported_suffixes())
 
 
 async def take(

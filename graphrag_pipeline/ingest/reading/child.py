@@ -19,6 +19,7 @@ from typing import Any, BinaryIO
 
 from graphrag_pipeline.ingest.reading.answers import write_answer
 from graphrag_pipeline.ingest.reading.files import is_out_of_memory, read_file, refused
+from graphrag_pipeline.ingest.reading.formats import FORMATS
 from graphrag_pipeline.ingest.reading.frames import read_frame, write_frame
 from graphrag_pipeline.ingest.reading.model import ReadingOptions
 
@@ -35,6 +36,8 @@ def main() -> None:
     megabytes, seconds, most_answered = float(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
+    # What is imported later would count as memory and time of a file.
+    FORMATS.usable()
     _limit_memory(megabytes)
     requests = _requests(sys.stdin.buffer)
     write_frame(answers, READY)

@@ -6,9 +6,16 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.blocks import Block
 from graphrag_pipeline.ingest.reading.decoding import decode
-from graphrag_pipeline.ingest.reading.model import ReadingOptions, ReadResult, whole_document
+from graphrag_pipeline.ingest.reading.model import (
+    SMALL,
+    FileFormat,
+    ReadingOptions,
+    ReadResult,
+    whole_document,
+)
 
 # Every alternative, once begun, ends where the text or the line ends: no text is scanned twice.
 _QUOTED = r'"(?:[^"\\\n]|\\.)*+"?|' + r"'(?:[^'\\\n]|\\.)*+'?"
@@ -105,3 +112,7 @@ def code_blocks(text: str, family: str) -> Iterator[Block]:
         start = match.end()
     if text[start:].strip():
         yield Block(start, len(text), "code")
+
+
+CODE = FileFormat(read_code, versions.CODE, SMALL)
+CODE_BY_NAME = FileFormat(read_code, versions.NAMED, SMALL)

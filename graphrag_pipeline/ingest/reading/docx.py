@@ -6,6 +6,7 @@ import io
 import re
 from pathlib import Path
 
+from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.archives import (
     bytes_of,
     open_archive,
@@ -14,6 +15,7 @@ from graphrag_pipeline.ingest.reading.archives import (
 )
 from graphrag_pipeline.ingest.reading.html import parse_html
 from graphrag_pipeline.ingest.reading.model import (
+    FileFormat,
     ReadingOptions,
     ReadResult,
     Unreadable,
@@ -47,3 +49,6 @@ def _as_html(file: io.BytesIO) -> str:
     ignore_images = mammoth.images.img_element(lambda _image: {})
     result = mammoth.convert_to_html(file, convert_image=ignore_images, external_file_access=False)
     return result.value
+
+
+DOCX = FileFormat(read_docx, versions.OFFICE | versions.HTML)

@@ -8,6 +8,7 @@ from urllib.parse import unquote
 from xml.etree import ElementTree
 from xml.parsers import expat
 
+from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.archives import (
     Parts,
     open_archive,
@@ -17,6 +18,7 @@ from graphrag_pipeline.ingest.reading.archives import (
 from graphrag_pipeline.ingest.reading.blocks import Block
 from graphrag_pipeline.ingest.reading.html import parse_html
 from graphrag_pipeline.ingest.reading.model import (
+    FileFormat,
     ReadingOptions,
     ReadResult,
     Unreadable,
@@ -99,3 +101,6 @@ def _reading_order(package: ElementTree.Element, folder: str) -> list[str]:
         for page in pages
         if page.get("media-type") in _PAGES and "nav" not in page.get("properties", "").split()
     ]
+
+
+EPUB = FileFormat(read_epub, versions.OFFICE | versions.HTML)

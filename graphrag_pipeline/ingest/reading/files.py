@@ -3,38 +3,30 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Callable
 from pathlib import Path
 
+from graphrag_pipeline.core.doors import PartError
 from graphrag_pipeline.core.errors import is_interrupt
 from graphrag_pipeline.core.memory import as_out_of_memory, memory_is_short
+from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
-from graphrag_pipeline.ingest.reading.code import CODE_NAMES, CODE_SUFFIXES, read_code
+from graphrag_pipeline.ingest.reading.code import CODE_BY_NAME, CODE_NAMES, CODE_SUFFIXES
 from graphrag_pipeline.ingest.reading.decoding import decode
-from graphrag_pipeline.ingest.reading.docx import read_docx
-from graphrag_pipeline.ingest.reading.epub import read_epub
-from graphrag_pipeline.ingest.reading.html import read_html
+from graphrag_pipeline.ingest.reading.formats import FORMATS, format_of, supported_suffixes
 from graphrag_pipeline.ingest.reading.line_blocks import line_blocks
-from graphrag_pipeline.ingest.reading.mail import read_eml, read_mbox
-from graphrag_pipeline.ingest.reading.markdown import read_markdown
 from graphrag_pipeline.ingest.reading.model import (
+    SMALL,
+    FileFormat,
     Quarantined,
     ReadingOptions,
     ReadResult,
     Unreadable,
+    clean_result,
     whole_document,
 )
-from graphrag_pipeline.ingest.reading.notebook import read_notebook
-from graphrag_pipeline.ingest.reading.opendocument import read_ods, read_opendocument
-from graphrag_pipeline.ingest.reading.pdf import read_pdf
-from graphrag_pipeline.ingest.reading.pptx import read_pptx
-from graphrag_pipeline.ingest.reading.rst import read_rst
-from graphrag_pipeline.ingest.reading.sheets import read_xlsx
-from graphrag_pipeline.ingest.reading.tables import read_csv, read_json, read_jsonl, read_parquet
 
 _NOT_READ = "are not read, only"
 _OUT_OF_MEMORY = "there is not enough memory to read the file"
-Reader = Callable[[Path, bytes, ReadingOptions], ReadResult]
 
 
 def _read_text(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
@@ -42,45 +34,16 @@ def _read_text(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     return whole_document(path, text, blocks=line_blocks(text, markdown=False))
 
 
-_READERS: dict[str, Reader] = {
-    ".txt": _read_text,
-    ".md": read_markdown,
-    ".markdown": read_markdown,
-    ".html": read_html,
-    ".htm": read_html,
-    ".csv": read_csv,
-    ".tsv": read_csv,
-    ".json": read_json,
-    ".jsonl": read_jsonl,
-    ".ndjson": read_jsonl,
-    ".parquet": read_parquet,
-    ".pdf": read_pdf,
-    ".docx": read_docx,
-    ".pptx": read_pptx,
-    ".xlsx": read_xlsx,
-    ".xlsm": read_xlsx,
-    ".odt": read_opendocument,
-    ".odp": read_opendocument,
-    ".ods": read_ods,
-    ".epub": read_epub,
-    ".eml": read_eml,
-    ".mbox": read_mbox,
-    ".rst": read_rst,
-    ".ipynb": read_notebook,
-    **dict.fromkeys(CODE_SUFFIXES, read_code),
-}
-
-_NAMED: dict[str, Reader] = {
+TEXT = FileFormat(_read_text, {}, SMALL)
+_TEXT_BY_NAME = FileFormat(_read_text, versions.NAMED, SMALL)
+_NAMED: dict[str, FileFormat] = {
     **dict.fromkeys(
         ("readme", "news", "changes", "changelog", "history", "todo", "install", "authors", "faq"),
-        _read_text,
+        _TEXT_BY_NAME,
     ),
-    **dict.fromkeys(CODE_NAMES, read_code),
+    **dict.fromkeys(CODE_NAMES, CODE_BY_NAME),
 }
-"""Readers of files without an ending, by their names in lower case."""
-
-SUPPORTED_SUFFIXES: frozenset[str] = frozenset(_READERS)
-"""Suffixes, lower case and with their dot, that `read_file` can read."""
+"""Formats of files without an ending, by their names in lower case."""
 
 
 def read_file(path: Path, options: ReadingOptions, *, data: bytes | None = None) -> ReadResult:
@@ -92,13 +55,15 @@ def read_file(path: Path, options: ReadingOptions, *, data: bytes | None = None)
     other work would get none either: a file that asks for too much is at fault itself.
     """
     try:
-        reader = _reader(path)
+        format_ = _format(path)
         if data is None:
             data = _bytes_on_disk(path, options)
         _require_size(len(data), options)
         if not data.strip():
             raise Unreadable("the file is empty" if not data else "the file is only white space")
-        return reader(path, data, options)
+        result = format_.read(path, data, options)
+        is_own = not path.suffix or path.suffix.lower()[1:] in FORMATS.own
+        return result if is_own else clean_result(result)
     except Unreadable as error:
         return refused(str(error))
     except MemoryError:
@@ -128,15 +93,17 @@ def refused(reason: str) -> ReadResult:
     return ReadResult([], [Quarantined("", reason)])
 
 
-def _reader(path: Path) -> Reader:
-    suffix = path.suffix.lower()
-    if not suffix and path.name.lower() in _NAMED:
-        return _NAMED[path.name.lower()]
-    if suffix not in _READERS:
-        extensions = " ".join(sorted(_READERS.keys() - CODE_SUFFIXES))
-        kind = f"with suffix {one_line(suffix)!r}" if suffix else "without a suffix"
+def _format(path: Path) -> FileFormat:
+    suffix = path.suffix
+    try:
+        format_ = format_of(suffix) if suffix else _NAMED.get(path.name.lower())
+    except PartError as error:
+        raise Unreadable(one_line(str(error))) from None
+    if format_ is None:
+        extensions = " ".join(sorted(supported_suffixes() - CODE_SUFFIXES))
+        kind = f"with suffix {one_line(suffix.lower())!r}" if suffix else "without a suffix"
         raise Unreadable(f"files {kind} {_NOT_READ} {extensions} and source code")
-    return _READERS[suffix]
+    return format_
 
 
 def _bytes_on_disk(path: Path, options: ReadingOptions) -> bytes:

@@ -14,6 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from graphrag_pipeline.core.word_lists import word_lists
+from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.blocks import Block, BlockKind
 from graphrag_pipeline.ingest.reading.cleaning import one_line
 from graphrag_pipeline.ingest.reading.decoding import decode
@@ -30,6 +31,8 @@ from graphrag_pipeline.ingest.reading.html_lines import (
     render,
 )
 from graphrag_pipeline.ingest.reading.model import (
+    SMALL,
+    FileFormat,
     ReadingOptions,
     ReadResult,
     Scalar,
@@ -558,3 +561,6 @@ def _names_navigation(name: str) -> bool:
         return True
     parts = set(_WORDS.split(name))
     return not words["navigation"].isdisjoint(parts) and words["text"].isdisjoint(parts)
+
+
+HTML = FileFormat(read_html, versions.HTML, SMALL)

@@ -12,11 +12,14 @@ from email.feedparser import BytesFeedParser
 from email.message import Message
 from pathlib import Path
 
+from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 from graphrag_pipeline.ingest.reading.decoding import decode
 from graphrag_pipeline.ingest.reading.html import parse_html
 from graphrag_pipeline.ingest.reading.line_blocks import line_blocks
 from graphrag_pipeline.ingest.reading.model import (
+    SMALL,
+    FileFormat,
     Quarantined,
     ReadDocument,
     ReadingOptions,
@@ -237,3 +240,7 @@ def _date(written: str) -> str:
         return email.utils.parsedate_to_datetime(written).isoformat()
     except (ValueError, TypeError, IndexError, OverflowError):
         return written
+
+
+EML = FileFormat(read_eml, versions.HTML | versions.MAIL, SMALL)
+MBOX = FileFormat(read_mbox, versions.HTML | versions.MAIL, SMALL)

@@ -9,11 +9,14 @@ from pathlib import Path
 
 import yaml
 
+from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 from graphrag_pipeline.ingest.reading.decoding import decode
 from graphrag_pipeline.ingest.reading.line_blocks import line_blocks
 from graphrag_pipeline.ingest.reading.markdown_markup import without_markup
 from graphrag_pipeline.ingest.reading.model import (
+    SMALL,
+    FileFormat,
     ReadingOptions,
     ReadResult,
     Scalar,
@@ -173,3 +176,6 @@ def _first_heading(text: str) -> str:
             return one_line(previous).strip(" *_`")
         previous = line
     return ""
+
+
+MARKDOWN = FileFormat(read_markdown, versions.MARKDOWN, SMALL)

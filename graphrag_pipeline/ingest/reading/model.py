@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
@@ -135,6 +135,38 @@ class Unreadable(Exception):
     """The file gives no document; the message is the reason shown to the user."""
 
 
+Reader = Callable[[Path, bytes, ReadingOptions], ReadResult]
+"""Reads the bytes of a file, of which only the name may be used; it may raise anything."""
+
+SMALL = 1_000_000
+"""Bytes of plain text, which take little more memory than they are."""
+SMALL_RECORDS = 20_000
+"""Bytes of records, where names are said again with each value."""
+
+
+@dataclass(frozen=True)
+class FileFormat:
+    """How files of a format are read: what comes in by the door ``formats``.
+
+    Parameters
+    ----------
+    read
+        Makes documents of a file. It raises :class:`Unreadable` with the reason for what is none.
+    versions
+        The versions of what reads it, by what its files are called, such as ``{"subtitles": "1"}``.
+        Raise one where the same bytes give other documents: only files of this format are read
+        again.
+    safe_bytes
+        Files up to so many bytes are read in the program's own process, as what they can become
+        is bounded by their size. Others are read in a process with limits of memory and time, and
+        all files unless this is given.
+    """
+
+    read: Reader
+    versions: Mapping[str, str]
+    safe_bytes: int = 0
+
+
 def whole_document(
     path: Path,
     text: str,
@@ -152,6 +184,24 @@ def whole_document(
     title = one_line(title) or readable_name(path)
     document = ReadDocument("", title, cleaned, clean_metadata(metadata or {}), kept)
     return ReadResult([document], [])
+
+
+def clean_result(result: ReadResult) -> ReadResult:
+    """Return what a reader of another package gives as ours do: see :class:`ReadDocument`.
+
+    Documents without text are left out. Raises TypeError for what is no result.
+    """
+    if not isinstance(result, ReadResult):
+        raise TypeError(f"its reader returned {type(result).__name__}, not ReadResult")
+    documents = []
+    for document in result.documents:
+        text, blocks = clean_blocks(document.text, document.blocks)
+        title, metadata = one_line(document.title), clean_metadata(document.metadata)
+        if text:
+            documents.append(
+                replace(document, title=title, text=text, metadata=metadata, blocks=blocks)
+            )
+    return ReadResult(documents, result.quarantined)
 
 
 def clean_metadata(metadata: Mapping[str, Scalar]) -> dict[str, Scalar]:

@@ -8,9 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.decoding import decode
 from graphrag_pipeline.ingest.reading.markdown import read_markdown
-from graphrag_pipeline.ingest.reading.model import ReadingOptions, ReadResult, Unreadable
+from graphrag_pipeline.ingest.reading.model import (
+    SMALL_RECORDS,
+    FileFormat,
+    ReadingOptions,
+    ReadResult,
+    Unreadable,
+)
 
 _FENCE = re.compile(r"^[ \t]*(`{3,})", re.M)
 _INLINE_IMAGE = re.compile(r"!\[([^\]\n]{0,300})\]\(data:[^)\s]*\)")
@@ -70,3 +77,6 @@ def _cell(cell: dict[str, Any], language: str) -> str:
     longest = max(map(len, _FENCE.findall(text)), default=2)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{text}\n{fence}"
+
+
+NOTEBOOK = FileFormat(read_notebook, versions.MARKDOWN | versions.NOTEBOOK, SMALL_RECORDS)

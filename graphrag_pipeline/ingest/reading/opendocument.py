@@ -10,9 +10,11 @@ import html
 from pathlib import Path
 from xml.parsers import expat
 
+from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.archives import Parts, open_archive, parse_xml, properties
 from graphrag_pipeline.ingest.reading.html import parse_html
 from graphrag_pipeline.ingest.reading.model import (
+    FileFormat,
     ReadingOptions,
     ReadResult,
     Unreadable,
@@ -259,3 +261,7 @@ def _number(written: str | None, least: int, most: int) -> int:
     if not (digits.isascii() and digits.isdigit() and len(digits) < 12):
         return least
     return min(max(int(digits), least), most)
+
+
+OPENDOCUMENT = FileFormat(read_opendocument, versions.OFFICE | versions.HTML)
+ODS = FileFormat(read_ods, versions.OFFICE | versions.RECORDS)

@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.cleaning import one_line
 from graphrag_pipeline.ingest.reading.model import (
+    FileFormat,
     Quarantined,
     ReadingOptions,
     ReadResult,
@@ -173,3 +175,6 @@ def _title(properties: dict[str, str], path: Path) -> str:
 def _date(value: str) -> str:
     match = _DATE.match(value)
     return "-".join(filter(None, match.groups())) if match else ""
+
+
+PDF = FileFormat(read_pdf, versions.PDF)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.archives import (
     bytes_of,
     open_archive,
@@ -16,6 +17,7 @@ from graphrag_pipeline.ingest.reading.archives import (
 from graphrag_pipeline.ingest.reading.extras import require_extra
 from graphrag_pipeline.ingest.reading.html import parse_html
 from graphrag_pipeline.ingest.reading.model import (
+    FileFormat,
     ReadingOptions,
     ReadResult,
     Unreadable,
@@ -94,3 +96,6 @@ def _rows(shape: Any) -> Iterable[Any]:
 
 def _escaped(text: str) -> str:
     return html.escape(text.replace("\v", "\n"), quote=False).replace("\n", "<br>")
+
+
+PPTX = FileFormat(read_pptx, versions.OFFICE | versions.HTML)

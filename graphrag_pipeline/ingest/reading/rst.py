@@ -11,10 +11,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.cleaning import clean_text
 from graphrag_pipeline.ingest.reading.decoding import decode
 from graphrag_pipeline.ingest.reading.markdown import read_markdown
-from graphrag_pipeline.ingest.reading.model import ReadingOptions, ReadResult
+from graphrag_pipeline.ingest.reading.model import (
+    SMALL,
+    FileFormat,
+    ReadingOptions,
+    ReadResult,
+)
 
 
 def _names(text: str) -> frozenset[str]:
@@ -273,3 +279,6 @@ def _role_text(match: re.Match[str]) -> str:
 
 def _depth(line: str) -> int:
     return len(line) - len(line.lstrip(" "))
+
+
+RST = FileFormat(read_rst, versions.MARKDOWN | versions.RST, SMALL)

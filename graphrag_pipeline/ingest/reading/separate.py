@@ -21,6 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from graphrag_pipeline.core.doors import PartError
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.files import temporary_place
 from graphrag_pipeline.core.settings import fingerprint
@@ -28,16 +29,10 @@ from graphrag_pipeline.ingest.reading.answers import read_answer
 from graphrag_pipeline.ingest.reading.child import LENGTH, OUT_OF_MEMORY, READY, WALL_TO_CPU
 from graphrag_pipeline.ingest.reading.deaths import Deaths
 from graphrag_pipeline.ingest.reading.files import read_file, refused
+from graphrag_pipeline.ingest.reading.formats import format_of, reader_versions
 from graphrag_pipeline.ingest.reading.frames import read_frame, write_frame
-from graphrag_pipeline.ingest.reading.model import ReadingOptions, ReadResult
-from graphrag_pipeline.ingest.reading.versions import reader_versions
+from graphrag_pipeline.ingest.reading.model import SMALL, ReadingOptions, ReadResult
 
-PACKED = frozenset(
-    (".parquet", ".pdf", ".docx", ".pptx", ".xlsx", ".xlsm", ".odt", ".odp", ".ods", ".epub")
-)
-"""Kinds of files of which a small one may unpack to much."""
-_RECORDS = frozenset((".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".ipynb"))
-_SMALL, _SMALL_RECORDS = 1_000_000, 20_000  # bytes; names are said again with each value
 _CHILD = "graphrag_pipeline.ingest.reading.child"
 _ANSWERED_TO_READ = 12
 _MOST_DEATHS = 2
@@ -89,7 +84,7 @@ class Readers:
         limit is another. Raises StorageError where no process can be started.
         """
         suffix = path.suffix.lower()
-        if suffix not in PACKED and len(data) <= (_SMALL_RECORDS if suffix in _RECORDS else _SMALL):
+        if len(data) <= _safe_bytes(suffix):
             return read_file(path, self.options, data=data)
         limits = (self._limits.megabytes, self._limits.seconds)
         key = fingerprint(sha256, suffix, *limits, reader_versions([path.suffix]))
@@ -181,6 +176,15 @@ class _Child:
         self._process.kill()
         self._process.wait()
         self._out.close()
+
+
+def _safe_bytes(suffix: str) -> int:
+    """Return up to how many bytes files with an ending are read here; others are refused anyway."""
+    try:
+        format_ = format_of(suffix)
+    except PartError:
+        return SMALL
+    return format_.safe_bytes if format_ else SMALL
 
 
 def _environment() -> dict[str, str]:

@@ -15,10 +15,12 @@ from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any
 
+from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.archives import bytes_of, open_archive, refuse_doctype
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 from graphrag_pipeline.ingest.reading.extras import require_extra
 from graphrag_pipeline.ingest.reading.model import (
+    FileFormat,
     Quarantined,
     ReadDocument,
     ReadingOptions,
@@ -178,3 +180,6 @@ def _as_csv(rows: list[list[str]]) -> bytes:
 
 def _prefixed(prefix: str, document: ReadDocument) -> ReadDocument:
     return replace(document, key=f"{prefix}{document.key}") if prefix else document
+
+
+XLSX = FileFormat(read_xlsx, versions.OFFICE | versions.RECORDS)

@@ -12,10 +12,13 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.cleaning import one_line
 from graphrag_pipeline.ingest.reading.decoding import decode
 from graphrag_pipeline.ingest.reading.line_blocks import line_blocks
 from graphrag_pipeline.ingest.reading.model import (
+    SMALL_RECORDS,
+    FileFormat,
     ReadingOptions,
     ReadResult,
     Unreadable,
@@ -278,3 +281,9 @@ def _with_plain_times(batch: Any) -> Any:
             text = batch.column(position).cast(pa.string())
             batch = batch.set_column(position, column.name, text)
     return batch
+
+
+CSV = FileFormat(read_csv, versions.RECORDS, SMALL_RECORDS)
+JSON = FileFormat(read_json, versions.RECORDS, SMALL_RECORDS)
+JSONL = FileFormat(read_jsonl, versions.RECORDS, SMALL_RECORDS)
+PARQUET = FileFormat(read_parquet, versions.RECORDS)

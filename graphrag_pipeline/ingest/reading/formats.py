@@ -1,0 +1,99 @@
+"""The formats that are read, by the endings of files: a door."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from graphrag_pipeline.core.doors import Door, PartError, require_takes
+from graphrag_pipeline.core.errors import ConfigError
+from graphrag_pipeline.ingest.reading.code import CODE_SUFFIXES
+from graphrag_pipeline.ingest.reading.model import FileFormat
+from graphrag_pipeline.ingest.reading.versions import FIRST, NAMED
+
+_ENDING = re.compile(r"[a-z0-9][a-z0-9_+-]*")
+_KIND = re.compile(r"[A-Za-z][A-Za-z ]*")
+
+
+def _check(ending: str, format_: FileFormat) -> None:
+    if not _ENDING.fullmatch(ending):
+        raise ConfigError("call it as the ending is written in small letters, without the dot")
+    require_takes(format_.read, "path", "data", "options")
+    is_sound = all(_KIND.fullmatch(kind) and v.isdigit() for kind, v in format_.versions.items())
+    if not format_.versions or not is_sound:
+        raise ConfigError('versions must be as {"subtitles": "1"}: words, and a whole number')
+
+
+FORMATS: Door[FileFormat] = Door(
+    "formats",
+    FileFormat,
+    "format",
+    own={
+        "txt": "files:TEXT",
+        "md": "markdown:MARKDOWN",
+        "markdown": "markdown:MARKDOWN",
+        "html": "html:HTML",
+        "htm": "html:HTML",
+        "csv": "tables:CSV",
+        "tsv": "tables:CSV",
+        "json": "tables:JSON",
+        "jsonl": "tables:JSONL",
+        "ndjson": "tables:JSONL",
+        "parquet": "tables:PARQUET",
+        "pdf": "pdf:PDF",
+        "docx": "docx:DOCX",
+        "pptx": "pptx:PPTX",
+        "xlsx": "sheets:XLSX",
+        "xlsm": "sheets:XLSX",
+        "odt": "opendocument:OPENDOCUMENT",
+        "odp": "opendocument:OPENDOCUMENT",
+        "ods": "opendocument:ODS",
+        "epub": "epub:EPUB",
+        "eml": "mail:EML",
+        "mbox": "mail:MBOX",
+        "rst": "rst:RST",
+        "ipynb": "notebook:NOTEBOOK",
+        **{suffix[1:]: "code:CODE" for suffix in sorted(CODE_SUFFIXES)},
+    },
+    beside=__name__,
+    check=_check,
+)
+"""The formats, by the ending of a file in lower case and without its dot."""
+
+
+def supported_suffixes() -> frozenset[str]:
+    """Return the endings, lower case and with their dot, of the files that are read."""
+    return frozenset(f".{ending}" for ending in FORMATS.names())
+
+
+def format_of(suffix: str) -> FileFormat | None:
+    """Return how files with an ending, given with its dot, are read; None if they are not.
+
+    Raises PartError where the package that brings the format cannot be used.
+    """
+    return FORMATS.find(suffix.lower()[1:]) if suffix else None
+
+
+def reader_versions(endings: Iterable[str] | None = None) -> str:
+    """Return the readers of files with these endings, or all, that have changed since the first.
+
+    Those of other packages are always in it: before, their files were not read.
+
+    >>> reader_versions([".txt", ".md"])
+    '-Markdown2'
+    """
+    if endings is None:
+        endings = ["", *(f".{ending}" for ending in FORMATS.names())]
+    changed = {f"{kind}{v}" for ending in set(endings) for kind, v in _versions(ending)}
+    return "".join(f"-{version}" for version in sorted(changed))
+
+
+def _versions(suffix: str) -> list[tuple[str, str]]:
+    """Return the versions of the readers of an ending; none where nothing can read it."""
+    is_own = not suffix or suffix.lower()[1:] in FORMATS.own
+    try:
+        format_ = format_of(suffix)
+    except PartError:
+        return []
+    versions = format_.versions if format_ else {} if suffix else NAMED
+    return [(kind, v) for kind, v in versions.items() if v != FIRST or not is_own]
