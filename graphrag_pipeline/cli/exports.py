@@ -29,7 +29,10 @@ def show_export(export: Export) -> None:
 def export(
     format: Annotated[
         str,
-        typer.Argument(help="One of graphrag, graphml, json, neo4j, rdf, parquet, csv."),
+        typer.Argument(
+            help="One of graphrag, graphml, json, neo4j, rdf, parquet, csv, or one that an "
+            "installed package brings."
+        ),
     ],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File or folder to make (default: here).")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from graphrag_pipeline.exchange.exporting.writing import Writer
+from graphrag_pipeline.exchange.exporting.writing import Exporter, Writer
 
 EDGES = """
 SELECT source_id AS source, target_id AS target, human_readable_id, weight, pmi, combined_degree,
@@ -19,6 +19,8 @@ EDGE_COLUMNS: Mapping[str, str] = {
     "type": "string",
     "description": "string",
 }
+GRAPH_ONLY = ("documents, text, claims and reports: it is the graph alone",)
+"""What formats of graphs cannot hold."""
 _NODE_COLUMNS = {
     "title": "string",
     "type": "string",
@@ -65,3 +67,11 @@ def node_link_json(writer: Writer, name: str) -> None:
             "\n]}\n",
         ],
     )
+
+
+JSON = Exporter(
+    "graph.json",
+    'networkx.node_link_graph(json.load(open("{path}")))',
+    file=node_link_json,
+    lost=GRAPH_ONLY,
+)

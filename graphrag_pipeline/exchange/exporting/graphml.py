@@ -8,8 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from graphrag_pipeline.exchange.exporting.graph import EDGE_COLUMNS, EDGES, node_columns, nodes
-from graphrag_pipeline.exchange.exporting.writing import Writer
+from graphrag_pipeline.exchange.exporting.graph import (
+    EDGE_COLUMNS,
+    EDGES,
+    GRAPH_ONLY,
+    node_columns,
+    nodes,
+)
+from graphrag_pipeline.exchange.exporting.writing import Exporter, Writer
 
 # What XML 1.0 cannot hold, not even escaped, is left out.
 _AS_XML = r"""
@@ -64,3 +70,11 @@ def _data(prefix: str, columns: Mapping[str, str]) -> str:
         for column in columns
     ]
     return " || ".join(parts)
+
+
+GRAPHML = Exporter(
+    "graph.graphml",
+    'networkx.read_graphml("{path}")',
+    file=write_graphml,
+    lost=(*GRAPH_ONLY, "control characters, which XML cannot hold"),
+)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphrag_pipeline.exchange.exporting.writing import Writer
+from graphrag_pipeline.exchange.exporting.writing import Exporter, Writer
 
 LOST = (
     "character spans of text units, mentions and findings (on import, units are found again in "
@@ -143,3 +143,11 @@ def write_microsoft(writer: Writer) -> None:
     """
     for name, query in _FILES.items():
         writer.copy(f"{name}.parquet", query, "FORMAT parquet, COMPRESSION zstd")
+
+
+GRAPHRAG = Exporter(
+    "graphrag-output",
+    "graphrag-pipeline import-graphrag {path}, or GraphRAG's own query",
+    folder=write_microsoft,
+    lost=LOST,
+)

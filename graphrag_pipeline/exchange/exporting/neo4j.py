@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphrag_pipeline.exchange.exporting.writing import Writer
+from graphrag_pipeline.exchange.exporting.writing import Exporter, Writer
 
 _CSV = "FORMAT csv, HEADER"
 _NODES = {
@@ -79,3 +79,11 @@ def write_neo4j(writer: Writer) -> None:
     files = [f"    --nodes={name}.csv" for name in _NODES]
     files += [f"    --relationships={name}.csv" for name in _RELATIONSHIPS]
     writer.note("import.sh", _SCRIPT.format(files=" \\\n".join(files)))
+
+
+NEO4J = Exporter(
+    "neo4j-import",
+    "sh {path}/import.sh, where neo4j-admin is installed",
+    folder=write_neo4j,
+    lost=("findings as a list of their own (a report's text holds them)", "claims", "vectors"),
+)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphrag_pipeline.exchange.exporting.writing import Writer
+from graphrag_pipeline.exchange.exporting.writing import Exporter, Writer
 
 _RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 _SKOS = "http://www.w3.org/2004/02/skos/core#"
@@ -85,3 +85,11 @@ def write_rdf(writer: Writer, name: str) -> None:
             ("members", _MEMBERS, ""),
         ],
     )
+
+
+RDF = Exporter(
+    "graph.nt",
+    'rdflib.Graph().parse("{path}")',
+    file=write_rdf,
+    lost=("text, spans and findings: what is told of leads to its document", "claims"),
+)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.rows import FORMULA, UNSEEN
-from graphrag_pipeline.exchange.exporting.writing import Writer
+from graphrag_pipeline.exchange.exporting.writing import Exporter, Writer
 from graphrag_pipeline.store.hierarchy import TABLES
 from graphrag_pipeline.structures.registry import all_hierarchies
 
@@ -54,3 +55,15 @@ def _columns_of_csv(writer: Writer, table: str, raw: bool) -> str:
             text = f'to_json("{name}")::VARCHAR' if is_nested else f'"{name}"'
             replaced.append(f'{text if raw else _INERT.format(text)} AS "{name}"')
     return f"* REPLACE ({', '.join(replaced)})" if replaced else "*"
+
+
+PARQUET = Exporter(
+    "tables-parquet",
+    "SELECT * FROM '{path}/NAME.parquet' in DuckDB, or polars.read_parquet",
+    tables=partial(write_tables, kind="parquet"),
+)
+CSV = Exporter(
+    "tables-csv",
+    "any spreadsheet or BI tool opens them",
+    tables=partial(write_tables, kind="csv"),
+)

@@ -103,6 +103,31 @@ class Writer:
             yield batch.column("line").to_pylist()
 
 
+@dataclass(frozen=True)
+class Exporter:
+    """A format of other tools: what comes in by the door ``exporters``.
+
+    Parameters
+    ----------
+    output
+        The file or folder that is made unless another is named.
+    next
+        What to do with it; ``{path}`` stands for where it is.
+    folder, file, tables
+        One of them writes it: a folder of files, one file of this name, or a file for each of these
+        tables (none named: all), where the last argument says whether texts are to be as they are.
+    lost
+        What of the index the format cannot hold.
+    """
+
+    output: str
+    next: str
+    folder: Callable[[Writer], None] | None = None
+    file: Callable[[Writer, str], None] | None = None
+    tables: Callable[[Writer, Sequence[str], bool], None] | None = None
+    lost: tuple[str, ...] = ()
+
+
 def write_export(
     release: Path, target: Path, fill: Callable[[Writer], None], *, is_folder: bool, force: bool
 ) -> tuple[WrittenFile, ...]:
