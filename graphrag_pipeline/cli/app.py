@@ -16,29 +16,9 @@ from typing import Annotated, Any, TextIO
 import typer
 from typer.core import TyperGroup
 
-from graphrag_pipeline.cli import (
-    ask,
-    cache,
-    console,
-    evaluation,
-    exports,
-    forgetting,
-    index,
-    keys,
-    marts,
-    mcp,
-    methods,
-    pages,
-    plan,
-    query,
-    releases,
-    serve,
-    sql,
-    ui,
-    upkeep,
-    worker,
-)
+from graphrag_pipeline.cli import console
 from graphrag_pipeline.cli.command import CONFIG
+from graphrag_pipeline.cli.commands import COMMANDS, Commands
 from graphrag_pipeline.cli.limited import run_in_child_if_limited
 from graphrag_pipeline.core.errors import (
     DeclinedError,
@@ -62,7 +42,14 @@ _OBJECTS_BETWEEN_COLLECTIONS = 100_000
 
 
 class _Commands(TyperGroup):
-    """Turns the project's own errors into one line each and an exit code."""
+    """The commands; the project's own errors become one line each and an exit code."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = Commands()
+
+    def list_commands(self, ctx: typer.Context) -> list[str]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return [*COMMANDS.usable()]
 
     def invoke(self, ctx: typer.Context) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         try:
@@ -100,8 +87,6 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(evaluation.app)
-app.add_typer(keys.app)
 
 
 def _show_version(wanted: bool) -> None:
@@ -127,43 +112,6 @@ def _options(
     allow_open_files()
     require_open_files()
     CONFIG.set(config and config.resolve())
-
-
-for _command in (
-    index.init,
-    index.index,
-    plan.plan,
-    plan.tune,
-    index.status,
-    query.query,
-    query.compare,
-    ask.ask,
-    methods.methods,
-    sql.sql,
-    marts.marts,
-    releases.releases,
-    releases.rollback,
-    releases.diff,
-    cache.cache,
-    upkeep.check,
-    upkeep.backup,
-    upkeep.restore,
-    forgetting.forget,
-    forgetting.purge,
-    exports.export,
-    pages.explore,
-    pages.report,
-    serve.serve,
-    mcp.mcp,
-    ui.ui,
-    worker.worker,
-    index.notify,
-    index.import_graphrag,
-    index.import_extractions,
-):
-    app.command()(_command)
-# What stands after `dbt` is dbt's own.
-app.command(context_settings={"ignore_unknown_options": True})(marts.dbt)
 
 
 def _fail(message: str, code: int, *, is_error: bool = True) -> None:

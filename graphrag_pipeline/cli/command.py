@@ -127,6 +127,12 @@ def prints(
     return declare
 
 
+def passes_options(command: Callable[P, T]) -> Callable[P, T]:
+    """Let a command have as arguments the options that it does not know itself."""
+    command.context_settings = {"ignore_unknown_options": True}  # type: ignore[attr-defined]
+    return command
+
+
 def settings_here() -> Settings:
     """Return the settings of this folder and environment, or of the file of ``--config``."""
     from graphrag_pipeline.core.settings import load_settings

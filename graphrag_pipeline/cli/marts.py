@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graphrag_pipeline.cli import console
-from graphrag_pipeline.cli.command import prints, settings_here
+from graphrag_pipeline.cli.command import passes_options, prints, settings_here
 from graphrag_pipeline.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ def marts(
         return run_marts(settings, force=force)
 
 
+@passes_options
 def dbt(
     arguments: Annotated[list[str], typer.Argument(help="dbt's own command and its options.")],
 ) -> None:
