@@ -146,7 +146,7 @@ def test_a_package_that_brings_no_method_is_named(monkeypatch, tmp_path):
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"), prepend=os.pathsep)
     asked = command("query", QUESTION, "--method", "nearby")
     assert asked.returncode != 0
-    assert "entry point nearby = nearby:NOTHING: cannot be loaded" in asked.stderr
+    assert "method nearby (nearby:NOTHING) of the package nearby 1.0 cannot be used" in asked.stderr
     assert "Traceback" not in asked.stderr
     assert command("query", QUESTION, "--method", "bm25").returncode == 0
 

@@ -15,7 +15,7 @@ from docs.flow_pictures import picture
 from docs.method_entries import Step, entry_of, faults
 from graphrag_pipeline.query.methods import Method, method_named
 from graphrag_pipeline.query.methods.method import number
-from graphrag_pipeline.query.methods.registry import BUILT_IN
+from graphrag_pipeline.query.methods.registry import ALL_METHODS
 
 ENTRY = """
 source = "a paper"
@@ -61,7 +61,7 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[
 
 
 def test_every_method_is_described_as_it_is() -> None:
-    assert list(faults({name: method_named(name) for name in BUILT_IN})) == []
+    assert list(faults({name: method_named(name) for name in ALL_METHODS.own})) == []
 
 
 def test_a_right_entry_has_no_fault(told: Callable[..., list[str]]) -> None:
@@ -126,7 +126,7 @@ def test_a_file_that_is_no_entry_is_told_by_name(told: Callable[..., list[str]])
 
 
 def test_a_picture_shows_every_step_within_its_card() -> None:
-    for name in BUILT_IN:
+    for name in ALL_METHODS.own:
         entry = entry_of(name)
         assert entry is not None
         root = ElementTree.fromstring(picture(name, entry.flow))

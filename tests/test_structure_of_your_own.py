@@ -185,8 +185,8 @@ def test_a_package_brings_it_by_an_entry_point(tmp_path, monkeypatch):
         assert {KEY, VECTORS} <= graph.get(dg.AssetKey("published_index")).parent_keys
         for name, said in (
             ("nobody", "no structure 'nobody' .there are broken, document_summaries, other"),
-            ("broken", "cannot be loaded: AttributeError"),
-            ("other", "is no structure named other"),
+            ("broken", "of the package brings-summaries 1.0 cannot be used: AttributeError"),
+            ("other", "it is called document_summaries: name the entry point so, too"),
             ("raptor", "ships with the pipeline: set hierarchies.raptor"),
         ):
             with pytest.raises(ConfigError, match=said):

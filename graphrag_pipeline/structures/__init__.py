@@ -2,7 +2,7 @@
 
 from graphrag_pipeline.structures.estimate import Chunks, Embedded, Estimate, Growth, ModelCalls
 from graphrag_pipeline.structures.structure import (
-    ENTRY_POINTS,
+    STRUCTURES,
     Check,
     FailureWarning,
     Outcome,
@@ -15,7 +15,7 @@ from graphrag_pipeline.structures.structure import (
 )
 
 __all__ = [
-    "ENTRY_POINTS",
+    "STRUCTURES",
     "Check",
     "Chunks",
     "Embedded",

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from importlib.metadata import entry_points
 
 import duckdb
 
@@ -18,50 +17,54 @@ from graphrag_pipeline.graph import communities
 from graphrag_pipeline.store.hierarchy import GRAPH, Hierarchy
 from graphrag_pipeline.store.index_store import get_meta, set_meta
 from graphrag_pipeline.store.workspace import Workspace
-from graphrag_pipeline.structures.archrag.structure import ATTRIBUTED
-from graphrag_pipeline.structures.hipporag.structure import FACTS, SYNONYMS
-from graphrag_pipeline.structures.hirag.structure import HIRAG
-from graphrag_pipeline.structures.raptor.structure import RAPTOR
 from graphrag_pipeline.structures.structure import (
-    ENTRY_POINTS,
+    STRUCTURES,
     Outcome,
     Step,
     Structure,
     VectorTable,
-    register_structure,
-    registered_structures,
 )
 from graphrag_pipeline.structures.vector_tables import TABLES, forget_texts, tables_read
-
-SHIPPED = (FACTS, SYNONYMS, ATTRIBUTED, HIRAG, RAPTOR)
-"""The structures of this package; each is made from the graph and from those before it."""
 
 _MADE = "structure:"
 _THERE = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'main'"
 _ENTRIES = "SELECT key, value FROM meta WHERE starts_with(key, ?) ORDER BY key"
 
 
+def shipped_structures() -> tuple[Structure, ...]:
+    """Return the structures of this package, which the schema of every index has tables for."""
+    return tuple(each for name in STRUCTURES.own if (each := STRUCTURES.find(name)))
+
+
 def all_structures() -> tuple[Structure, ...]:
-    """Return all structures that are known by now, wanted or not."""
-    return (*SHIPPED, *registered_structures())
+    """Return all structures that there are, wanted or not."""
+    return tuple(STRUCTURES.usable().values())
 
 
 def wanted_structures(settings: Settings) -> tuple[Structure, ...]:
     """Return the structures that the settings ask for.
 
-    A name of ``structures.wanted`` that is not known is looked for among the entry points of
-    installed packages. Raises ConfigError where there is none, or it cannot be loaded.
+    Raises ConfigError where there is none of a name in ``structures.wanted``, or it cannot be used.
     """
-    shipped = {structure.name: structure for structure in SHIPPED}
-    known = {structure.name for structure in all_structures()}
+    shipped = {structure.name: structure for structure in shipped_structures()}
+    here = (*shipped.values(), *STRUCTURES.added().values())
+    wanted = {each.name: each for each in here if each.is_wanted(settings)}
     for name in settings.structures.wanted:
         if name in shipped:
             raise ConfigError(
                 f"structures.wanted: {name} ships with the pipeline: set {shipped[name].setting}"
             )
-        if name not in known:
-            register_structure(_from_entry_point(name))
-    return tuple(each for each in all_structures() if each.is_wanted(settings))
+        wanted[name] = _named(name)
+    return tuple(wanted.values())
+
+
+def _named(name: str) -> Structure:
+    structure = STRUCTURES.find(name)
+    if structure is None:
+        others = sorted(set(STRUCTURES.names()) - set(STRUCTURES.own))
+        there = f"there are {', '.join(others)}" if others else "none is installed"
+        raise ConfigError(f"structures.wanted: there is no structure {name!r} ({there})")
+    return structure
 
 
 def vector_tables(settings: Settings) -> tuple[VectorTable, ...]:
@@ -109,7 +112,7 @@ def clear_unwanted(con: duckdb.DuckDBPyConnection, settings: Settings) -> None:
     brought them is still installed.
     """
     wanted = {structure.name for structure in wanted_structures(settings)}
-    for structure in SHIPPED:
+    for structure in shipped_structures():
         if structure.name not in wanted:
             structure.clear(con)
     for name, record in _made(con).items():
@@ -120,12 +123,12 @@ def clear_unwanted(con: duckdb.DuckDBPyConnection, settings: Settings) -> None:
 
 def all_hierarchies() -> tuple[Hierarchy, ...]:
     """Return all hierarchies of communities that an index has tables for."""
-    return (GRAPH, *(each.hierarchy for each in SHIPPED if each.hierarchy))
+    return (GRAPH, *(each.hierarchy for each in shipped_structures() if each.hierarchy))
 
 
 def content_tables(con: duckdb.DuckDBPyConnection) -> list[str]:
     """Return the tables of structures that belong to a release's content."""
-    shipped = [table for structure in SHIPPED for table in structure.content]
+    shipped = [table for structure in shipped_structures() for table in structure.content]
     return [*shipped, *(table for record in _made(con).values() for table in record["tables"])]
 
 
@@ -175,25 +178,6 @@ def ask_for_clustering(workspace: Workspace) -> None:
         for structure in all_structures():
             if not structure.schema or structure.name in made:
                 structure.cluster_anew(con)
-
-
-def _from_entry_point(name: str) -> Structure:
-    offered = entry_points(group=ENTRY_POINTS)
-    matches = [entry for entry in offered if entry.name == name]
-    if not matches:
-        known = sorted({*offered.names, *(each.name for each in registered_structures())})
-        there = f"there are {', '.join(known)}" if known else "none is installed"
-        raise ConfigError(f"structures.wanted: there is no structure {name!r} ({there})")
-    try:
-        structure = matches[0].load()
-    except Exception as error:
-        raise ConfigError(
-            f"structures.wanted: {name} ({matches[0].value}) cannot be loaded: "
-            f"{type(error).__name__}: {error}"
-        ) from error
-    if not isinstance(structure, Structure) or structure.name != name:
-        raise ConfigError(f"structures.wanted: {matches[0].value} is no structure named {name}")
-    return structure
 
 
 def _made(con: duckdb.DuckDBPyConnection) -> dict[str, dict[str, list[str]]]:

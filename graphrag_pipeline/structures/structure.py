@@ -3,8 +3,7 @@
 A :class:`Structure` says everything about itself that publishing, vectors, plans, status and
 Dagster's lineage must know; they go through the registry
 (:mod:`~graphrag_pipeline.structures.registry`) and name none. One that is made outside of this
-package says so too, and is added by :func:`register_structure` or by an entry point of the group
-:data:`ENTRY_POINTS`.
+package says so too, and comes in by the door :data:`STRUCTURES` or by :func:`register_structure`.
 """
 
 from __future__ import annotations
@@ -15,17 +14,14 @@ from dataclasses import dataclass, field
 
 import duckdb
 
+from graphrag_pipeline.core.doors import Door
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.store.hierarchy import Hierarchy
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.estimate import Estimate, Growth
 
-ENTRY_POINTS = "graphrag_pipeline.structures"
-"""The group of entry points by which a package brings structures of its own."""
-
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
-_registered: dict[str, Structure] = {}
 
 
 @dataclass(frozen=True)
@@ -246,11 +242,10 @@ class Structure:
             con.execute(f"DELETE FROM meta WHERE {forget}", [key])
 
 
-def register_structure(structure: Structure) -> None:
-    """Add a structure of your own; where ``structures.wanted`` names it, it is kept up to date.
-
-    Raises ConfigError for a name, or names of tables, that cannot be used.
-    """
+def _check(name: str, structure: Structure) -> None:
+    """Raise ConfigError for a name, or names of tables, that cannot be used."""
+    if structure.name != name:
+        raise ConfigError(f"it is called {structure.name}: name the entry point so, too")
     tables = (*structure.tables, *(table.name for table in structure.vectors))
     wrong = [name for name in (structure.name, *tables) if not _NAME.fullmatch(name)]
     if wrong:
@@ -258,14 +253,36 @@ def register_structure(structure: Structure) -> None:
             f"structure {structure.name!r}: {wrong[0]!r} cannot be used as a name: take lower-case "
             "letters, digits and underscores"
         )
-    _registered[structure.name] = structure
+
+
+STRUCTURES: Door[Structure] = Door(
+    "structures",
+    Structure,
+    "structure",
+    own={
+        "facts": "hipporag.structure:FACTS",
+        "synonyms": "hipporag.structure:SYNONYMS",
+        "attributed": "archrag.structure:ATTRIBUTED",
+        "hirag": "hirag.structure:HIRAG",
+        "raptor": "raptor.structure:RAPTOR",
+    },
+    beside=__name__,
+    check=_check,
+)
+"""All structures by name; each of ours is made from the graph and from those before it."""
+
+
+def register_structure(structure: Structure) -> None:
+    """Add a structure of your own; where ``structures.wanted`` names it, it is kept up to date.
+
+    Raises ConfigError for a name, or names of tables, that cannot be used.
+    """
+    _check(structure.name, structure)
+    if structure.name in STRUCTURES.own:
+        raise ConfigError(f"structure {structure.name} is there already: choose another name")
+    STRUCTURES.add(structure.name, structure)
 
 
 def unregister_structure(name: str) -> None:
     """Take back what :func:`register_structure` has added; nothing where it has not."""
-    _registered.pop(name, None)
-
-
-def registered_structures() -> Sequence[Structure]:
-    """Return the structures that :func:`register_structure` has added, in order."""
-    return tuple(_registered.values())
+    STRUCTURES.remove(name)

@@ -4,47 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import importlib
 import re
-import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from graphrag_pipeline.core.errors import ConfigError, InputError
+from graphrag_pipeline.core.doors import Door
+from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.prompting import prompt_names
 from graphrag_pipeline.query.methods.method import Method, parameter_rows, read_parameters
-
-ENTRY_POINTS = "graphrag_pipeline.methods"
-"""The group of entry points by which a package brings methods: a name, and where its object is."""
-
-BUILT_IN = {
-    "basic": "basic_search:BASIC",
-    "bm25": "bm25_search:BM25",
-    "hybrid": "hybrid_search:HYBRID",
-    "local": "local_search:LOCAL",
-    "global": "global_search:GLOBAL",
-    "kg_triplets": "kg_search:KG_TRIPLETS",
-    "kg_triplets_text": "kg_search:KG_TRIPLETS_TEXT",
-    "hipporag": "hipporag_search:HIPPORAG",
-    "hipporag2": "hipporag2_search:HIPPORAG2",
-    "lightrag": "lightrag:LIGHTRAG",
-    "fast_graphrag": "fast_graphrag:FAST_GRAPHRAG",
-    "hirag": "hirag_search:HIRAG",
-    "raptor": "raptor_search:RAPTOR",
-    "kag": "kag_search:KAG",
-    "ppr": "ppr_search:PPR",
-    "auto": "auto_search:AUTO",
-    "selection": "combined_search:SELECTION",
-    "integration": "combined_search:INTEGRATION",
-    "archrag": "archrag_search:ARCHRAG",
-    "drift": "drift_search:DRIFT",
-    "lazy": "lazy_search:LAZY",
-    "text_summary": "text_summary:TEXT_SUMMARY",
-    "ircot": "ircot:IRCOT",
-    "zero_shot": "no_retrieval:ZERO_SHOT",
-    "cot": "no_retrieval:COT",
-}
-"""The methods of this package: a name, and where beside this module its object is."""
 
 OTHER_NAMES = {"fulltext": "bm25"}
 """Further names of methods: what is asked for, and what it is called everywhere else."""
@@ -66,47 +33,75 @@ _OF_EVERY_QUESTION = frozenset(
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
-class _Registry:
-    """Methods by name, loaded when they are asked for or when all are listed.
-
-    So a question to one method waits neither for the others nor for other packages.
-    """
-
-    def __init__(self) -> None:
-        self._registered: dict[str, Method[Any]] = {}
-        self._brought: dict[str, Method[Any]] | None = None
-        self._lock = threading.Lock()
-
-    def add(self, method: Method[Any]) -> None:
-        _check(method)
-        self._registered[method.name] = method
-
-    def remove(self, name: str) -> None:
-        if self._registered.pop(name, None) is None:
-            raise InputError(f"no method {name!r} was registered")
-
-    def find(self, name: str) -> Method[Any] | None:
-        if name in BUILT_IN:
-            return _built_in(name)
-        return self._registered.get(name) or self._from_packages().get(name)
-
-    def all(self) -> dict[str, Method[Any]]:
-        built_in = {name: _built_in(name) for name in BUILT_IN}
-        return {**built_in, **self._from_packages(), **self._registered}
-
-    def _from_packages(self) -> Mapping[str, Method[Any]]:
-        with self._lock:
-            if self._brought is None:
-                self._brought = _brought_by_packages()
-            return self._brought
+def _check(method: Method[Any]) -> None:
+    """Raise InputError for a method that could not be asked."""
+    if not _NAME.fullmatch(method.name):
+        raise InputError(
+            f"method {method.name!r}: a name is made of small letters, digits and underscores"
+        )
+    if method.name in ALL_METHODS.own or method.name in OTHER_NAMES:
+        raise InputError(f"method {method.name} is there already: choose another name")
+    if not dataclasses.is_dataclass(method.parameters):
+        raise InputError(f"method {method.name}: parameters must be a dataclass")
+    for parameter in dataclasses.fields(method.parameters):
+        if "type" not in parameter.metadata:
+            raise InputError(
+                f"method {method.name}: declare its parameter {parameter.name} by number, share, "
+                "flag, choice or hierarchy_level"
+            )
+        if parameter.name in _OF_EVERY_QUESTION:
+            raise InputError(
+                f"method {method.name}: choose another name for its parameter {parameter.name}, "
+                "which every question has"
+            )
+    if method.prompt not in prompt_names():
+        raise InputError(
+            f"method {method.name}: no prompt {method.prompt!r}; there are "
+            f"{', '.join(prompt_names())}"
+        )
 
 
-def _built_in(name: str) -> Method[Any]:
-    module, _, attribute = BUILT_IN[name].partition(":")
-    return getattr(importlib.import_module(f"{__package__}.{module}"), attribute)
+def _check_brought(name: str, method: Method[Any]) -> None:
+    if method.name != name:
+        raise InputError(f"it is called {method.name}: name the entry point so, too")
+    _check(method)
 
 
-_REGISTRY = _Registry()
+ALL_METHODS: Door[Method[Any]] = Door(
+    "methods",
+    Method,
+    "method",
+    own={
+        "basic": "basic_search:BASIC",
+        "bm25": "bm25_search:BM25",
+        "hybrid": "hybrid_search:HYBRID",
+        "local": "local_search:LOCAL",
+        "global": "global_search:GLOBAL",
+        "kg_triplets": "kg_search:KG_TRIPLETS",
+        "kg_triplets_text": "kg_search:KG_TRIPLETS_TEXT",
+        "hipporag": "hipporag_search:HIPPORAG",
+        "hipporag2": "hipporag2_search:HIPPORAG2",
+        "lightrag": "lightrag:LIGHTRAG",
+        "fast_graphrag": "fast_graphrag:FAST_GRAPHRAG",
+        "hirag": "hirag_search:HIRAG",
+        "raptor": "raptor_search:RAPTOR",
+        "kag": "kag_search:KAG",
+        "ppr": "ppr_search:PPR",
+        "auto": "auto_search:AUTO",
+        "selection": "combined_search:SELECTION",
+        "integration": "combined_search:INTEGRATION",
+        "archrag": "archrag_search:ARCHRAG",
+        "drift": "drift_search:DRIFT",
+        "lazy": "lazy_search:LAZY",
+        "text_summary": "text_summary:TEXT_SUMMARY",
+        "ircot": "ircot:IRCOT",
+        "zero_shot": "no_retrieval:ZERO_SHOT",
+        "cot": "no_retrieval:COT",
+    },
+    beside=__name__,
+    check=_check_brought,
+)
+"""All methods by name. A question to one waits neither for the others nor for other packages."""
 
 
 class _Methods(Mapping[str, Method[Any]]):
@@ -116,13 +111,13 @@ class _Methods(Mapping[str, Method[Any]]):
         self._needs_model = needs_model
 
     def __getitem__(self, name: str) -> Method[Any]:
-        method = _REGISTRY.find(name)
+        method = ALL_METHODS.find(name)
         if method is None or method.needs_model is not self._needs_model:
             raise KeyError(name)
         return method
 
     def __iter__(self) -> Iterator[str]:
-        methods = _REGISTRY.all().values()
+        methods = ALL_METHODS.usable().values()
         return iter([method.name for method in methods if method.needs_model is self._needs_model])
 
     def __len__(self) -> int:
@@ -145,17 +140,19 @@ def register_method(method: Method[Any]) -> None:
     Raises InputError if its name is none or is that of a method of this package, if a parameter is
     not declared, or if there is no such prompt.
     """
-    _REGISTRY.add(method)
+    _check(method)
+    ALL_METHODS.add(method.name, method)
 
 
 def unregister_method(name: str) -> None:
     """Take out a method that was registered; raises InputError if none was."""
-    _REGISTRY.remove(name)
+    if not ALL_METHODS.remove(name):
+        raise InputError(f"no method {name!r} was registered")
 
 
 def method_named(name: str) -> Method[Any]:
     """Return a method by one of its names; raises InputError where there is none."""
-    method = _REGISTRY.find(OTHER_NAMES.get(name, name))
+    method = ALL_METHODS.find(OTHER_NAMES.get(name, name))
     if method is not None:
         return method
     names = [*METHODS, *MODEL_METHODS, *OTHER_NAMES]
@@ -189,57 +186,3 @@ def _parameter(spec: str, part: str) -> tuple[str, str]:
     if not (name and equals and value):
         raise InputError(f"{spec!r}: write a parameter as METHOD:name=value")
     return name.replace("-", "_"), value
-
-
-def _check(method: Method[Any]) -> None:
-    """Raise InputError for a method that could not be asked."""
-    if not _NAME.fullmatch(method.name):
-        raise InputError(
-            f"method {method.name!r}: a name is made of small letters, digits and underscores"
-        )
-    if method.name in BUILT_IN or method.name in OTHER_NAMES:
-        raise InputError(f"method {method.name} is there already: choose another name")
-    if not dataclasses.is_dataclass(method.parameters):
-        raise InputError(f"method {method.name}: parameters must be a dataclass")
-    for parameter in dataclasses.fields(method.parameters):
-        if "type" not in parameter.metadata:
-            raise InputError(
-                f"method {method.name}: declare its parameter {parameter.name} by number, share, "
-                "flag, choice or hierarchy_level"
-            )
-        if parameter.name in _OF_EVERY_QUESTION:
-            raise InputError(
-                f"method {method.name}: choose another name for its parameter {parameter.name}, "
-                "which every question has"
-            )
-    if method.prompt not in prompt_names():
-        raise InputError(
-            f"method {method.name}: no prompt {method.prompt!r}; there are "
-            f"{', '.join(prompt_names())}"
-        )
-
-
-def _brought_by_packages() -> dict[str, Method[Any]]:
-    """Return the methods of installed packages; raises ConfigError for an entry point that fails.
-
-    A package is somebody else's code: whatever it raises becomes one line that names it.
-    """
-    from importlib.metadata import entry_points
-
-    by_name: dict[str, Method[Any]] = {}
-    for entry in entry_points(group=ENTRY_POINTS):
-        place = f"entry point {entry.name} = {entry.value}"
-        try:
-            method = entry.load()
-        except Exception as error:
-            raise ConfigError(f"{place}: cannot be loaded: {error}") from error
-        if not isinstance(method, Method) or method.name != entry.name:
-            raise ConfigError(f"{place}: must be a Method called {entry.name}")
-        if method.name in by_name:
-            raise ConfigError(f"{place}: another package brings a method of this name")
-        try:
-            _check(method)
-        except InputError as error:
-            raise ConfigError(f"{place}: {error}") from error
-        by_name[method.name] = method
-    return by_name
