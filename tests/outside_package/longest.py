@@ -1,0 +1,26 @@
+"""longest.py: a command that lists the longest documents."""
+
+from typing import Annotated
+
+import typer
+
+from graphrag_pipeline.cli import console
+from graphrag_pipeline.cli.command import prints, settings_here
+
+LONGEST = "SELECT title, n_chars FROM documents ORDER BY n_chars DESC, title LIMIT {number:d}"
+
+
+def show(rows):
+    for row in rows:
+        console.say_whole(f"{row['characters']:>9,}  {row['title']}")
+
+
+@prints(show)
+def longest(
+    number: Annotated[int, typer.Option("--number", "-n", min=1, help="How many.")] = 10,
+) -> list:
+    """List the longest documents of the published index."""
+    from graphrag_pipeline.sql import query_published
+
+    _, rows = query_published(settings_here().home_path, LONGEST.format(number=number))
+    return [{"title": title, "characters": characters} for title, characters in rows]

@@ -1,0 +1,321 @@
+"""A package from outside adds a part by each door, as the page on extending shows them."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import shutil
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from commands import command, run_python
+from typer.testing import CliRunner
+
+from graphrag_pipeline.cli.app import app
+from graphrag_pipeline.cli.commands import COMMANDS
+from graphrag_pipeline.core import doors
+from graphrag_pipeline.core.errors import ConfigError
+from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.exchange.exporting import EXPORTERS
+from graphrag_pipeline.index import Index
+from graphrag_pipeline.ingest.reading import FORMATS, FileFormat, ReadingOptions, read_file
+from graphrag_pipeline.ingest.reading.formats import reader_versions
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "tests" / "outside_package"
+PAGE = ROOT / "docs" / "how-to" / "extend.md"
+DESCRIBED = tomllib.loads((PACKAGE / "pyproject.toml").read_text())["project"]
+SUBTITLES = """WEBVTT
+
+NOTE Taken at the opening.
+
+1
+00:01.000 --> 00:04.000
+<v Narrator>Orsolya Venn built
+the Kestrel Dam.</v>
+
+00:05.000 --> 00:08.000 align:start
+Mira Dorn tested its concrete.
+"""
+TEXT = "Anna Berg owns the ferry at Varna. Boris Claude steers it."
+WANTED = {"wanted": ["document_summaries"], "options": {"document_summaries": {"words": 4}}}
+
+
+def install(site: Path, name: str, groups: Mapping[str, Mapping[str, str]]) -> None:
+    """Leave in a folder what an installation of a package leaves there, but for its modules."""
+    about = site / f"{name.replace('-', '_')}-1.0.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    lines = [
+        line
+        for group, entries in groups.items()
+        for line in (f"[{group}]", *(f"{key} = {value}" for key, value in entries.items()))
+    ]
+    (about / "entry_points.txt").write_text("\n".join(lines) + "\n")
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of installed packages, first on the path of modules."""
+    folder = tmp_path / "site"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+    doors._warn.cache_clear()
+    return folder
+
+
+@pytest.fixture
+def installed(site: Path) -> Path:
+    for module in PACKAGE.glob("*.py"):
+        shutil.copy(module, site)
+    install(site, DESCRIBED["name"], DESCRIBED["entry-points"])
+    return site
+
+
+@pytest.fixture
+def index(tmp_path: Path, installed: Path, monkeypatch: pytest.MonkeyPatch) -> Index:
+    """An index of subtitles and a text, in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    (folder / "opening.vtt").write_text(SUBTITLES)
+    (folder / "ferry.txt").write_text(TEXT)
+    home = tmp_path / ".graphrag"
+    made = Index(home, Settings(structures=WANTED, embeddings={"dimensions": 64}))
+    made.update(folder)
+    monkeypatch.setenv("GRAPHRAG_HOME", str(home))
+    monkeypatch.setenv("GRAPHRAG_STRUCTURES__WANTED", json.dumps(WANTED["wanted"]))
+    monkeypatch.setenv("GRAPHRAG_EMBEDDINGS__DIMENSIONS", "64")
+    return made
+
+
+def test_a_file_of_its_format_is_indexed_and_cited_by_its_method(index: Index) -> None:
+    _, rows = index.sql("SELECT text FROM documents WHERE ends_with(uri, '.vtt')")
+    assert rows == [("Orsolya Venn built the Kestrel Dam.\nMira Dorn tested its concrete.",)]
+    answer = index.answer("Who built the Kestrel Dam?", "nearby", hops=2)
+    assert "Orsolya Venn built the Kestrel Dam" in answer.text
+    assert answer.retrieval.method == "nearby"
+    (cited,) = {citation.uri for citation in answer.citations}
+    assert cited.endswith("opening.vtt")
+
+
+def test_the_table_of_its_stage_is_planned_read_checked_kept_and_purged(
+    plain_stores: None, index: Index, tmp_path: Path
+) -> None:
+    query = "SELECT summary FROM document_summaries ORDER BY summary"
+    summaries = [("Anna Berg owns the",), ("Orsolya Venn built the",)]
+    assert index.sql(query)[1] == summaries
+    by_model = {"llm": {"base_url": "http://localhost:9/v1"}, "reports": {"writer": "llm"}}
+    planning = Index(tmp_path / "planned", Settings(structures=WANTED, **by_model))
+    planned = {stage.stage: stage.calls for stage in planning.plan(tmp_path / "documents").stages}
+    assert planned["document_summaries"] == 2
+
+    archive = tmp_path / "index.tar.zst"
+    index.backup(archive)
+    restored = Index.restore(archive, tmp_path / "restored")
+    assert not restored.checked.problems
+    assert Index(tmp_path / "restored", index.settings).sql(query)[1] == summaries
+
+    (tmp_path / "documents" / "ferry.txt").unlink()
+    index.forget(tmp_path / "documents" / "ferry.txt")
+    assert index.sql(query)[1] == [("Orsolya Venn built the",)]
+    assert all(b"Anna Berg owns" not in path.read_bytes() for path in index.home.rglob("*.duckdb"))
+
+    with index.store.transaction() as con:
+        con.execute("DELETE FROM document_summaries WHERE starts_with(summary, 'Orsolya')")
+    assert "documents have no summary" in str(index.check().problems)
+
+
+def test_its_command_runs_and_its_export_is_written(index: Index, tmp_path: Path) -> None:
+    cli = CliRunner()
+    shown = cli.invoke(app, ["longest", "-n", "1"])
+    assert shown.output.split(maxsplit=1) == ["66", "Opening\n"]
+    listed = json.loads(cli.invoke(app, ["longest", "--json"]).output)
+    assert [row["title"] for row in listed] == ["Opening", "Ferry"]
+    assert "the longest documents" in cli.invoke(app, ["--help"]).output
+    written = cli.invoke(app, ["export", "glossary"])
+    assert written.exit_code == 0, written.output
+    lines = (tmp_path / "glossary.md").read_text().splitlines()
+    assert lines[0] == "# Glossary"
+    assert any(line.startswith("- **Kestrel Dam**: ") for line in lines)
+
+
+def test_the_page_shows_the_package_as_it_is() -> None:
+    page = PAGE.read_text()
+    for module in PACKAGE.glob("*.py"):
+        assert f"```python\n{module.read_text()}```" in page, module.name
+    for group, entries in DESCRIBED["entry-points"].items():
+        (line,) = (f'{name} = "{place}"' for name, place in entries.items())
+        assert f'```toml\n[project.entry-points."{group}"]\n{line}\n```' in page
+
+
+def test_the_page_lists_every_door() -> None:
+    rows = re.findall(r"^\| `graphrag_pipeline\.(\w+)` \| (.*?) \|", PAGE.read_text(), re.M)
+    assert rows == list(doors.DOORS.items())
+
+
+# What does not work
+
+
+def test_files_are_read_once_their_format_is_installed_and_no_others_again(
+    site: Path, tmp_path: Path
+) -> None:
+    before = reader_versions([".txt", ".vtt"])
+    assert "are not read, only" in reason(tmp_path)
+    for module in PACKAGE.glob("*.py"):
+        shutil.copy(module, site)
+    install(site, DESCRIBED["name"], DESCRIBED["entry-points"])
+    doors._installed.cache_clear()
+    assert reader_versions([".txt", ".vtt"]) == f"{before}-subtitles1"
+    assert reader_versions([".txt", ".pdf"]) == before
+    (document,) = read_file(tmp_path / "a.vtt", ReadingOptions(), data=SUBTITLES.encode()).documents
+    assert document.text.startswith("Orsolya Venn built")
+
+
+def reason(folder: Path) -> str:
+    (refused,) = read_file(folder / "a.vtt", ReadingOptions(), data=b"WEBVTT").quarantined
+    return refused.reason
+
+
+BROKEN = {
+    "missing": ("import no_such_library", "ModuleNotFoundError: No module named 'no_such_library'"),
+    "older": (
+        "from graphrag_pipeline.ingest.reading import FileFormat\nPART = FileFormat(reader=print)",
+        "TypeError: FileFormat.__init__() got an unexpected keyword argument 'reader'",
+    ),
+    "ends": ("raise SystemExit(3)", "SystemExit: 3"),
+    "nothing": ("", "has no attribute 'PART'"),
+    "other": ("PART = 7", "it is int, not FileFormat"),
+    "shape": (
+        "from graphrag_pipeline.ingest.reading import FileFormat\n"
+        "def read(path): ...\n"
+        "PART = FileFormat(read, {'subtitles': '1'})",
+        "read does not take (path, data, options): too many positional arguments",
+    ),
+    "version": (
+        "from graphrag_pipeline.ingest.reading import FileFormat\n"
+        "PART = FileFormat(lambda path, data, options: None, {'x-1': '1'})",
+        "versions must be as",
+    ),
+}
+
+
+@pytest.mark.parametrize(("code", "why"), BROKEN.values(), ids=BROKEN)
+def test_a_part_that_cannot_be_used_is_told_in_a_line_that_names_its_package(
+    site: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, code: str, why: str
+) -> None:
+    module = f"broken_{site.parent.name.replace('-', '_')}"
+    (site / f"{module}.py").write_text(code)
+    install(site, "old-notes", {FORMATS.group: {"vtt": f"{module}:PART"}})
+    line = reason(tmp_path)
+    assert line.startswith(f"format vtt ({module}:PART) of the package old-notes 1.0 cannot be")
+    assert why in line
+    assert "install a version of old-notes that is made for graphrag-pipeline" in line
+    assert "\n" not in line
+    assert reader_versions([".vtt"]) == ""
+    with caplog.at_level(logging.WARNING):
+        assert FORMATS.usable().keys() == set(FORMATS.own)
+        FORMATS.usable()
+    assert [record.getMessage() for record in caplog.records] == [line]
+    assert read_file(tmp_path / "a.md", ReadingOptions(), data=b"# Read").documents
+
+
+def test_a_reader_that_returns_something_else_refuses_its_file(site: Path, tmp_path: Path) -> None:
+    (site / "returns_text.py").write_text(
+        "from graphrag_pipeline.ingest.reading import FileFormat\n"
+        "VTT = FileFormat(lambda path, data, options: 'text', {'subtitles': '1'})"
+    )
+    install(site, "old-notes", {FORMATS.group: {"vtt": "returns_text:VTT"}})
+    assert "its reader returned str, not ReadResult" in reason(tmp_path)
+
+
+def test_what_a_reader_gives_is_made_clean(site: Path, tmp_path: Path) -> None:
+    (site / "unclean.py").write_text(
+        "from graphrag_pipeline.ingest.reading import FileFormat, ReadDocument, ReadResult\n"
+        "TEXTS = [ReadDocument('', 'A\\n title', ' A\\0 word\\r\\n\\ud800')]\n"
+        "TEXTS.append(ReadDocument('2', 'Empty', ' '))\n"
+        "VTT = FileFormat(lambda path, data, options: ReadResult(TEXTS, []), {'subtitles': '1'})"
+    )
+    install(site, "old-notes", {FORMATS.group: {"vtt": "unclean:VTT"}})
+    (document,) = read_file(tmp_path / "a.vtt", ReadingOptions(), data=b"x").documents
+    assert document.title == "A title"
+    document.text.encode()
+    assert document.text.startswith("A word")
+
+
+def test_parts_of_one_name_are_refused_and_none_replaces_one_of_the_programs_own(
+    site: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for module in PACKAGE.glob("*.py"):
+        shutil.copy(module, site)
+    install(site, "one-reader", {FORMATS.group: {"vtt": "subtitles:VTT", "pdf": "subtitles:VTT"}})
+    install(site, "other-reader", {FORMATS.group: {"vtt": "subtitles:VTT"}})
+    with pytest.raises(
+        ConfigError, match=r"two of one name: format vtt .*one-reader 1\.0 and vtt .*other-reader"
+    ):
+        FORMATS.find("vtt")
+    with caplog.at_level(logging.WARNING):
+        assert set(FORMATS.usable()) == set(FORMATS.own)
+    assert "pdf is the program's own" in caplog.text
+    pdf = FORMATS.find("pdf")
+    assert isinstance(pdf, FileFormat)
+    assert "PDF" in pdf.versions
+
+
+def test_a_part_for_a_door_that_there_is_not_is_told(
+    site: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    install(site, "old-notes", {"graphrag_pipeline.readers": {"vtt": "subtitles:VTT"}})
+    with caplog.at_level(logging.WARNING):
+        assert FORMATS.find("vtt") is None
+    assert "graphrag_pipeline.readers is no door: there are formats, exporters" in caplog.text
+
+
+def test_a_broken_exporter_or_command_stops_nothing_but_itself(index: Index, site: Path) -> None:
+    install(
+        site,
+        "old-notes",
+        {
+            EXPORTERS.group: {"slides": "no_such:X"},
+            COMMANDS.group: {"say": "no_such:X"},
+        },
+    )
+    doors._installed.cache_clear()
+    cli = CliRunner()
+    for words, what in ((["export", "slides"], "export format slides"), (["say"], "command say")):
+        refused = cli.invoke(app, words)
+        assert refused.exit_code == 2
+        assert f"error: {what} (no_such:X) of the package old-notes 1.0" in refused.output
+        assert len(refused.output.strip().splitlines()) == 1
+    assert cli.invoke(app, ["export", "json", "-o", "graph.json"]).exit_code == 0
+    assert cli.invoke(app, ["longest"]).exit_code == 0
+    helped = cli.invoke(app, ["--help"])
+    assert helped.exit_code == 0
+    assert "longest" in helped.output
+
+
+def test_nothing_is_imported_from_the_current_folder(tmp_path: Path, monkeypatch) -> None:
+    install(tmp_path, "planted", {"graphrag_pipeline.commands": {"planted": "planted:run"}})
+    (tmp_path / "planted.py").write_text("print('planted was run')\ndef run(): ...\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert "planted" not in COMMANDS.names()
+    asked = command("planted")
+    assert asked.returncode == 2
+    assert "No such command 'planted'" in asked.stderr
+    assert "was run" not in asked.stdout + asked.stderr
+
+
+def test_a_command_imports_no_other(tmp_path: Path) -> None:
+    code = (
+        "import sys\nfrom graphrag_pipeline.cli.commands import Commands\n"
+        "Commands()['status']\n"
+        "print(*(name for name in sys.modules if name.startswith('graphrag_pipeline.cli.')))"
+    )
+    imported = run_python("-c", code).stdout.split()
+    assert "graphrag_pipeline.cli.index" in imported
+    assert "graphrag_pipeline.cli.serve" not in imported
