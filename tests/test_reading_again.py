@@ -16,7 +16,7 @@ from test_llm_pipeline import FILES, mind
 
 from graphrag_pipeline.cli.plan import reread_documents
 from graphrag_pipeline.ingest import documents
-from graphrag_pipeline.ingest.reading import separate, versions
+from graphrag_pipeline.ingest.reading import FORMATS, separate
 from graphrag_pipeline.ingest.stages import pending_batches
 from graphrag_pipeline.planning.plan import plan_run
 from graphrag_pipeline.planning.rereading import UNKNOWN
@@ -117,7 +117,8 @@ def test_a_changed_reader_reads_only_batches_with_files_of_its_kind_again(
     engine.write({"page.html": PAGE, "core": "Not read."})
     update(engine)
     assert pending_batches(engine.workspace) == []
-    monkeypatch.setitem(versions._BY_SUFFIX, ".html", {"HTML": "999"})
+    changed = replace(FORMATS.find("html"), versions={"HTML": "999"})
+    monkeypatch.setitem(FORMATS._loaded, "html", changed)
     (pending,) = pending_batches(engine.workspace)
     changes = engine.workspace.batches.get(pending).changes
     assert "documents/page.html" in {change.uri for change in changes}
