@@ -2,7 +2,6 @@
 
 import re
 import shutil
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -15,13 +14,13 @@ from query_fixture import _key, _summary_key, publish, settings_for
 from graphrag_pipeline.core.errors import InputError, StorageError
 from graphrag_pipeline.core.identity import make_id
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.planning.estimates import Reports, Work, estimate
+from graphrag_pipeline.llm.estimates import Chunks, Growth
+from graphrag_pipeline.planning.estimates import estimate
 from graphrag_pipeline.query import QueryEngine
 from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.releases import invariants
 from graphrag_pipeline.releases.publishing import publish as publish_index
 from graphrag_pipeline.store.workspace import Workspace
-from graphrag_pipeline.structures.estimate import Chunks
 from graphrag_pipeline.structures.hirag import layers, structure
 from graphrag_pipeline.structures.hirag.communities import (
     hirag_communities_current,
@@ -415,22 +414,11 @@ def test_a_model_is_asked_for_each_cluster_once_until_it_can_be_read_or_the_clus
 
 def test_a_plan_counts_clusters_and_the_reports_on_communities_of_all_layers():
     grown = Chunks(100, 60_000)
-    new = Work(
-        unasked=Chunks(),
-        begun=Chunks(),
-        answered=0,
-        grown=grown,
-        merges=0,
-        merge_tokens=None,
-        reports=Reports(200),
-        texts=[],
-    )
-    more = replace(
-        new, grown=Chunks(1, 600), indexed=grown, rows={"hirag_entities": 20}, reports=Reports(5)
-    )
+    new = Growth(grown=grown, reports=200)
+    more = Growth(grown=Chunks(1, 600), indexed=grown, rows={"hirag_entities": 20}, reports=5)
     paid = {"reports": {"writer": "llm"}, "hierarchies": {"hirag": True}}
-    for work, reports, clusters in ((new, 400, 21), (more, 10, 15)):
-        planned = {stage.stage: stage.calls for stage in estimate(Settings(**paid), work, {})}
+    for growth, reports, clusters in ((new, 400, 21), (more, 10, 15)):
+        planned = {stage.stage: stage.calls for stage in estimate(Settings(**paid), growth)}
         assert planned == {"community_reports": reports, "hirag_clusters": clusters}
 
 

@@ -17,8 +17,8 @@ from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import ExtractionSettings, Settings
 from graphrag_pipeline.extraction.extractors import extraction_version
 from graphrag_pipeline.extraction.model.llm import LlmExtraction, extract_llm
-from graphrag_pipeline.planning.estimates import Reports, Work, estimate
-from graphrag_pipeline.structures.estimate import Chunks
+from graphrag_pipeline.llm.estimates import Chunks, Growth
+from graphrag_pipeline.planning.estimates import estimate
 
 RECORD = '("entity"<|>Alice Smith<|>PERSON<|>a person)\n<|COMPLETE|>'
 MISSED = '("entity"<|>Late Comer<|>PERSON<|>missed at first)\n<|COMPLETE|>'
@@ -302,17 +302,8 @@ def test_passes_decide_the_version_and_the_estimate() -> None:
     one, two = (Settings(profile="llm", extraction={"passes": n}) for n in (1, 2))
     plain = Settings(profile="llm", extraction={"domain": "general"})
     assert extraction_version(one) == extraction_version(plain) != extraction_version(two)
-    work = Work(
-        unasked=Chunks(100, 60_000),
-        begun=Chunks(),
-        answered=0,
-        grown=Chunks(),
-        merges=0,
-        merge_tokens=None,
-        reports=Reports(),
-        texts=[],
-    )
-    (asked_once,), (asked_twice,) = (list(estimate(s, work, {})) for s in (one, two))
+    growth = Growth(unasked=Chunks(100, 60_000))
+    (asked_once,), (asked_twice,) = (list(estimate(s, growth)) for s in (one, two))
     assert asked_twice.calls == 2 * asked_once.calls
     assert asked_once.prompt_tokens < asked_twice.prompt_tokens < 2.2 * asked_once.prompt_tokens
     assert asked_twice.completion_tokens < 1.2 * asked_once.completion_tokens

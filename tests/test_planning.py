@@ -27,10 +27,10 @@ from graphrag_pipeline.cli.app import app
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.prompting import PROMPTS
 from graphrag_pipeline.llm import ModelError
+from graphrag_pipeline.llm.estimates import Chunks
 from graphrag_pipeline.planning.learned import learn_effect
 from graphrag_pipeline.planning.outdated import look_at_index
 from graphrag_pipeline.planning.plan import Plan, plan_run
-from graphrag_pipeline.structures.estimate import Chunks
 from graphrag_pipeline.updating import check_key
 
 EXAMPLES = Path(__file__).parents[1] / "examples" / "corpus"

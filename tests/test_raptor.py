@@ -6,11 +6,11 @@ from model_server import ModelServer, prompt_filtered
 
 from graphrag_pipeline.core.errors import InputError, StorageError
 from graphrag_pipeline.core.settings import ChunkSettings, HierarchySettings, Settings
-from graphrag_pipeline.planning.estimates import Reports, Work, estimate
+from graphrag_pipeline.llm.estimates import Chunks, Growth
+from graphrag_pipeline.planning.estimates import estimate
 from graphrag_pipeline.query import QueryEngine
 from graphrag_pipeline.releases import invariants
 from graphrag_pipeline.releases.publishing import publish
-from graphrag_pipeline.structures.estimate import Chunks
 from graphrag_pipeline.structures.raptor import structure
 from graphrag_pipeline.structures.raptor.nested_mixtures import NestedMixture
 from graphrag_pipeline.structures.raptor.structure import RAPTOR, TREE_VECTORS
@@ -226,18 +226,7 @@ def test_a_plan_counts_the_summaries_of_a_new_tree_and_those_that_new_chunks_cha
     given = Settings(hierarchies=HierarchySettings(raptor=True), reports={"writer": "llm"})
 
     def summaries(grown, **known):
-        work = Work(
-            unasked=Chunks(),
-            begun=Chunks(),
-            answered=0,
-            grown=grown,
-            merges=0,
-            merge_tokens=None,
-            reports=Reports(),
-            texts=[],
-            **known,
-        )
-        (stage,) = estimate(given, work, {})
+        (stage,) = estimate(given, Growth(grown=grown, **known))
         return stage.stage, stage.calls
 
     assert summaries(Chunks(), indexed=Chunks(3271, 1_174_000)) == ("raptor_tree", 1174)

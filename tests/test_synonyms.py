@@ -8,14 +8,14 @@ from conftest import Engine, build, build_graph, workspace_of
 from graphrag_pipeline.core.errors import InputError, StorageError
 from graphrag_pipeline.core.settings import EmbeddingSettings, Settings
 from graphrag_pipeline.llm.embedders import HashingEmbedder
-from graphrag_pipeline.planning.estimates import Reports, Work, estimate
+from graphrag_pipeline.llm.estimates import Chunks, Growth
+from graphrag_pipeline.planning.estimates import estimate
 from graphrag_pipeline.planning.outdated import look_at_index
 from graphrag_pipeline.query import QueryEngine
 from graphrag_pipeline.releases.publishing import publish
 from graphrag_pipeline.releases.rollback import rollback
 from graphrag_pipeline.store.index_store import set_meta
 from graphrag_pipeline.store.vector_store import VectorStore
-from graphrag_pipeline.structures.estimate import Chunks
 from graphrag_pipeline.structures.hipporag import synonyms
 from graphrag_pipeline.structures.hipporag.structure import FACT_VECTORS, TITLE_VECTORS
 from graphrag_pipeline.structures.hipporag.synonyms import update_synonyms
@@ -226,18 +226,7 @@ def test_a_fact_is_a_pair_with_what_a_text_says_of_it(said):
 def test_a_plan_counts_what_facts_and_titles_cost_to_embed(said):
     def tokens(**given):
         paid = Settings(embeddings=EmbeddingSettings(embedder="llm", **given))
-        new = Work(
-            unasked=Chunks(),
-            begun=Chunks(),
-            answered=0,
-            grown=Chunks(10, 6000),
-            merges=0,
-            merge_tokens=None,
-            reports=Reports(),
-            texts=[],
-            entities=60,
-        )
-        (embedding,) = estimate(paid, new, {})
+        (embedding,) = estimate(paid, Growth(grown=Chunks(10, 6000), entities=60))
         with said.store.read() as con:
             kept = look_at_index(con, paid, [], NOTHING, NOTHING, recluster=False).texts
         return embedding.prompt_tokens, len(kept)

@@ -106,6 +106,11 @@ def count_tokens(texts: Sequence[str], encoding: str = DEFAULT_ENCODING) -> list
     return [len(encode(text)) for text in texts]
 
 
+def message_tokens(messages: Sequence[Mapping[str, str]]) -> int:
+    """Return the tokens of what messages to a model say."""
+    return sum(count_tokens([message["content"] for message in messages]))
+
+
 @functools.cache
 def word_token(model: str, word: str) -> int | None:
     """Return the id of a word that is one token to a model, None if it is not, or not known."""

@@ -7,15 +7,12 @@ speak of the same people is told from one in which each document has its own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import duckdb
 import polars as pl
 
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.extraction.extractors import extraction_version
+from graphrag_pipeline.llm.estimates import Amount, Chunks, Effect
 from graphrag_pipeline.reports.model_writer import report_writer
-from graphrag_pipeline.structures.estimate import Chunks
 
 _FEWEST = 14
 _MOST_TAKEN = 0.5
@@ -82,54 +79,6 @@ _PARTS = """
 SELECT community_id, element_id AS part, n_tokens AS part_tokens FROM report_elements
 WHERE kind = 'report'
 """
-_EXTRACTED = """
-SELECT count(*), avg(n_tokens), avg(prompt_tokens), avg(completion_tokens)
-FROM extractions JOIN chunks ON chunks.id = chunk_id
-WHERE version = $version AND status = 'ok' AND prompt_tokens > 0
-"""
-_CALL = """
-SELECT coalesce(avg(prompt_tokens) FILTER (NOT cached), avg(prompt_tokens)) FROM llm_calls
-WHERE stage = 'extractions' AND error IS NULL
-"""
-
-
-@dataclass(frozen=True)
-class Amount:
-    """A number of texts or calls, and the tokens of all of them."""
-
-    number: float = 0.0
-    tokens: float = 0.0
-
-    def times(self, factor: float) -> Amount:
-        """Return so many times as much."""
-        return Amount(self.number * factor, self.tokens * factor)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Effect:
-    """What so many chunks bring: elements that are new or change, and what is written for them.
-
-    The tokens of ``reports`` are those of their contexts, of ``report_texts`` the texts'. Four of
-    five draws had ``few`` to ``many`` reports.
-    """
-
-    entities: Amount
-    relationships: Amount
-    merges: float
-    reports: Amount
-    report_texts: Amount
-    few: float
-    many: float
-
-
-@dataclass(frozen=True)
-class ExtractedChunk:
-    """What extracting from a chunk of ``size`` tokens has taken, on average."""
-
-    size: float
-    calls: float
-    prompt: float
-    completion: float
 
 
 def learn_effect(
@@ -168,17 +117,6 @@ def learn_effect(
         few=few * chunks.number / number,
         many=many * chunks.number / number,
     )
-
-
-def learn_extraction(con: duckdb.DuckDBPyConnection, settings: Settings) -> ExtractedChunk | None:
-    """Return what extracting from a chunk took as the settings are; None if none has been yet."""
-    [(number, size, prompt, completion)] = con.execute(
-        _EXTRACTED, {"version": extraction_version(settings)}
-    ).fetchall()
-    [(of_a_call,)] = con.execute(_CALL).fetchall()
-    if not number or not of_a_call:
-        return None
-    return ExtractedChunk(size, prompt / of_a_call, prompt, completion)
 
 
 def _texts(rows: tuple[int, int], share: float) -> Amount:

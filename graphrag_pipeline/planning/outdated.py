@@ -9,23 +9,18 @@ import duckdb
 import polars as pl
 
 from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.extraction.estimate import guess_entities, learn_extraction
 from graphrag_pipeline.extraction.extractors import extraction_version
 from graphrag_pipeline.graph.communities import communities_current
 from graphrag_pipeline.graph.descriptions import Descriptions, descriptions_to_merge
 from graphrag_pipeline.ingest.documents import BatchDocuments
 from graphrag_pipeline.ingest.to_extract import EXTRACTED, chunks_extracted
 from graphrag_pipeline.llm.configured import configured_embedder
-from graphrag_pipeline.planning.learned import (
-    Effect,
-    ExtractedChunk,
-    learn_effect,
-    learn_extraction,
-)
-from graphrag_pipeline.planning.names import guess_entities
+from graphrag_pipeline.llm.estimates import Chunks, Effect, ExtractedChunk
+from graphrag_pipeline.planning.learned import learn_effect
 from graphrag_pipeline.reports.inputs import MIN_SIZE
 from graphrag_pipeline.reports.levels import outdated_reports, reports_current
 from graphrag_pipeline.reports.model_writer import report_writer
-from graphrag_pipeline.structures.estimate import Chunks
 from graphrag_pipeline.structures.registry import (
     counts,
     current_structures,

@@ -17,6 +17,7 @@ import polars as pl
 from graphrag_pipeline.core import showing
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.core.text import counted
+from graphrag_pipeline.extraction.estimate import guess_entities
 from graphrag_pipeline.extraction.model.llm import extract_llm
 from graphrag_pipeline.graph.resolution.user_aliases import read_user_aliases
 from graphrag_pipeline.ingest import documents
@@ -30,20 +31,12 @@ from graphrag_pipeline.llm.configured import (
     model_options,
     prompts_folder,
 )
+from graphrag_pipeline.llm.estimates import REPORTS_PER_ENTITY, Average, Chunks, Growth, Texts
 from graphrag_pipeline.llm.offline import CachedAnswers, vectors_known
 from graphrag_pipeline.llm.paid import answer_places
 from graphrag_pipeline.llm.pricing import StagePlan
 from graphrag_pipeline.llm.running import run_calls
-from graphrag_pipeline.planning.estimates import (
-    Average,
-    Reports,
-    Texts,
-    Work,
-    assumptions,
-    estimate,
-    unpriced_models,
-)
-from graphrag_pipeline.planning.names import REPORTS_PER_ENTITY, guess_entities
+from graphrag_pipeline.planning.estimates import assumptions, estimate, unpriced_models
 from graphrag_pipeline.planning.outdated import IndexState, chunks_of, extracted, look_at_index
 from graphrag_pipeline.planning.rereading import Rereading, find_rereading, reasons_by_batch
 from graphrag_pipeline.planning.windows import check_windows, said_of_window
@@ -61,7 +54,6 @@ from graphrag_pipeline.store.sources import (
 from graphrag_pipeline.store.space import Space, space_for
 from graphrag_pipeline.store.spending import uses_model
 from graphrag_pipeline.store.workspace import Workspace
-from graphrag_pipeline.structures.estimate import Chunks
 from graphrag_pipeline.structures.registry import model_stages
 
 _TO_EXTRACT = pl.Schema(
@@ -195,9 +187,8 @@ def _plan(
         uris = {change.uri for change in changes} | {c.origin for c in changes if c.origin}
         with workspace.store.read() as con:
             index = look_at_index(con, settings, uris, chunks, todo, recluster=recluster)
-    work = _work(workspace, todo, index)
-    history = _history(workspace)
-    stages = list(estimate(settings, work, history))
+    growth = _growth(workspace, todo, index)
+    stages = list(estimate(settings, growth))
     if stages:
         check_windows(settings)
     if settings.llm.max_cost and (models := unpriced_models(stages)):
@@ -227,7 +218,7 @@ def _plan(
         stages=stages,
         assumptions=[
             *_said_of(todo, index),
-            *assumptions(settings, work, stages, history),
+            *assumptions(settings, growth, stages),
             *said_of_window(settings),
         ]
         if stages
@@ -283,20 +274,22 @@ def _to_extract(
     return todo.with_columns(pl.col(_TRIED).fill_null(value=False)).select(list(_TO_EXTRACT))
 
 
-def _work(workspace: Workspace, todo: pl.DataFrame, index: IndexState) -> Work:
+def _growth(workspace: Workspace, todo: pl.DataFrame, index: IndexState) -> Growth:
     unasked, begun, n_answered = _look_up(workspace, todo)
     new = chunks_of(todo)
     total = Chunks(new.number + index.staged.number, new.tokens + index.staged.tokens)
     new_texts = [f"{title}\n{text}" for title, text in todo.select("title", "text").iter_rows()]
     tokens = [sum(map(len, merge.parts)) / 4 for merge in index.merges]
-    return Work(
+    reports, context = _reports(index, total)
+    return Growth(
         unasked=unasked,
         begun=begun,
         answered=n_answered,
         grown=total,
         merges=len(index.merges),
         merge_tokens=sum(tokens) / len(tokens) if tokens else None,
-        reports=_reports(index, total),
+        reports=reports,
+        report_context=context,
         texts=[_unknown(workspace, texts) for texts in (index.texts, new_texts) if texts],
         indexed=index.indexed,
         rows=index.rows,
@@ -305,11 +298,15 @@ def _work(workspace: Workspace, todo: pl.DataFrame, index: IndexState) -> Work:
         entities=index.new_entities,
         extracted=index.extracted,
         mean_context=index.mean_context,
+        history=_history(workspace),
     )
 
 
-def _reports(index: IndexState, chunks: Chunks) -> Reports:
-    """Return the reports to be written: known ones, those new chunks touch, and new ones."""
+def _reports(index: IndexState, chunks: Chunks) -> tuple[float, float | None]:
+    """Return the number of reports to be written, and the tokens of what one is made from.
+
+    They are known ones, those new chunks touch, and new ones.
+    """
     outdated, rest = len(index.outdated), index.communities - len(index.outdated)
     if index.effect:
         # What replaces other chunks falls to the communities of those, which are known.
@@ -317,7 +314,7 @@ def _reports(index: IndexState, chunks: Chunks) -> Reports:
         late = index.effect.reports.times(share)
         known = (index.report_tokens or 0.0) * outdated
         number = outdated + late.number
-        return Reports(number, (known + late.tokens) / number if number else None)
+        return number, (known + late.tokens) / number if number else None
     touched = 0.0
     if rest > 0:
         missed = 1 - min(1.0, index.of_a_chunk / index.communities)
@@ -325,7 +322,7 @@ def _reports(index: IndexState, chunks: Chunks) -> Reports:
     new = max(index.net_chunks, 0.0) / (chunks.full or 1.0) * index.new_entities
     new *= REPORTS_PER_ENTITY
     number = min(outdated + touched + new, index.communities + new)
-    return Reports(number, index.report_tokens)
+    return number, index.report_tokens
 
 
 def _look_up(workspace: Workspace, todo: pl.DataFrame) -> tuple[Chunks, Chunks, int]:

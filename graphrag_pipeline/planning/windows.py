@@ -3,32 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.extraction import estimate as extraction
 from graphrag_pipeline.llm.configured import model_options
+from graphrag_pipeline.llm.estimates import Growth, LargestCall
 from graphrag_pipeline.llm.windows import evidence_room, excess, window_of
-from graphrag_pipeline.planning.estimates import conversations, report_instructions
-from graphrag_pipeline.structures.estimate import Growth
+from graphrag_pipeline.reports import estimate as reports
 from graphrag_pipeline.structures.registry import wanted_structures
 
-_TOKENS_PER_WORD = 1.5
-_SHORTEST_EXTRACTION = 400
 # With less than this much text in a prompt the instructions are most of what is paid for.
 _LEAST_ROOM = 200
-
-
-@dataclass(frozen=True)
-class _Call:
-    """The largest call of a stage: tokens of its instructions and its answer, and the setting that
-    bounds the rest of its prompt.
-    """
-
-    stage: str
-    instructions: int
-    limit: str
-    answer: int
 
 
 def check_windows(settings: Settings) -> None:
@@ -51,12 +37,12 @@ def check_windows(settings: Settings) -> None:
                 "llm.context_window if the window is larger"
             )
     most = options.max_output_tokens
-    report = round(settings.reports.max_words * _TOKENS_PER_WORD)
+    report = round(settings.reports.max_words * reports.TOKENS_PER_WORD)
     if most and settings.reports.writer == "llm" and report > most:
         problems["reports.max_words"] = (
             f"reports.max_words = {settings.reports.max_words}: a report takes about {report} "
             f"tokens, and llm.max_output_tokens = {most} cuts it: set max_words to "
-            f"{int(most / _TOKENS_PER_WORD)} or less, or max_output_tokens higher"
+            f"{int(most / reports.TOKENS_PER_WORD)} or less, or max_output_tokens higher"
         )
     if problems:
         raise ConfigError("\n".join(problems.values()))
@@ -78,21 +64,15 @@ def said_of_window(settings: Settings) -> Iterator[str]:
         )
 
 
-def _calls(settings: Settings) -> Iterator[_Call]:
-    most = settings.llm.max_output_tokens
-    if settings.extraction.extractor == "llm":
-        answer = most or _SHORTEST_EXTRACTION
-        for overhead, _ in conversations(settings):
-            yield _Call("extractions", overhead, "chunks.size", answer)
-    if settings.reports.writer == "llm":
-        words = round(settings.reports.max_words * _TOKENS_PER_WORD)
-        overhead = report_instructions(settings)
-        yield _Call("community_reports", overhead, "reports.max_context_tokens", words)
+def _calls(settings: Settings) -> Iterator[LargestCall]:
+    yield from extraction.largest_calls(settings)
+    yield from reports.largest_calls(settings)
     for structure in wanted_structures(settings):
         for calls in structure.estimate(settings, Growth()).calls:
             if calls.limit:
+                instructions = reports.report_instructions(settings)
                 answer = round(calls.completion_tokens)
-                yield _Call(calls.stage, report_instructions(settings), calls.limit, answer)
+                yield LargestCall(calls.stage, instructions, calls.limit, answer)
 
 
 def _value(settings: Settings, name: str) -> int:

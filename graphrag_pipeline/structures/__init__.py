@@ -1,6 +1,6 @@
 """Structures that some methods need beside the graph, each optional and kept up to date."""
 
-from graphrag_pipeline.structures.estimate import Chunks, Embedded, Estimate, Growth, ModelCalls
+from graphrag_pipeline.llm.estimates import Chunks, Embedded, Estimate, Growth, ModelCalls
 from graphrag_pipeline.structures.structure import (
     STRUCTURES,
     Check,

@@ -17,9 +17,9 @@ import duckdb
 from graphrag_pipeline.core.doors import Door
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.llm.estimates import Estimate, Growth
 from graphrag_pipeline.store.hierarchy import Hierarchy
 from graphrag_pipeline.store.workspace import Workspace
-from graphrag_pipeline.structures.estimate import Estimate, Growth
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 

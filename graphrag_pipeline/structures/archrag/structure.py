@@ -7,6 +7,7 @@ from __future__ import annotations
 import duckdb
 
 from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.llm.estimates import ENTITIES, Estimate, Growth
 from graphrag_pipeline.store import hierarchy
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.archrag.communities import (
@@ -19,7 +20,6 @@ from graphrag_pipeline.structures.archrag.communities import (
 from graphrag_pipeline.structures.archrag.index import chnsw_current, update_chnsw
 from graphrag_pipeline.structures.archrag.reports import ATTRIBUTED_COMMUNITIES
 from graphrag_pipeline.structures.archrag.similarity import similarity_current, update_similarity
-from graphrag_pipeline.structures.estimate import ENTITIES, Estimate, Growth
 from graphrag_pipeline.structures.structure import (
     Check,
     FailureWarning,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.store.workspace import Workspace
-from graphrag_pipeline.structures.estimate import (
+from graphrag_pipeline.llm.estimates import (
     ENTITIES,
     RELATIONSHIP_TOKENS,
     RELATIONSHIPS,
@@ -13,6 +12,7 @@ from graphrag_pipeline.structures.estimate import (
     Estimate,
     Growth,
 )
+from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.hipporag.synonyms import (
     synonyms_current,
     synonyms_version,

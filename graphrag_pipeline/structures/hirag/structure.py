@@ -5,9 +5,7 @@ from __future__ import annotations
 import duckdb
 
 from graphrag_pipeline.core.settings import Settings, fingerprint
-from graphrag_pipeline.store import hierarchy
-from graphrag_pipeline.store.workspace import Workspace
-from graphrag_pipeline.structures.estimate import (
+from graphrag_pipeline.llm.estimates import (
     ENTITIES,
     ENTITY_TOKENS,
     REPORTS_PER_CHUNK,
@@ -16,6 +14,8 @@ from graphrag_pipeline.structures.estimate import (
     Growth,
     ModelCalls,
 )
+from graphrag_pipeline.store import hierarchy
+from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.hirag.communities import (
     LAYERED,
     communities_version,

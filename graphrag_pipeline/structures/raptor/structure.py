@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.llm.estimates import Embedded, Estimate, Growth, ModelCalls
 from graphrag_pipeline.store.workspace import Workspace
-from graphrag_pipeline.structures.estimate import Embedded, Estimate, Growth, ModelCalls
 from graphrag_pipeline.structures.raptor.summaries import STAGE
 from graphrag_pipeline.structures.raptor.tree import (
     forget_mixtures,
