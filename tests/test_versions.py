@@ -88,6 +88,12 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
     ),
     "reports/parsing.py:REPORT_PARSING_VERSION": ("reports/parsing.py", "reports/references.py"),
     "llm/embedders.py:_HASHING_VERSION": ("llm/embedders.py", "core/text.py", "data/search.txt"),
+    "core/languages.py:_TERMS_VERSION": (
+        "core/languages.py",
+        "core/text.py",
+        "data/nlp_languages.txt",
+        "data/search_languages.txt",
+    ),
     "llm/embedders.py:_LOCAL_VERSION": ("llm/embedders.py", "llm/embeddings.py"),
     "structures/hipporag/synonyms.py:_VERSION": ("structures/hipporag/synonyms.py",),
     "structures/archrag/similarity.py:_VERSION": ("structures/archrag/similarity.py",),

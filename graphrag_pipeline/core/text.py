@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 
+from graphrag_pipeline.core.languages import LANGUAGES, language_asked, language_of, stem
 from graphrag_pipeline.core.word_lists import word_lists
 
 _SPACE = re.compile(r"\s+")
@@ -58,10 +62,18 @@ _ACCENT = re.compile(
     "[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"
     "\u0610-\u061a\u0640\u064b-\u065f\u0670]"
 )
+_MARKS: dict[str, str | None] = {
+    "’": "'", "ʼ": "'", "‘": "'", "\u00ad": None, "\u200b": None, "\u200d": None,
+}  # fmt: skip
 _LETTERS = str.maketrans(
-    {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ı": "i"}
-    | {"’": "'", "ʼ": "'", "‘": "'", "\u00ad": None, "\u200b": None, "\u200d": None}
+    {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ı": "i"} | _MARKS
 )
+# The capital I with a dot, in lower case, has it as a sign of its own.
+_MARKS_ALONE = str.maketrans(_MARKS | {"\u0307": None})
+
+MARKS = {code: f"language:{code}" for code in LANGUAGES}
+"""By language, the term that tells of a stored text what it is in: no word is split into it."""
+_asked_in: ContextVar[str | None] = ContextVar("asked_in", default=None)
 
 
 def normalize_title(title: str) -> str:
@@ -88,18 +100,76 @@ def terms(text: str) -> list[str]:
 
     NFKC, case and accents folded; words by Unicode; runs of Chinese, Japanese, Korean and other
     unspaced scripts as character bigrams; English stop words dropped; plurals, -ing and -ed of
-    English cut back, names left alone; numbers kept. Texts and queries must both pass through
-    here, so a term need only be the same for both, not be a word.
+    English cut back, names left alone; numbers kept. While a question in one of
+    :data:`~graphrag_pipeline.core.languages.LANGUAGES` is answered (:func:`asked_in`), its
+    function words and Snowball's stems take the place of English. Texts and questions must both
+    pass through here, so a term need only be the same for both, not be a word.
 
     >>> terms("The wizard's 1,890 Cafés were opening in 東京都")
     ['wizard', '1890', 'cafe', 'open', '東京', '京都']
     """
-    return _joined_terms(text).split()
+    return _joined_terms(text, _asked_in.get() or "").split()
 
 
 def terms_batch(texts: Sequence[str]) -> list[str]:
-    """Return :func:`terms` of each text joined by spaces, as the full-text column stores them."""
-    return [_joined_terms(text) for text in texts]
+    """Return :func:`terms` of each text, joined by spaces."""
+    language = _asked_in.get() or ""
+    return [_joined_terms(text, language) for text in texts]
+
+
+def own_terms(texts: Sequence[str]) -> list[str]:
+    """Return the terms of each text in its own language, joined by spaces; see :func:`terms`.
+
+    While a question is answered, all are taken to be in the question's.
+    """
+    asked = _asked_in.get()
+    return [_joined_terms(text, language_of(text) if asked is None else asked) for text in texts]
+
+
+def stored_terms(texts: Sequence[str]) -> list[str]:
+    """Return the terms of each text in its own language, as the full-text column stores them.
+
+    One that is in one of :data:`~graphrag_pipeline.core.languages.LANGUAGES` has its mark first.
+    """
+    return [_marked(text, language_of(text)) for text in texts]
+
+
+def asked_terms(question: str, n_rows: Mapping[str, int]) -> Counter[tuple[str, ...]]:
+    """Return the terms to look for in stored texts, and how often the question has each.
+
+    ``n_rows`` is the number of texts by language, an empty one for all that have no mark. Without
+    the function words of the question's language, each word is looked for as every language that
+    texts are in would have it: those stand together, for they are one word.
+
+    >>> sorted(asked_terms("Wer baute die Brücken?", {"": 1, "de": 9}))
+    [('baute', 'baut'), ('brucken', 'bruck')]
+    """
+    if not any(n_rows):
+        return Counter((term,) for term in _joined_terms(question, "").split())
+    asked = language_asked(question, n_rows)
+    counts: Counter[tuple[str, ...]] = Counter()
+    for token in _tokens_as_written(question):
+        if own := _term(token, asked):
+            forms = dict.fromkeys(_term(token, language) for language in ("", *n_rows))
+            forms.pop("", None)
+            # Pairs of signs, which are several terms, are the same in all languages.
+            counts.update([tuple(forms)] if " " not in own else [(t,) for t in own.split()])
+    return counts
+
+
+@contextmanager
+def asked_in(language: str) -> Iterator[None]:
+    """Let texts be compared as the language of a question has them, in this context."""
+    token = _asked_in.set(language)
+    try:
+        yield
+    finally:
+        _asked_in.reset(token)
+
+
+def asked_language() -> str | None:
+    """Return the language of the question that is being answered; None where none is."""
+    return _asked_in.get()
 
 
 def names_apart(names: Iterable[str], most: int) -> list[str]:
@@ -123,21 +193,43 @@ def singular(word: str) -> str:
     return _singular(word) if len(word) > 3 and word not in _NOT_INFLECTED else word
 
 
-def _joined_terms(text: str) -> str:
-    return _short_terms(text) if len(text) < _REMEMBERED_CHARS else _analysed(text)
+def _joined_terms(text: str, language: str) -> str:
+    analysed = _short_terms if len(text) < _REMEMBERED_CHARS else _analysed
+    return analysed(text, language)
 
 
 @lru_cache(maxsize=1 << 14)
-def _short_terms(text: str) -> str:
+def _short_terms(text: str, language: str) -> str:
     """Remember the terms of sentences: one question asks for those of each several times."""
-    return _analysed(text)
+    return _analysed(text, language)
 
 
-def _analysed(text: str) -> str:
+def _analysed(text: str, language: str) -> str:
+    if language:
+        return " ".join(filter(None, (_term(t, language) for t in _tokens_as_written(text))))
     folded = fold(text)
     simple = text.isascii() or (_is_plain(folded) and not _DIGIT_IN_SUFFIX.search(folded))
     tokens = (_ASCII_TOKEN if simple else _TOKEN).findall(folded)
     return " ".join(filter(None, map(_analyse, tokens)))
+
+
+def _marked(text: str, language: str) -> str:
+    joined = _joined_terms(text, language)
+    return f"{MARKS[language]} {joined}" if language else joined
+
+
+def _tokens_as_written(text: str) -> list[str]:
+    """Return the words of a text in lower case with their accents, which stemmers go by."""
+    folded = unicodedata.normalize("NFKC", text).casefold().translate(_MARKS_ALONE)
+    return _TOKEN.findall(unicodedata.normalize("NFKC", folded))
+
+
+@lru_cache(maxsize=1 << 17)
+def _term(token: str, language: str) -> str:
+    """Return the terms of a token with its accents in a language, joined by spaces."""
+    if not language or token[0].isdigit() or _IS_CJK.match(token):
+        return _analyse(fold(token))
+    return fold(stem(token, language))[:MAX_TERM_CHARS]
 
 
 def fold(text: str) -> str:
@@ -178,7 +270,7 @@ def _analyse(token: str) -> str:
 
 # Snowball's English stemmer in place of these rules changes R@5 on 100 MuSiQue questions by -1.2
 # [-2.8, +0.3] points for BM25 and by +2.0 [-1.2, +5.3] for hashed words, so neither is surely
-# better; it takes five times as long. A question is too short to tell the stemmer its language.
+# better; it takes five times as long.
 def _stem(word: str) -> str:
     if len(word) < 4 or word in _NOT_INFLECTED or not word.isalpha():
         return word

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from graphrag_pipeline.core.errors import ConfigError
-from graphrag_pipeline.core.text import terms_batch
+from graphrag_pipeline.core.text import own_terms
 from graphrag_pipeline.llm.embeddings import Piece, combine
 
 Vectors = npt.NDArray[np.float32]
@@ -84,20 +84,22 @@ class Storing(NamedTuple):
 
     rows: int = 10**6
     half: bool = False
+    by_terms: bool = False
+    """Whether they are made of search terms: other terms, other vectors."""
 
 
 class HashingEmbedder:
     """Words as vectors by signed feature hashing: no model, no download, no meaning.
 
-    Each search term (:func:`~graphrag_pipeline.core.text.terms`) adds to four dimensions, chosen
-    with their signs by a hash of the term, 1 + log of its count in the text, times a fixed weight
-    that is low for common English words. Two texts are near when they share rare words; synonyms
-    are not known. A vector depends on its text alone: not on other texts, the process or the
-    machine. Feature hashing: Weinberger et al. 2009, "Feature Hashing for Large Scale Multitask
-    Learning".
+    Each search term of a text in its language (:func:`~graphrag_pipeline.core.text.own_terms`)
+    adds to four dimensions, chosen with their signs by a hash of the term, 1 + log of its count in
+    the text, times a fixed weight that is low for common English words. Two texts are near when
+    they share rare words; synonyms are not known. A vector depends on its text alone: not on other
+    texts, the process or the machine. Feature hashing: Weinberger et al. 2009, "Feature Hashing for
+    Large Scale Multitask Learning".
     """
 
-    storing = Storing(half=True)
+    storing = Storing(half=True, by_terms=True)
 
     def __init__(self, dimensions: int = DEFAULT_DIMENSIONS) -> None:
         if dimensions < 2:
@@ -312,7 +314,7 @@ def _weighted_terms(
     texts: Sequence[str],
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
     """Return row, hashes (four of 32 bits) and weight of each distinct term of each text."""
-    words = [joined.split() for joined in terms_batch(texts)]
+    words = [joined.split() for joined in own_terms(texts)]
     lengths = np.fromiter(map(len, words), np.int64, len(words))
     # Sorted, so that the order of summing, and its rounding, does not depend on other texts.
     vocabulary = sorted(set(chain.from_iterable(words)))

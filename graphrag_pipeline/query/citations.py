@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from graphrag_pipeline.core.text import terms
+from graphrag_pipeline.core.text import asked_language, terms
 from graphrag_pipeline.query.operators.chunks import chunk_records, document_texts
 from graphrag_pipeline.query.results import Citation, Record
 
@@ -209,9 +209,13 @@ def _supports(index: Release, findings: Sequence[Record]) -> dict[str, str]:
     }
 
 
-@functools.lru_cache(_WORDS_REMEMBERED)
 def _words(text: str) -> frozenset[str]:
     """Return the search terms of a chunk; most chunks are in many communities."""
+    return _words_in(text, asked_language())
+
+
+@functools.lru_cache(_WORDS_REMEMBERED)
+def _words_in(text: str, _: str | None) -> frozenset[str]:
     return frozenset(terms(text))
 
 

@@ -220,10 +220,11 @@ class QueryEngine:
         method = method_named(ask.method)
         values = method.parametrise(ask.parameters, index.settings)
         start = time.perf_counter()
-        records = method.retrieve(index, ask.question, values)
-        if not records:
-            index.trace.check_fit(as_mapping(values))
-        citations = distinct(citations_of(index, records))
+        with index.asked_in(ask.question):
+            records = method.retrieve(index, ask.question, values)
+            if not records:
+                index.trace.check_fit(as_mapping(values))
+            citations = distinct(citations_of(index, records))
         seconds = time.perf_counter() - start
         return Retrieval(
             method=method.name,
@@ -238,7 +239,7 @@ class QueryEngine:
 
     def _extracted(self, ask: Ask) -> Answer:
         index = self.index.limited(ask.where).traced(Trace())
-        with index.trace.counting_embeddings(index.settings):
+        with index.trace.counting_embeddings(index.settings), index.asked_in(ask.question):
             answer = extractive_answer(
                 index, self._retrieved(ask, index), sentences=ask.sentences, context=ask.context
             )

@@ -21,8 +21,9 @@ from graphrag_pipeline.core.errors import (
     StorageError,
 )
 from graphrag_pipeline.core.home import Home
+from graphrag_pipeline.core.languages import language_asked
 from graphrag_pipeline.core.settings import load_settings
-from graphrag_pipeline.core.text import counted
+from graphrag_pipeline.core.text import asked_in, asked_language, counted
 from graphrag_pipeline.core.tokens import encoding_for
 from graphrag_pipeline.llm.configured import configured_embedder
 from graphrag_pipeline.llm.embedders import EmbeddingError
@@ -493,6 +494,19 @@ class Release:
         with _storage_errors():
             return self._vectors.terms_held(table, ids, terms)
 
+    def asked_in(self, question: str) -> contextlib.AbstractContextManager[None]:
+        """Let texts be compared, in this context, as the language of a question has them.
+
+        That is one of those that the passages are in.
+        """
+        return asked_in(self._language_of(question))
+
+    def _language_of(self, question: str) -> str:
+        # A question that needs no passages is answered without them.
+        with contextlib.suppress(StorageError), _storage_errors():
+            return language_asked(question, self._vectors.languages("chunks"))
+        return ""
+
     @property
     def lexical(self) -> bool:
         """Whether vectors know words only, so that texts without a common word have none."""
@@ -505,8 +519,11 @@ class Release:
 
     def embed_question(self, question: str) -> npt.NDArray[np.float32]:
         """Return the vector of a question; those of the last few are remembered."""
+        asked = asked_language()
         with watched(self.control.calling):
-            return self._embed_question(question)
+            return self._embed_question(
+                question, self._language_of(question) if asked is None else asked
+            )
 
     def held(self, sql: str) -> KeptRows | None:
         """Return all rows of a query without parameters, or None where they are too large to keep.
@@ -582,9 +599,9 @@ class Release:
                 self._loaded[name, of] = load()
             return self._loaded[name, of]
 
-    def _embedded(self, question: str) -> npt.NDArray[np.float32]:
+    def _embedded(self, question: str, language: str) -> npt.NDArray[np.float32]:
         # For all questions: who watches the one that asks first is known from the context.
-        with _storage_errors():
+        with _storage_errors(), asked_in(language):
             return self._embedder.embed([question])[0]
 
     def _open_layers(self) -> CommunityHnsw:

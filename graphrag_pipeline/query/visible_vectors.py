@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import Context
 from typing import TYPE_CHECKING, Any
@@ -17,19 +16,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from graphrag_pipeline.core.text import terms, terms_batch
+from graphrag_pipeline.core.text import asked_terms, stored_terms
 from graphrag_pipeline.llm.embedders import Embedder, stored
 from graphrag_pipeline.query.limited import found_within
 from graphrag_pipeline.store.full_text import FullText, full_text
 from graphrag_pipeline.store.held_vectors import HeldVectors, places_of
-from graphrag_pipeline.store.vector_store import VectorSnapshot, no_hits, row_digest, row_schema
+from graphrag_pipeline.store.vector_store import (
+    HALF_DIGEST,
+    VectorSnapshot,
+    no_hits,
+    row_digest,
+    row_digests,
+    row_schema,
+)
 from graphrag_pipeline.structures.vector_tables import CHUNKS, rows_of
 
 if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-_HALF_DIGEST = 16
 _AT_ONCE = 4_096
 
 
@@ -94,7 +99,9 @@ class VisibleVectors:
         columns: Sequence[str] = (),
     ) -> pa.Table:
         """Return the ``k`` rows that best match a text; see :meth:`VectorSnapshot.fulltext`."""
-        return self.match_terms(table, Counter(terms(query)), k, among=among, columns=columns)
+        text = self._text(self._table(table))
+        weights = text.weights(asked_terms(query, text.languages))
+        return self.match_terms(table, weights, k, among=among, columns=columns)
 
     def match_terms(
         self,
@@ -115,6 +122,10 @@ class VisibleVectors:
         """Return how many rows hold each search term, and of how many rows."""
         text = self._text(self._table(table))
         return {term: text.count(term) for term in terms}, len(text)
+
+    def languages(self, table: str) -> dict[str, int]:
+        """Return the number of rows by language, as :class:`FullText` has it."""
+        return self._text(self._table(table)).languages
 
     def terms_held(
         self, table: str, ids: Sequence[str], terms: Sequence[str]
@@ -175,7 +186,12 @@ class VisibleVectors:
         before = self._whole.held_text(table.name)
         places, is_there = places_of(before.ids, table.ids)
         versions = table.versions(embedder.name)
-        is_there[is_there] = before.versions[places[is_there]] == versions[is_there]
+        known = before.versions[places[is_there]]
+        is_same = known == versions[is_there]
+        if not stored(embedder).by_terms:
+            # What an older program made knows of no language, and is of the same text.
+            is_same |= known == table.versions(embedder.name, by_terms=False)[is_there]
+        is_there[is_there] = is_same
         vectors = np.zeros((len(table.ids), embedder.dimensions), np.float32)
         same = [table.ids[place] for place in np.flatnonzero(is_there)]
         stored_vectors = self._whole.vectors(table.name, same) if same else {}
@@ -205,10 +221,17 @@ class _Table:
         """The ids, as bytes."""
         return np.array([key.encode() for key in self.ids], np.bytes_)
 
-    def versions(self, embedder: str) -> npt.NDArray[np.uint64]:
-        """Return what tells each text from another, as :class:`FullText` has it."""
-        digests = [row_digest(value, embedder) for value in self.rows["content_hash"].to_pylist()]
-        joint = "".join(digest[:_HALF_DIGEST] for digest in digests)
+    def versions(self, embedder: str, *, by_terms: bool = True) -> npt.NDArray[np.uint64]:
+        """Return what tells each text from another, as :class:`FullText` has it.
+
+        Not ``by_terms``: as it has those of whose language nothing was known.
+        """
+        hashes = self.rows["content_hash"]
+        if by_terms:
+            digests = row_digests(self.rows["text"], hashes, embedder)
+        else:
+            digests = [row_digest(value, embedder) for value in hashes.to_pylist()]
+        joint = "".join(digest[:HALF_DIGEST] for digest in digests)
         return np.frombuffer(bytes.fromhex(joint), np.uint64)
 
     def terms(self, ids: Sequence[str] | None) -> pa.Table:
@@ -216,7 +239,7 @@ class _Table:
         import pyarrow as pa
 
         rows = self.rows if ids is None else self.rows.take(self._places(ids))
-        words = pa.array(terms_batch(rows["text"].to_pylist()), pa.string())
+        words = pa.array(stored_terms(rows["text"].to_pylist()), pa.string())
         return pa.table({"id": rows["id"], "terms": words})
 
     def hits(

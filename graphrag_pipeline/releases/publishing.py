@@ -18,6 +18,7 @@ import duckdb
 
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.home import Home
+from graphrag_pipeline.core.languages import analysis_version
 from graphrag_pipeline.core.settings import InputSettings, Settings, fingerprint
 from graphrag_pipeline.graph.communities import communities_current
 from graphrag_pipeline.graph.fold import graph_current
@@ -187,8 +188,12 @@ def config_hash(settings: Settings) -> str:
 
 
 def content_hash(con: duckdb.DuckDBPyConnection) -> str:
-    """Return a hash of everything a release holds, its comments, views and macros included."""
-    return fingerprint([schema_sql(), published_sql(), *_row_hashes(con).values()])
+    """Return a hash of everything a release holds, its comments, views and macros included.
+
+    And of how its texts became search terms, which stand with the vectors.
+    """
+    made_by = [schema_sql(), published_sql(), analysis_version()]
+    return fingerprint([*made_by, *_row_hashes(con).values()])
 
 
 def _row_hashes(con: duckdb.DuckDBPyConnection) -> dict[str, str]:

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from graphrag_pipeline.core.arrays import distinct, fixed_bytes
+from graphrag_pipeline.core.text import MARKS
 from graphrag_pipeline.store.held_vectors import highest, places_of
 
 if TYPE_CHECKING:
@@ -65,6 +66,34 @@ class FullText:
         """Return how many texts hold a term."""
         return len(self._holding(term)[0])
 
+    @cached_property
+    def languages(self) -> dict[str, int]:
+        """The number of texts by language, those of English and all others under an empty one."""
+        counts = {code: n for code, mark in MARKS.items() if (n := self.count(mark))}
+        return {"": len(self) - sum(counts.values()), **counts}
+
+    def weights(self, forms: Mapping[tuple[str, ...], float]) -> dict[str, float]:
+        """Return the weights of terms by those of words, each of which has one or more forms.
+
+        Different texts have different forms, by their languages; a word counts by the number of
+        texts that have any.
+        """
+        weights: dict[str, float] = {}
+        for terms, weight in forms.items():
+            shares = [1.0] if len(terms) == 1 else self._shares(terms)
+            for term, share in zip(terms, shares, strict=True):
+                weights[term] = weights.get(term, 0.0) + weight * share
+        return weights
+
+    def _shares(self, forms: Sequence[str]) -> list[float]:
+        """Return how much less each form of a word counts than its own rarity would have it."""
+        n_rows = [self.count(form) for form in forms]
+        of_word = self._idf(min(len(self), sum(n_rows)))
+        return [of_word / self._idf(n) for n in n_rows]
+
+    def _idf(self, n_rows: int) -> float:
+        return float(np.log(1 + (len(self) - n_rows + 0.5) / (n_rows + 0.5)))
+
     def held(self, ids: Sequence[str], terms: Sequence[str]) -> npt.NDArray[np.bool_]:
         """Return which texts hold which terms, shape (ids, terms); an unknown id holds none."""
         places, is_known = places_of(self.ids, ids)
@@ -92,7 +121,7 @@ class FullText:
             rows, counts = self._holding(term)
             n_rows = len(rows)
             if n_rows:
-                idf = np.log(1 + (len(self) - n_rows + 0.5) / (n_rows + 0.5))
+                idf = self._idf(n_rows)
                 times = counts.astype(np.float64)
                 scores[rows] += weight * idf * (_K1 + 1) * times / (times + self._norms[rows])
         chosen = _among(self.ids, among) if among is not None else np.flatnonzero(scores)

@@ -14,7 +14,6 @@ import os
 import re
 import threading
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -29,8 +28,9 @@ import numpy.typing as npt
 from graphrag_pipeline.core import progress
 from graphrag_pipeline.core.arrays import fixed_bytes
 from graphrag_pipeline.core.errors import StorageError
+from graphrag_pipeline.core.languages import analysis_version, language_of
 from graphrag_pipeline.core.memory import require_memory
-from graphrag_pipeline.core.text import terms, terms_batch
+from graphrag_pipeline.core.text import asked_terms, stored_terms
 from graphrag_pipeline.llm.embedders import Embedder, PartEmbedder, stored
 from graphrag_pipeline.store.full_text import FullText, full_text
 from graphrag_pipeline.store.held_vectors import HeldVectors, rounded
@@ -61,6 +61,8 @@ _REFINE = 10
 _FLOAT_BYTES = 4
 _VECTOR = "vector"
 _TERMS = "terms"
+HALF_DIGEST = 16
+"""Hexadecimal digits of half of what :func:`row_digest` gives."""
 _ID_AND_VECTOR = ["id", _VECTOR]
 _ID_AND_TERMS = ["id", _TERMS]
 _LANCE, _LANCE_IO = "lance", "LanceError(IO)"
@@ -150,8 +152,9 @@ class VectorStore:
     ) -> SyncResult:
         """Make a table hold exactly these rows, embedding only what is new or changed.
 
-        A row is kept when its id is there with the same content hash and the same embedder; a
-        changed level or batch alone is written without embedding. Slices are committed as they
+        A row is kept when its id is there with the same content hash and the same embedder; where
+        only level, batch or search terms have changed, it is written without embedding, unless the
+        embedder makes its vectors of terms. Slices are committed as they
         are made, so a sync that was killed is completed by the next one, which embeds only what
         is still missing. When nothing differs, nothing is written.
 
@@ -182,7 +185,7 @@ class VectorStore:
             )
         with _writing(self.uri):
             target = self._open_for(table, embedder, len(target_rows))
-            plan = _plan(target_rows, _stored(target), gone)
+            plan = _plan(target_rows, _stored(target), gone, by_terms=stored(embedder).by_terms)
             _embed(target, table, target_rows.take(plan.embed), embedder)
             for part in _slices(target_rows.take(plan.refresh), SLICE_ROWS):
                 _upsert(target, _with_stored_vectors(part, target))
@@ -501,7 +504,7 @@ class VectorSnapshot:
         Any string is a valid query: it is split into terms and has no operators. ``among`` and
         ``columns`` are those of :meth:`search`; ``score`` is positive and unbounded.
         """
-        return self._matches(table, Counter(terms(query)), k, among, columns)
+        return self._matches(table, self.weights(table, query), k, among, columns)
 
     @_read
     def match_terms(
@@ -533,6 +536,17 @@ class VectorSnapshot:
         """Return how many rows hold each search term, and of how many rows."""
         full_text = self.held_text(table)
         return {term: full_text.count(term) for term in terms}, len(full_text)
+
+    @_read
+    def weights(self, table: str, query: str) -> dict[str, float]:
+        """Return the search terms of a text as the rows of a table have them, each weighed."""
+        full_text = self.held_text(table)
+        return full_text.weights(asked_terms(query, full_text.languages))
+
+    @_read
+    def languages(self, table: str) -> dict[str, int]:
+        """Return the number of rows by language, as :class:`FullText` has it."""
+        return self.held_text(table).languages
 
     @_read
     def terms_held(
@@ -629,26 +643,34 @@ class _Plan:
     embed: pa.Array
     """Positions of wanted rows without a vector."""
     refresh: pa.Array
-    """Positions of wanted rows of which only level or batch changed."""
+    """Positions of wanted rows of which only level, batch or search terms changed."""
     remove: list[str]
 
 
-def _plan(target: pa.Table, before: pa.Table, gone: Sequence[str] | None) -> _Plan:
+def _plan(
+    target: pa.Table, before: pa.Table, gone: Sequence[str] | None, *, by_terms: bool
+) -> _Plan:
     """Compare wanted rows with those that are stored, by column."""
     import pyarrow as pa
 
     compute: Any = import_module("pyarrow.compute")
     places = compute.index_in(target["id"], before["id"].combine_chunks())
-    same_text, same_level, same_batch = (
-        compute.equal(_filled(before[name].take(places)), _filled(target[name])).to_numpy()
+    matches = before.take(places)
+    is_same, same_level, same_batch = (
+        compute.equal(_filled(matches[name]), _filled(target[name])).to_numpy()
         for name in ("content_hash", "level", "batch")
     )
+    of_text = (
+        compute.utf8_slice_codeunits(_filled(rows["content_hash"]), HALF_DIGEST)
+        for rows in (matches, target)
+    )
+    same_text = is_same if by_terms else compute.equal(*of_text).to_numpy()
     has_vector = places.is_valid().to_numpy() & same_text
     others = target["id"].combine_chunks() if gone is None else pa.array(gone, pa.string())
     is_gone = compute.is_in(before["id"], others).to_numpy() ^ (gone is None)
     return _Plan(
         embed=pa.array(np.flatnonzero(~has_vector)),
-        refresh=pa.array(np.flatnonzero(has_vector & ~(same_level & same_batch))),
+        refresh=pa.array(np.flatnonzero(has_vector & ~(is_same & same_level & same_batch))),
         remove=sorted(before["id"].filter(pa.array(is_gone)).to_pylist()),
     )
 
@@ -676,15 +698,33 @@ def _wanted(rows: pa.Table, embedder: Embedder) -> pa.Table:
     target = rows.select(row_schema().names).cast(row_schema())
     if len(target["id"].unique()) != len(target):
         raise VectorStoreError("rows to store have repeated ids: ids must be unique in a table")
-    digests = [row_digest(value, embedder.name) for value in target["content_hash"].to_pylist()]
+    digests = row_digests(target["text"], target["content_hash"], embedder.name)
     column = target.schema.get_field_index("content_hash")
     field = target.schema.field(column)
     return target.set_column(column, field, pa.array(digests, pa.string())).combine_chunks()
 
 
-def row_digest(content_hash: str, embedder: str) -> str:
-    """Return what a row holds of its text and its embedder: another text is embedded again."""
-    return blake2b(f"{embedder}\0{content_hash}".encode(), digest_size=16).hexdigest()
+def row_digests(
+    texts: pa.ChunkedArray, content_hashes: pa.ChunkedArray, embedder: str
+) -> list[str]:
+    """Return what rows hold of their texts, how these became terms, and their embedder."""
+    return [
+        row_digest(content_hash, embedder, language_of(text))
+        for text, content_hash in zip(texts.to_pylist(), content_hashes.to_pylist(), strict=True)
+    ]
+
+
+def row_digest(content_hash: str, embedder: str, language: str = "") -> str:
+    """Return what a row holds of its text, its terms and its embedder.
+
+    The second half is of text and embedder alone: another half, another vector. The first changes
+    with the terms as well.
+    """
+    digest = blake2b(f"{embedder}\0{content_hash}".encode(), digest_size=16).hexdigest()
+    if not language:
+        return digest
+    by = f"{digest}\0{language}\0{analysis_version()}"
+    return blake2b(by.encode(), digest_size=8).hexdigest() + digest[HALF_DIGEST:]
 
 
 def _embed(target: LanceTable, table: str, rows: pa.Table, embedder: Embedder) -> None:
@@ -728,7 +768,7 @@ def _with_stored_vectors(rows: pa.Table, table: LanceTable) -> pa.Table:
 def _table_rows(rows: pa.Table, vectors: npt.NDArray[np.float32]) -> pa.Table:
     import pyarrow as pa
 
-    words = pa.array(terms_batch(rows["text"].to_pylist()), pa.string())
+    words = pa.array(stored_terms(rows["text"].to_pylist()), pa.string())
     dimensions = vectors.shape[1]
     column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), dimensions)
     schema = _schema_with_vectors(dimensions)

@@ -24,7 +24,12 @@ from graphrag_pipeline.structures.structure import (
     Structure,
     VectorTable,
 )
-from graphrag_pipeline.structures.vector_tables import TABLES, forget_texts, tables_read
+from graphrag_pipeline.structures.vector_tables import (
+    TABLES,
+    forget_texts,
+    tables_read,
+    terms_key,
+)
 
 _MADE = "structure:"
 _THERE = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'main'"
@@ -212,4 +217,6 @@ def _drop_tables(con: duckdb.DuckDBPyConnection, name: str, record: dict[str, li
     for key in record["meta"]:
         forget = "starts_with(key, ?)" if key.endswith(":") else "key = ?"
         con.execute(f"DELETE FROM meta WHERE {forget}", [key])
+        table = key.removeprefix("vectors:")
+        con.execute("DELETE FROM meta WHERE key = ?", [terms_key(table)])
     con.execute("DELETE FROM meta WHERE key = ?", [f"{_MADE}{name}"])

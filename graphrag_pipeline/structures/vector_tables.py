@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from graphrag_pipeline.core.errors import ConfigError
+from graphrag_pipeline.core.languages import analysis_version
 from graphrag_pipeline.core.settings import EmbeddingSettings
 from graphrag_pipeline.core.spreading import maker_of
 from graphrag_pipeline.llm.configured import configured_embedder
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 _AROUND_ENTITIES = frozenset({"local", "auto", "selection", "integration", "drift"})
 _KEY, _ANEW = "vectors:", "vectors_written_anew:"
+_BY = "terms:"
 _IS_KNOWN = "SELECT 1 FROM staging.embedded_texts WHERE vectors = ? LIMIT 1"
 _FIND_CHANGED = """
 CREATE OR REPLACE TEMP TABLE changed_texts AS
@@ -117,7 +119,8 @@ def update_vectors(workspace: Workspace, table: VectorTable) -> VectorChanges:
     """Make a vector table hold one row per row of the index; embed only what changed.
 
     Does nothing when neither rows nor embedder changed. Where the vectors are as the last update
-    left them, only rows are looked at whose text, level or batch has changed since.
+    left them, only rows are looked at whose text, level or batch has changed since. Where another
+    program made their search terms, all are, and those whose terms differ are written anew.
     """
     embedder, make = configured_embedder(workspace.settings), maker_of(EMBEDDINGS)
     embedder = SpreadEmbedder(embedder, make) if make else embedder
@@ -126,10 +129,13 @@ def update_vectors(workspace: Workspace, table: VectorTable) -> VectorChanges:
         n_rows = count_of(con, table)
         before = get_meta(con, _key(table)) or "@0"
         folder = workspace.paths.vectors / f"{table.name}.lance"
-        if before.rsplit("@", 1)[0] == state and (folder.is_dir() or not n_rows):
+        is_by = get_meta(con, terms_key(table.name)) == analysis_version()
+        is_same = is_by and before.rsplit("@", 1)[0] == state
+        if is_same and (folder.is_dir() or not n_rows):
             return VectorChanges(n_rows, 0, 0, int(before.rsplit("@", 1)[1]))
         is_as_left = (
-            before.startswith(f"{embedder.name}:")
+            is_by
+            and before.startswith(f"{embedder.name}:")
             and workspace.vectors.version(table.name) == version_of(con, table)
             and con.execute(_IS_KNOWN, [table.name]).fetchone() is not None
         )
@@ -146,6 +152,7 @@ def update_vectors(workspace: Workspace, table: VectorTable) -> VectorChanges:
         con.execute(_FORGET_CHANGED, values)
         con.execute(_REMEMBER_CHANGED, [table.name])
         set_meta(con, _key(table), f"{state}@{changes.version}")
+        set_meta(con, terms_key(table.name), analysis_version())
     return VectorChanges(changes.reused, changes.embedded, changes.removed, changes.version)
 
 
@@ -206,7 +213,11 @@ def texts_hash(con: duckdb.DuckDBPyConnection, table: VectorTable) -> str:
 def stale_tables(
     con: duckdb.DuckDBPyConnection, embedder_name: str, tables: Sequence[VectorTable]
 ) -> list[VectorTable]:
-    """Return those of the vector tables that do not hold what the index holds now."""
+    """Return those of the vector tables that do not hold what the index holds now.
+
+    Search terms that an older program made are no reason: the next update makes them anew, and
+    questions are asked by them until then.
+    """
     return [
         table
         for table in tables
@@ -224,6 +235,11 @@ def count_of(con: duckdb.DuckDBPyConnection, table: VectorTable) -> int:
     """Return the number of rows that a vector table should hold."""
     row = con.execute(f"SELECT count(*) FROM ({table.texts})").fetchone()
     return row[0] if row else 0
+
+
+def terms_key(table: str) -> str:
+    """Return the key in ``meta`` of how the search terms of a vector table were made."""
+    return f"{_BY}{table}"
 
 
 def _key(table: VectorTable) -> str:

@@ -84,7 +84,8 @@ class Asking:
         """
 
         def count_and_call() -> T:
-            with self.trace.counting_embeddings(self.index.settings):
+            counting = self.trace.counting_embeddings(self.index.settings)
+            with counting, self.index.asked_in(self.question):
                 return work()
 
         if not self._retrieving:

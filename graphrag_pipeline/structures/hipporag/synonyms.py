@@ -26,7 +26,7 @@ import polars as pl
 
 from graphrag_pipeline.core.arrays import distinct
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.core.text import terms_batch
+from graphrag_pipeline.core.text import stored_terms
 from graphrag_pipeline.store.frames import put_rows
 from graphrag_pipeline.store.index_store import get_meta, insert, replace_links, set_meta
 from graphrag_pipeline.store.workspace import Workspace
@@ -130,7 +130,7 @@ def _state(con: duckdb.DuckDBPyConnection, settings: Settings) -> str:
 
 def _told(titles: pl.DataFrame) -> pl.DataFrame:
     """Return the titles that have terms to be told by."""
-    terms = pl.Series(terms_batch(titles["title"].to_list()), dtype=pl.String)
+    terms = pl.Series(stored_terms(titles["title"].to_list()), dtype=pl.String)
     return titles.filter(terms != "")
 
 
