@@ -239,7 +239,7 @@ class QueryEngine:
 
     def _extracted(self, ask: Ask) -> Answer:
         index = self.index.limited(ask.where).traced(Trace())
-        with index.trace.counting_embeddings(index.settings), index.asked_in(ask.question):
+        with index.trace.counting_embeddings(index.settings):
             answer = extractive_answer(
                 index, self._retrieved(ask, index), sentences=ask.sentences, context=ask.context
             )
