@@ -28,6 +28,8 @@ TEXTS = (
     "A counting house is a house of the Harbour Company. Jacob Marley kept the counting house. "
     "Jacob Marley met Ebenezer Scrooge.",
     f"BOB CRATCHIT wrote to Mary Scrooge. The ghost of Marley laughed. {FOOTER}",
+    "The Great Counting Register (GCR) names Bob Cratchit.",
+    "Bob Cratchit wrote to the GCR. Mary Scrooge read the GCR.",
 )
 HEAD = "action,a,b,note\n"
 WORDS = (

@@ -384,3 +384,18 @@ def test_a_graph_made_few_rows_at_a_time_is_that_made_at_once(tmp_path, monkeypa
     parts = build_graph(tmp_path / "parts", files)
     assert parts.rows("SELECT count(*) FROM relationships")[0][0] > 30
     assert [parts.rows(query) for query in queries] == [whole.rows(query) for query in queries]
+
+
+def test_an_entity_is_called_by_its_acronym_where_that_is_written_more_often(tmp_path):
+    def titles() -> set[str]:
+        return {title for (title,) in engine.rows("SELECT title FROM entities")}
+
+    said = "The Harbour Tide Register (HTR) is kept in Bergen by Ida Brandt."
+    often = "Ida Brandt wrote to the HTR. In Bergen the HTR was read."
+    engine = build_graph(tmp_path, {"a.txt": said, "b.txt": often, "c.txt": f"{often} So be it."})
+    assert "HTR" in titles()
+    assert "Harbour Tide Register" not in titles()
+    engine.write({"b.txt": None, "c.txt": f"{said} It is bound in blue."})
+    engine.index()
+    assert "Harbour Tide Register" in titles()
+    assert "HTR" not in titles()

@@ -287,14 +287,15 @@ def test_titles_are_found_by_former_names_in_the_order_asked(engine, tmp_path):
     publish(tmp_path)
     con = duckdb.connect(str(tmp_path / "published.duckdb"))
     con.execute(
-        "INSERT INTO entity_aliases SELECT 'gone', id, 'Ebenezer', title, type, 'rule', '', 1, '{}'"
-        " FROM entities WHERE title = 'Scrooge'"
+        "INSERT INTO entity_aliases BY POSITION SELECT 'gone', id, 'Ebenezer', 'Old Scrooge', type,"
+        " 'rule', '', 1, '{}' FROM entities WHERE title = 'Scrooge'"
     )
     con.close()
     with QueryEngine(tmp_path, settings=settings_for(tmp_path)) as opened:
-        found = op.entities_titled(opened.index, ["IRENE  Joliot-Curie", "ebenezer", "Scro"])
-        records = op.entity_records(opened.index, found)
-    assert [record.title for record in records] == ["Irène Joliot-Curie", "Scrooge"]
+        for name in ("ebenezer", "old scrooge"):
+            found = op.entities_titled(opened.index, ["IRENE  Joliot-Curie", name, "Scro"])
+            records = op.entity_records(opened.index, found)
+            assert [record.title for record in records] == ["Irène Joliot-Curie", "Scrooge"]
 
 
 # Selection and integration

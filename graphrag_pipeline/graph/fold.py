@@ -44,7 +44,7 @@ from graphrag_pipeline.store.index_store import (
 from graphrag_pipeline.store.limits import parts_within
 from graphrag_pipeline.store.workspace import Workspace
 
-GRAPH_VERSION = "11"
+GRAPH_VERSION = "12"
 # In fewer chunks than this, nothing is so frequent that chance says with what it meets.
 _COMMON_FREQUENCY = 10
 # So many texts are handed to the tokeniser at once.
@@ -93,7 +93,8 @@ CREATE OR REPLACE TEMP MACRO is_placed_edge(in_chunk, of_id) AS
 """
 
 # Of the spellings of a name the most frequent is its title, but one all in capitals, as of who
-# speaks, only where there is no other. A title with several types takes the most frequent one, a
+# speaks, only where there is no other. An acronym is the title of what it stands for where it is
+# written more often: most write API. A title with several types takes the most frequent one, a
 # named type before a general one if a tenth of the mentions have it: one sentence that misleads
 # does not type a name of a hundred. What is mostly written in lower case (a standard library, in a
 # heading a Standard Library) is no person, place or organisation, and a Methodist church is a kind.
@@ -109,9 +110,11 @@ FROM placed WHERE by_rule IS NOT NULL GROUP BY entity;
 CREATE OR REPLACE TEMP TABLE new_kept AS
 WITH titled AS (
     SELECT id, arg_max(title, (
-        own, NOT (contains(title, ' ') AND title = upper(title) AND title <> lower(title)), n, title
+        own OR coalesce(n > own_n AND regexp_full_match(title, '[A-Z]{2,7}'), false),
+        NOT (contains(title, ' ') AND title = upper(title) AND title <> lower(title)), n, title
     )) AS title
-    FROM (SELECT id, title, bool_or(own) AS own, sum(n) AS n FROM named GROUP BY ALL) GROUP BY id),
+    FROM (SELECT *, sum(n) FILTER (own) OVER (PARTITION BY id) AS own_n FROM (
+        SELECT id, title, bool_or(own) AS own, sum(n) AS n FROM named GROUP BY ALL)) GROUP BY id),
 typed AS (
     SELECT id, arg_max(type, (
         type NOT IN ('CONCEPT', 'DATE', 'OTHER') AND 10 * n >= all_n, n, type)) AS type

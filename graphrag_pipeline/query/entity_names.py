@@ -22,7 +22,7 @@ SELECT md5_number_lower(name) AS name, length(name) AS length, encode(id) AS id,
 FROM (
     SELECT *, trim(strip_accents(lower(title))) AS name FROM (
         SELECT id, title, degree, length(title) > 1 AS is_title FROM entities UNION ALL
-        SELECT canonical_id, a.title, 0, false FROM entity_aliases a
+        SELECT canonical_id, unnest([a.title, canonical_title]), 0, false FROM entity_aliases a
         JOIN entities ON canonical_id = entities.id))
 ORDER BY ALL
 """
