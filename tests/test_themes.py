@@ -4,6 +4,8 @@ import duckdb
 import pytest
 from query_fixture import publish, settings_for
 
+from graphrag_pipeline import Index
+from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.query import QueryEngine
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.themes import is_name, told_well
@@ -66,6 +68,27 @@ def test_the_sentence_of_a_theme_is_prose_that_names_it(engine, named):
     best = told_well(engine.index, findings)[0]
     assert best.text == told
     assert best.title.split(", ") == names[:3]
+
+
+def test_a_theme_is_told_by_no_sentence_to_a_listener_and_who_speaks_is_not_named(engine, named):
+    community, names = named
+    told = f"{names[1]} is what the whole town told of in that long winter."
+    spoken = (
+        f"{names[0].upper()}: All right, so I think that was our talk with {names[1]}, thank you."
+    )
+    findings = [finding(spoken, community, 1), finding(told, community, 2)]
+    assert told_well(engine.index, findings)[0].text == told
+
+
+def test_a_report_quotes_what_is_told_before_what_is_said_to_a_listener(tmp_path):
+    spoken = "Yeah, so I think Ida Brandt, you know, met Ole Moen in Bergen, and I liked it."
+    told = "In the spring of the flood, Ida Brandt and Ole Moen built the new harbour of Bergen."
+    index = Index(tmp_path / "home", Settings())
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "a.txt").write_text(f"{spoken} {told}")
+    index.update(tmp_path / "docs")
+    (findings,) = index.sql("SELECT findings FROM community_reports")[1][0]
+    assert findings[0]["explanation"] == told
 
 
 def test_what_a_model_wrote_of_a_theme_stays_as_it_is(engine, named):

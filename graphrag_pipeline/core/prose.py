@@ -162,6 +162,21 @@ def readable(texts: Sequence[str]) -> list[str]:
     return plain if isinstance(plain, list) else plain.to_pylist()
 
 
+def n_spoken(texts: Sequence[str]) -> list[int]:
+    """Return how many words of each text are those of a speaker to a listener: I, you, okay."""
+    words = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
+    spoken = _WORDS["spoken"]
+    return [
+        sum(word.replace("’", "'") in spoken for word in words.findall(text.lower()))
+        for text in texts
+    ]
+
+
+def without_speaker(text: str) -> str:
+    """Return a text without the name of who speaks it, in capitals and with a colon."""
+    return _compiled(_SPEAKER).sub("", text, count=1)
+
+
 def _column(texts: Sequence[str]) -> _Column:
     """Return texts to be read: Arrow compiles each pattern anew, too much for a few."""
     import pyarrow as pa

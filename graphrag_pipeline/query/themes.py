@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from graphrag_pipeline.core.prose import Prose
+from graphrag_pipeline.core.prose import Prose, n_spoken, without_speaker
 from graphrag_pipeline.core.text import fold
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.query.operators.communities import about_communities
@@ -27,7 +27,6 @@ _SHORTEST, _LONGEST, _OF_OTHER_LENGTH = 50, 260, 0.6
 _WORDS = word_lists("themes.txt")
 # What a program calls things: an identifier, the name of a file, a key to press, a number.
 _CODE = re.compile(r"[_/\\=<>{}]|\.[a-z]{1,4}\b|^\W*\w?\W*$|^[A-Z]-\w+$|^\w+-\d+\b")
-_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 
 
 def is_name(title: str) -> bool:
@@ -67,12 +66,12 @@ def told_well(index: Release, findings: Sequence[Record]) -> list[Record]:
 
 def _best_first(findings: Sequence[Record], names: Sequence[str]) -> tuple[Sequence[Record], bool]:
     """Return findings, best first, and whether even the best reads as code."""
-    texts = [finding.text for finding in findings]
+    texts = [without_speaker(finding.text) for finding in findings]
     folded = [fold(name) for name in names[:_NAMES_SOUGHT]]
     read = read_sentences(texts)
     scores = [
-        _worth(text, folded) * _WORTH[grade] * (_LEANS if leans else 1.0)
-        for text, (grade, leans) in zip(texts, read, strict=True)
+        _worth(text, folded) * _WORTH[grade] * (_LEANS if leans else 1.0) / (1 + spoken)
+        for text, (grade, leans), spoken in zip(texts, read, n_spoken(texts), strict=True)
     ]
     places = sorted(range(len(texts)), key=lambda place: (-scores[place], place))
     return [findings[place] for place in places], read[places[0]][0] == Prose.CODE
@@ -81,6 +80,5 @@ def _best_first(findings: Sequence[Record], names: Sequence[str]) -> tuple[Seque
 def _worth(text: str, names: Sequence[str]) -> float:
     said = fold(text)
     n_named = sum(name in said for name in names)
-    spoken = sum(word in _WORDS["spoken"] for word in _WORD.findall(said))
     length = 1.0 if _SHORTEST <= len(text) <= _LONGEST else _OF_OTHER_LENGTH
-    return (1 + n_named) * length / (1 + spoken) * (_ASKS if text.endswith("?") else 1.0)
+    return (1 + n_named) * length * (_ASKS if text.endswith("?") else 1.0)

@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 import polars as pl
 
-from graphrag_pipeline.core.prose import REPEATED_IN, Prose, read_prose
+from graphrag_pipeline.core.prose import REPEATED_IN, Prose, n_spoken, read_prose
 from graphrag_pipeline.core.settings import ReportSettings, fingerprint
 from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.reports.contexts import Context
@@ -21,7 +21,7 @@ from graphrag_pipeline.store.frames import put_rows
 from graphrag_pipeline.store.hierarchy import GRAPH, Hierarchy
 from graphrag_pipeline.store.index_store import IndexStore
 
-EXTRACTIVE_VERSION = "5"
+EXTRACTIVE_VERSION = "6"
 _READER = "extractive:reader"
 _TITLES_SHOWN = 3
 # Of so many sentences of a community, the best by score, it is asked what they read as.
@@ -152,16 +152,17 @@ class _Material:
 
 
 class _Reader:
-    """Reads sentences as :func:`read_prose` does; those of the time before it still knows.
+    """Reads sentences as :func:`read_prose` and :func:`n_spoken` do.
 
-    What a community is told of is mostly what those within it were told of.
+    Those of the time before it still knows: what a community is told of is mostly what those within
+    it were told of.
     """
 
     def __init__(self) -> None:
         self._known = _read_texts(pl.Series("text", [], pl.String))
 
     def read(self, texts: pl.Series) -> pl.DataFrame:
-        """Return (text, plain, grade, leans) of different texts."""
+        """Return (text, plain, grade, leans, n_spoken) of different texts."""
         asked = texts.to_frame("text")
         known = self._known.join(asked, "text", "semi")
         new = asked.join(known, "text", "anti")["text"]
@@ -170,7 +171,8 @@ class _Reader:
 
 
 def _read_texts(texts: pl.Series) -> pl.DataFrame:
-    return pl.DataFrame(read_prose(texts.to_list())).with_columns(text=texts)
+    spoken = pl.Series("n_spoken", n_spoken(texts.to_list()), pl.Int32)
+    return pl.DataFrame(read_prose(texts.to_list())).with_columns(spoken, text=texts)
 
 
 def write_extractive(
@@ -304,9 +306,10 @@ def _sentences(
 
     A relationship counts by the logarithm of its weight and by how many of the community's
     relationships meet at its ends; a sentence counts for more with each name of the title that it
-    says, for less if it is long, cut off by its chunk, leans on the sentence before it, or stands
-    in three documents or more in the same words. Code and tables are never quoted, headings and
-    other fragments only where there is no whole sentence. The findings of its sub-reports follow.
+    says, for less if it is long, cut off by its chunk, leans on the sentence before it, is spoken
+    to a listener (``n_spoken``), or stands in three documents or more in the same words. Code and
+    tables are never quoted, headings and other fragments only where there is no whole sentence. The
+    findings of its sub-reports follow.
     """
     ranking = (
         _worthy(_ranked(_scored(material.told).join(material.sentences, "relationship_id")), reader)
@@ -400,7 +403,8 @@ def _worthy(ranking: pl.DataFrame, reader: _Reader) -> pl.DataFrame:
         text="plain",
         score=pl.col("score")
         * pl.col("grade").replace_strict(_WORTH, return_dtype=pl.Float64)
-        * pl.when("leans").then(_LEANING).otherwise(1.0),
+        * pl.when("leans").then(_LEANING).otherwise(1.0)
+        / (1 + pl.col("n_spoken")),
     )
 
 
