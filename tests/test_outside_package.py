@@ -17,12 +17,14 @@ from typer.testing import CliRunner
 from graphrag_pipeline.cli.app import app
 from graphrag_pipeline.cli.commands import COMMANDS
 from graphrag_pipeline.core import doors
-from graphrag_pipeline.core.errors import ConfigError
+from graphrag_pipeline.core.errors import ConfigError, StorageError
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.exchange.exporting import EXPORTERS
 from graphrag_pipeline.index import Index
 from graphrag_pipeline.ingest.reading import FORMATS, FileFormat, ReadingOptions, read_file
 from graphrag_pipeline.ingest.reading.formats import reader_versions
+from graphrag_pipeline.upkeep.home_files import HOME_FILES, faults, purge_files
+from graphrag_pipeline.upkeep.other_files import find_damaged_files
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "tests" / "outside_package"
@@ -144,12 +146,60 @@ def test_its_command_runs_and_its_export_is_written(index: Index, tmp_path: Path
     assert any(line.startswith("- **Kestrel Dam**: ") for line in lines)
 
 
+def test_its_file_of_the_home_is_checked_kept_and_purged(
+    plain_stores: None, index: Index, tmp_path: Path
+) -> None:
+    (tmp_path / "documents" / "ferry.txt").unlink()
+    notes, head = index.home / "notes.csv", "document,note\r\n"
+    kept = "documents/opening.vtt,Ask Mira.\r\n"
+    notes.write_bytes(f"{head}documents/ferry.txt,Who steers?\r\n{kept}".encode())
+    index.backup(tmp_path / "index.tar.zst")
+    Index.restore(tmp_path / "index.tar.zst", tmp_path / "restored")
+    assert (tmp_path / "restored" / "notes.csv").read_bytes() == notes.read_bytes()
+    index.forget(tmp_path / "documents" / "ferry.txt")
+    assert notes.read_bytes() == f"{head}{kept}".encode()
+    notes.write_text(kept)
+    (fault,) = faults(index.home)
+    assert fault == (
+        "notes.csv",
+        "its first line is not document,note",
+        "write document,note above the notes",
+    )
+    assert [problem.where for problem in find_damaged_files(index)] == ["notes.csv"]
+    with pytest.raises(StorageError, match=r"nothing was backed up: notes\.csv: its first line"):
+        index.backup(tmp_path / "another.tar.zst")
+
+
+def test_what_a_package_does_with_its_file_may_fail_and_that_is_told(
+    site: Path, tmp_path: Path
+) -> None:
+    (site / "failing.py").write_text(
+        "from graphrag_pipeline.upkeep.home_files import HomeFile\n"
+        "def fail(*paths): raise KeyError('lost')\n"
+        "FILE = HomeFile(about='.', fault=lambda path: fail(), purge=lambda path, new: fail())"
+    )
+    install(site, "old-notes", {HOME_FILES.group: {"lost.csv": "failing:FILE"}})
+    (tmp_path / "lost.csv").touch()
+    assert [*faults(tmp_path)] == [("lost.csv", "it cannot be checked (KeyError: 'lost')", "")]
+    with pytest.raises(StorageError, match=r"cannot purge .*lost\.csv: KeyError"):
+        purge_files(tmp_path, tmp_path / "published.duckdb")
+
+
+def test_no_package_takes_a_file_of_ours(site: Path) -> None:
+    shutil.copy(PACKAGE / "notes.py", site)
+    taken = {"index.duckdb": "notes:NOTES", "keys.json": "notes:NOTES", ".env": "notes:NOTES"}
+    install(site, "old-notes", {HOME_FILES.group: taken})
+    assert set(HOME_FILES.usable()) == set(HOME_FILES.own)
+    assert {name for name, file in HOME_FILES.usable().items() if file.purge} == set()
+
+
 def test_the_page_shows_the_package_as_it_is() -> None:
     page = PAGE.read_text()
     for module in PACKAGE.glob("*.py"):
         assert f"```python\n{module.read_text()}```" in page, module.name
     for group, entries in DESCRIBED["entry-points"].items():
-        (line,) = (f'{name} = "{place}"' for name, place in entries.items())
+        ((name, place),) = entries.items()
+        line = f'"{name}" = "{place}"' if "." in name else f'{name} = "{place}"'
         assert f'```toml\n[project.entry-points."{group}"]\n{line}\n```' in page
 
 

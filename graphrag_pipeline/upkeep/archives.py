@@ -20,17 +20,10 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, cast
 
 from graphrag_pipeline.core.errors import InputError, StorageError
+from graphrag_pipeline.upkeep.home_files import HOME_FILES, HomeFile
 
 FORMAT = 1
 CONTENTS = "backup.json"
-FILES = frozenset(
-    ["index.duckdb", "published.duckdb", "llm_cache.sqlite", "evaluation.duckdb", "marts.duckdb",
-     "graphrag.toml", "aliases.csv", "notices.json", "purge.unfinished"]
-)  # fmt: skip
-"""The files of a home folder that a backup may hold."""
-FOLDERS = frozenset(["releases", "vectors", "batches", "web", "ocr", "dagster"])
-"""The folders of a home folder that a backup may hold."""
-
 _MOST_CONTENTS = 64 * 2**20
 _BLOCK = 1 << 20
 _BUFFER = 1 << 16
@@ -252,9 +245,10 @@ def _checked(raw: Mapping[str, Any]) -> Contents:
     stored = {member.name for member in members if member.same_as is None}
     if len({member.name for member in members}) != len(members):
         raise ValueError("a name stands there twice")
+    files = HOME_FILES.usable()
     for member in members:
-        if not _is_allowed(member.name):
-            raise ValueError(f"{member.name[:100]!r} is no file of an index")
+        if not _is_allowed(member.name, files):
+            raise ValueError(f"{member.name[:100]!r} is no file of an index, nor of a package")
         if member.size < 0 or not _SHA256.fullmatch(member.sha256):
             raise ValueError(f"size or hash of {member.name} is none")
         if member.same_as is not None and member.same_as not in stored:
@@ -267,14 +261,16 @@ def _checked(raw: Mapping[str, Any]) -> Contents:
     )
 
 
-def _is_allowed(name: str) -> bool:
+def _is_allowed(name: str, files: Mapping[str, HomeFile]) -> bool:
     """Whether a name is a path of a file of an index, and leads nowhere else."""
     parts = name.split("/")
     is_plain = all(part not in ("", ".", "..") for part in parts)
     if not is_plain or not name.isprintable() or "\\" in name or ":" in parts[0]:
         return False
-    inside = len(parts) > 1 and parts[0] in FOLDERS
-    return (inside or name in FILES) and PurePosixPath(name).as_posix() == name
+    file = files.get(parts[0])
+    if file is None or not file.in_backup or file.is_folder is not (len(parts) > 1):
+        return False
+    return PurePosixPath(name).as_posix() == name
 
 
 def _header(name: str, size: int) -> tarfile.TarInfo:

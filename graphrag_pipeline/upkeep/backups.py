@@ -42,18 +42,13 @@ from graphrag_pipeline.upkeep.archives import (
     sha256_of,
     write_archive,
 )
+from graphrag_pipeline.upkeep.home_files import HOME_FILES, HomeFile
 from graphrag_pipeline.upkeep.purging import between_purges
 from graphrag_pipeline.upkeep.release_files import release_paths
 from graphrag_pipeline.upkeep.vector_tables import reading_vectors
 from graphrag_pipeline.upkeep.whole_files import check_whole
 
 _NOBODY_WRITES = ~0o222
-_LINKED_FOLDERS = ("releases", "vectors", "batches", "web", "ocr")
-_LINKED_FILES = (
-    *("published.duckdb", "marts.duckdb", "notices.json", "graphrag.toml", "aliases.csv"),
-    # Older releases hold what a purge at work removes: what is restored must be purged again.
-    "purge.unfinished",
-)
 _PASSED_OVER = re.compile(r"\.(tmp|lock|queue|pid|packed|wal|new)$|-(wal|shm|journal)$|\.damaged-")
 _MANIFEST = re.compile(r"(\d+)\.manifest")
 _LARGEST = 2**64 - 1
@@ -194,6 +189,7 @@ def _gather(workspace: Workspace, folder: Path, *, with_history: bool) -> list[s
     _copy_sqlite(Home(home).calls, folder / Home(home).calls.name)
     if Home(home).evaluation.is_file():
         EvaluationStore(home).copy_to(folder / Home(home).evaluation.name)
+    _copy_files(home, folder)
     if with_history:
         _copy_history(Home(home).dagster, folder / "dagster")
     settings = folder / "graphrag.toml"
@@ -205,14 +201,32 @@ def _gather(workspace: Workspace, folder: Path, *, with_history: bool) -> list[s
 
 def _link_files(home: Path, folder: Path) -> None:
     """Give all files that are never changed a second name below a folder."""
-    for name in _LINKED_FILES:
-        if (home / name).is_file():
-            link_or_copy(home / name, folder / name)
-    for name in _LINKED_FOLDERS:
+    for name, file in _backed_up(is_linked=True):
+        if not file.is_folder:
+            if (home / name).is_file():
+                link_or_copy(home / name, folder / name)
+            continue
         for path in _files_below(home / name):
             # LanceDB may have cleaned up meanwhile; what is needed is looked for in the end.
             with contextlib.suppress(FileNotFoundError):
                 link_or_copy(path, folder / path.relative_to(home))
+
+
+def _copy_files(home: Path, folder: Path) -> None:
+    """Copy the files of other packages that these change where they stand."""
+    for name, file in _backed_up(is_linked=False):
+        if name in HOME_FILES.own:
+            continue
+        for path in _files_below(home / name) if file.is_folder else [home / name]:
+            if path.is_file():
+                target = folder / path.relative_to(home)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(path, target)
+
+
+def _backed_up(*, is_linked: bool) -> list[tuple[str, HomeFile]]:
+    files = HOME_FILES.usable().items()
+    return [(name, f) for name, f in files if f.in_backup and f.is_linked is is_linked]
 
 
 def _files_below(folder: Path) -> Iterator[Path]:

@@ -123,7 +123,7 @@ VERIFICATIONS = (
     ),
     Verification(
         "other_files",
-        "evaluations and marts can be read",
+        "evaluations, marts and what packages keep in the home are whole",
         other_files.find_damaged_files,
     ),
     Verification(

@@ -14,11 +14,8 @@ from graphrag_pipeline.ingest.reading.ocr import text_file
 from graphrag_pipeline.query.release import open_release
 from graphrag_pipeline.releases.kept import changing_releases
 from graphrag_pipeline.store.workspace import Workspace
+from graphrag_pipeline.upkeep.home_files import HOME_FILES, purge_files
 
-_MADE_AGAIN = (
-    *("marts.duckdb", "marts.duckdb.wal", "marts_dev.duckdb", "marts_dev.duckdb.wal"),
-    *("dbt", "pictures", "notices.json", "reader_deaths.json"),
-)
 # What a repair has put aside.
 _DAMAGED = "*.damaged-*"
 
@@ -31,7 +28,8 @@ def made_again(workspace: Workspace, removed: Collection[str] = ()) -> list[str]
     """
     home = workspace.home
     damaged = (path.relative_to(home).as_posix() for path in home.rglob(_DAMAGED))
-    names = [name for name in _MADE_AGAIN if (home / name).exists()]
+    derived = (name for name, file in HOME_FILES.usable().items() if file.is_made_again)
+    names = [name for name in derived if (home / name).exists()]
     return [*names, *sorted(damaged), *_outdated(workspace, removed)]
 
 
@@ -50,6 +48,8 @@ def _outdated(workspace: Workspace, removed: Collection[str]) -> list[str]:
 def drop_leftovers(workspace: Workspace) -> list[str]:
     """Remove them; return the names of those that can be made again.
 
+    What other packages keep in the home is left without what is gone.
+
     Marts that are being built meanwhile have lost their folder, and are not put in place. Raises
     StorageError where a file cannot be removed.
     """
@@ -59,6 +59,7 @@ def drop_leftovers(workspace: Workspace) -> list[str]:
         sweep_home(home)
         for path in [*(home / name for name in derived), *_texts_of_gone_scans(workspace)]:
             _remove(path)
+        purge_files(home, workspace.paths.published)
     return derived
 
 

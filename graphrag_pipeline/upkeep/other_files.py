@@ -15,13 +15,13 @@ import duckdb
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.temporary import abandoned
-from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.store.array_file import is_whole
 from graphrag_pipeline.store.batches import Batch, read_manifest
-from graphrag_pipeline.store.index_store import IndexStore, connect_published, get_meta
+from graphrag_pipeline.store.index_store import get_meta
 from graphrag_pipeline.store.workspace import Workspace
-from graphrag_pipeline.upkeep.index_tables import FILE, scan
-from graphrag_pipeline.upkeep.problems import REPAIR, RESTORE, Problem, problem_of_some, unreadable
+from graphrag_pipeline.upkeep.home_files import faults
+from graphrag_pipeline.upkeep.index_tables import FILE
+from graphrag_pipeline.upkeep.problems import REPAIR, RESTORE, Problem, problem_of_some
 from graphrag_pipeline.upkeep.salvaging import count_changed
 
 MANIFESTS = "manifests"
@@ -200,22 +200,16 @@ def sqlite_fault(path: Path) -> str:
 
 
 def find_damaged_files(workspace: Workspace) -> Iterator[Problem]:
-    """Yield the files of evaluations and of marts that cannot be read."""
-    paths = workspace.paths
-    for path, store in ((paths.evaluation, EvaluationStore(workspace.home)), (paths.marts, None)):
-        if not path.is_file():
-            continue
-        try:
-            _read_whole(path, store)
-        except (StorageError, duckdb.Error) as error:
-            yield Problem(
-                check=path.stem,
-                where=path.name,
-                what=unreadable(path, error),
-                number=0,
-                remedy="" if store else "delete it and run graphrag-pipeline marts",
-                can_repair=False,
-            )
+    """Yield the files of evaluations, of marts and of other packages that are not whole."""
+    for name, fault, remedy in faults(workspace.home):
+        yield Problem(
+            check=Path(name).stem,
+            where=name,
+            what=fault,
+            number=0,
+            remedy=remedy,
+            can_repair=False,
+        )
 
 
 def find_damaged_arrays(workspace: Workspace) -> Iterator[Problem]:
@@ -224,12 +218,6 @@ def find_damaged_arrays(workspace: Workspace) -> Iterator[Problem]:
         if not is_whole(path):
             where = path.relative_to(workspace.home).as_posix()
             yield Problem(check=ARRAYS, where=where, what="its bytes are damaged", number=0)
-
-
-def _read_whole(path: Path, store: IndexStore | None) -> None:
-    opened = store.look() if store is not None else connect_published(path)
-    with opened as con:
-        scan(con)
 
 
 def find_leftovers(workspace: Workspace) -> Iterator[Problem]:

@@ -15,6 +15,7 @@ from graphrag_pipeline.store.array_file import is_whole
 from graphrag_pipeline.store.batches import read_manifest
 from graphrag_pipeline.store.file_sums import read_sums
 from graphrag_pipeline.store.index_store import connect_published
+from graphrag_pipeline.upkeep.home_files import brought, faults
 from graphrag_pipeline.upkeep.index_tables import scan
 from graphrag_pipeline.upkeep.other_files import sqlite_fault
 from graphrag_pipeline.upkeep.problems import unreadable
@@ -34,6 +35,8 @@ def check_whole(folder: Path, hashes: Mapping[str, str]) -> None:
 
 def _damage(folder: Path, hashes: Mapping[str, str]) -> Iterator[str]:
     yield from _of_databases(folder)
+    for name, fault, _ in faults(folder, brought()) if brought() else ():
+        yield f"{name}: {fault}"
     for name, written in read_sums(folder).items():
         if hashes.get(name, written) != written:
             yield f"{name} is not as it was written"
