@@ -348,6 +348,25 @@ def test_a_broken_exporter_or_command_stops_nothing_but_itself(index: Index, sit
     assert "longest" in helped.output
 
 
+def test_entry_points_that_cannot_be_read_are_told(
+    site: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    install(site, "old-notes", {FORMATS.group: {"vtt": "no_such:X"}})
+    with (site / "old_notes-1.0.dist-info" / "entry_points.txt").open("a") as file:
+        file.write("half a line\n")
+    assert FORMATS.find("vtt") is None
+    assert "the entry points of the package old-notes cannot be read" in caplog.text
+
+
+def test_parts_are_there_though_the_current_folder_is_gone(
+    installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert "vtt" in FORMATS.names()
+
+
 def test_nothing_is_imported_from_the_current_folder(tmp_path: Path, monkeypatch) -> None:
     install(tmp_path, "planted", {"graphrag_pipeline.commands": {"planted": "planted:run"}})
     (tmp_path / "planted.py").write_text("print('planted was run')\ndef run(): ...\n")

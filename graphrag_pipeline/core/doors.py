@@ -172,7 +172,7 @@ class Door(Generic[T]):
 
     def _brought(self) -> dict[str, list[_Place]]:
         """Return where parts of other packages are; none replaces one of the program's own."""
-        brought = _installed(tuple(sys.path), os.getcwd()).get(self.group, {})
+        brought = _installed(tuple(sys.path), _here()).get(self.group, {})
         for name in self._own.keys() & brought.keys():
             for place in brought[name]:
                 _warn(place.unusable(self._what, f"{name} is the program's own"))
@@ -245,7 +245,12 @@ def _installed(path: tuple[str, ...], here: str) -> dict[str, dict[str, list[_Pl
         if package in packages or package == _PROGRAM:
             continue
         packages.add(package)
-        for entry in distribution.entry_points:
+        try:
+            entries = list(distribution.entry_points)
+        except Exception as error:  # What a package says of itself may be damaged.
+            _warn(f"the entry points of the package {package} cannot be read: {error}")
+            continue
+        for entry in entries:
             if not entry.group.startswith(_PREFIX):
                 continue
             place = _Place(entry.name, entry.value, package, distribution.version)
@@ -254,6 +259,13 @@ def _installed(path: tuple[str, ...], here: str) -> dict[str, dict[str, list[_Pl
                 _warn(place.unusable("the part", f"{entry.group} is no door: there are {doors}"))
             groups.setdefault(entry.group, {}).setdefault(entry.name, []).append(place)
     return groups
+
+
+def _here() -> str:
+    try:
+        return os.getcwd()
+    except OSError:  # It was removed meanwhile.
+        return ""
 
 
 def _with_parts(path: list[str]) -> Iterator[Distribution]:
