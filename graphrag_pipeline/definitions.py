@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -19,7 +21,8 @@ from graphrag_pipeline.assets import (
     build_tail,
     build_web_pages,
 )
-from graphrag_pipeline.core.errors import ConfigError
+from graphrag_pipeline.core.doors import Door, require_takes
+from graphrag_pipeline.core.errors import ConfigError, GraphRAGError
 from graphrag_pipeline.core.extras import missing_modules
 from graphrag_pipeline.core.settings import IN_PROCESS, Settings, load_settings
 from graphrag_pipeline.llm.configured import check_own_prompts
@@ -50,8 +53,49 @@ EVALUATION_JOB = "evaluate_experiment"
 CHECK_JOB = "check_index"
 # A second process of a run would only wait for DuckDB's single writer.
 ONE_PROCESS = dg.in_process_executor
+log = logging.getLogger("graphrag_pipeline")
 _PREFIXES: dict[Path, tuple[str, ...]] = {}
 """The prefix under which each home was defined in this process."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Building:
+    """What definitions are built for: an index, the names of its parts, and what is asked for.
+
+    ``status`` is that of new sensors and schedules; with ``marts``, what takes seconds to import
+    is built, too.
+    """
+
+    index: IndexResource
+    names: Names
+    status: Status
+    marts: bool
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the index."""
+        return self.index.settings
+
+
+def _check_part(name: str, part: object) -> None:
+    require_takes(part, "building")
+
+
+DEFINITIONS: Door[Any] = Door(
+    "definitions",
+    object,
+    "Dagster definitions",
+    own={
+        "check": "definitions:check_definitions",
+        "addresses": "definitions:address_definitions",
+        "evaluation": "definitions:evaluation_definitions",
+        "slices": "definitions:slice_definitions",
+        "marts": "definitions:marts_definitions",
+    },
+    beside=__name__,
+    check=_check_part,
+)
+"""What stands beside the assets of an index: functions of a :class:`Building`."""
 
 
 def build_definitions(
@@ -112,11 +156,26 @@ def build_definitions(
         schedules=[build_refresh_schedule(refresh_job, index, names, status)] if followers else [],
         resources={names.resource: index},
     )
-    parts = [main, _check(index, names, status), *_addresses(index, names, status)]
-    parts += [*_evaluation(index, names), *_slices(index, names)]
-    with_marts = marts and not missing_modules("marts")
-    parts += [_marts(index, names, status)] if with_marts else []
+    building = Building(index=index, names=names, status=status, marts=marts)
+    parts = [main, *_beside(building)]
     return dg.Definitions.merge(*parts, _failures(parts, index, names, status))
+
+
+def _beside(building: Building) -> Iterator[dg.Definitions]:
+    """Yield what comes in by the door; a package that fails is told of, and left out."""
+    for name, part in DEFINITIONS.usable().items():
+        if name in DEFINITIONS.own:
+            yield from part(building)
+            continue
+        try:
+            made = list(part(building))
+            dg.Definitions.merge(*made)
+        except GraphRAGError:
+            raise
+        except Exception as error:
+            log.warning("Dagster definitions %s: %s: %s", name, type(error).__name__, error)
+        else:
+            yield from made
 
 
 def _status(automation: str) -> Status:
@@ -152,7 +211,9 @@ def _nightly(names: Names) -> dg.AssetSelection:
     return dg.AssetSelection.checks(build_index_check(names))
 
 
-def _check(index: IndexResource, names: Names, status: Status) -> dg.Definitions:
+def check_definitions(building: Building) -> list[dg.Definitions]:
+    """Return the check of the whole index, and the schedule of it."""
+    index, names = building.index, building.names
     check = build_index_check(names)
     job = dg.define_asset_job(
         names.name(CHECK_JOB),
@@ -161,11 +222,13 @@ def _check(index: IndexResource, names: Names, status: Status) -> dg.Definitions
         executor_def=ONE_PROCESS,
         description="Verify index, vectors, releases, manifests and answers against each other.",
     )
-    schedule = build_check_schedule(job, index, names, status)
-    return dg.Definitions(asset_checks=[check], jobs=[job], schedules=[schedule])
+    schedule = build_check_schedule(job, index, names, building.status)
+    return [dg.Definitions(asset_checks=[check], jobs=[job], schedules=[schedule])]
 
 
-def _addresses(index: IndexResource, names: Names, status: Status) -> list[dg.Definitions]:
+def address_definitions(building: Building) -> list[dg.Definitions]:
+    """Return the pages of the addresses in the settings, and what fetches them."""
+    index, names = building.index, building.names
     pages = build_web_pages(index.settings, names)
     if not pages:
         return []
@@ -174,11 +237,13 @@ def _addresses(index: IndexResource, names: Names, status: Status) -> list[dg.De
         pages,
         "Fetch new and changed pages of the addresses in the settings.",
     )
-    sensor = build_addresses_sensor(job, index, names, status)
+    sensor = build_addresses_sensor(job, index, names, building.status)
     return [dg.Definitions(assets=pages, jobs=[job], sensors=[sensor])]
 
 
-def _slices(index: IndexResource, names: Names) -> list[dg.Definitions]:
+def slice_definitions(building: Building) -> list[dg.Definitions]:
+    """Return the slices that workers make of a stage."""
+    index, names = building.index, building.names
     parts = []
     for kind in wanted_kinds(index.settings):
         slices = build_slices(kind, names)
@@ -187,7 +252,9 @@ def _slices(index: IndexResource, names: Names) -> list[dg.Definitions]:
     return parts
 
 
-def _evaluation(index: IndexResource, names: Names) -> list[dg.Definitions]:
+def evaluation_definitions(building: Building) -> list[dg.Definitions]:
+    """Return the experiment of the settings."""
+    index, names = building.index, building.names
     if not index.settings.evaluation.experiment:
         return []
     from graphrag_pipeline.assets.evaluation import build_experiment
@@ -202,23 +269,28 @@ def _evaluation(index: IndexResource, names: Names) -> list[dg.Definitions]:
     return [dg.Definitions(assets=experiment, jobs=[job], schedules=[schedule])]
 
 
-def _marts(index: IndexResource, names: Names, status: Status) -> dg.Definitions:
+def marts_definitions(building: Building) -> list[dg.Definitions]:
+    """Return dbt's models, where they are asked for and dbt is installed."""
+    if not building.marts or missing_modules("marts"):
+        return []
     from graphrag_pipeline.assets.evaluation import build_evaluations
     from graphrag_pipeline.assets.marts import build_marts
     from graphrag_pipeline.resources.marts import build_dbt
 
+    index, names = building.index, building.names
     models = build_marts(manifest(index.home), names)
     job = _job_beside(
         names.name(MARTS_JOB),
         [models],
         "Build and test the marts of the published release and the experiments.",
     )
-    return dg.Definitions(
+    made = dg.Definitions(
         assets=[models, build_evaluations(index.settings, names)],
         jobs=[job],
-        sensors=[build_marts_sensor(index, names, status)],
+        sensors=[build_marts_sensor(index, names, building.status)],
         resources={names.name("dbt"): build_dbt()},
     )
+    return [made]
 
 
 def _failures(

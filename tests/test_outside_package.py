@@ -10,6 +10,7 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
+import dagster as dg
 import pytest
 from commands import command, run_python
 from typer.testing import CliRunner
@@ -19,6 +20,7 @@ from graphrag_pipeline.cli.commands import COMMANDS
 from graphrag_pipeline.core import doors
 from graphrag_pipeline.core.errors import ConfigError, StorageError
 from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.definitions import DEFINITIONS, build_definitions
 from graphrag_pipeline.exchange.exporting import EXPORTERS
 from graphrag_pipeline.index import Index
 from graphrag_pipeline.ingest.reading import FORMATS, FileFormat, ReadingOptions, read_file
@@ -191,6 +193,33 @@ def test_no_package_takes_a_file_of_ours(site: Path) -> None:
     install(site, "old-notes", {HOME_FILES.group: taken})
     assert set(HOME_FILES.usable()) == set(HOME_FILES.own)
     assert {name for name, file in HOME_FILES.usable().items() if file.purge} == set()
+
+
+def test_its_asset_stands_beside_those_of_the_index(index: Index) -> None:
+    built = build_definitions(index.settings, key_prefix="press")
+    key = dg.AssetKey(["press", "document_count"])
+    graph = built.resolve_asset_graph()
+    assert graph.get(key).parent_keys == {dg.AssetKey(["press", "published_index"])}
+    (asset,) = (each for each in built.assets or () if key in getattr(each, "keys", ()))
+    made = dg.materialize([asset]).asset_materializations_for_node("press__document_count")
+    assert made[0].metadata["documents"].value == 2
+
+
+def test_definitions_that_fail_are_told_and_left_out(
+    site: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (site / "failing_assets.py").write_text(
+        "def fails(building): raise KeyError('lost')\n"
+        "def none(building): return [7]\n"
+        "def shape(): ...\n"
+    )
+    parts = {name: f"failing_assets:{name}" for name in ("fails", "none", "shape")}
+    install(site, "old-notes", {DEFINITIONS.group: parts})
+    graph = build_definitions(Settings(home=str(tmp_path))).resolve_asset_graph()
+    assert dg.AssetKey("published_index") in graph.get_all_asset_keys()
+    assert "Dagster definitions fails: KeyError: 'lost'" in caplog.text
+    assert "Dagster definitions none: " in caplog.text
+    assert "shape does not take (building)" in caplog.text
 
 
 def test_the_page_shows_the_package_as_it_is() -> None:

@@ -46,6 +46,7 @@ DOORS = {
     "commands": "a command, or a group of them: a function as Typer has them, or a `typer.Typer`",
     "methods": "a way to answer questions: a `Method`",
     "structures": "a stage after the graph, with tables, vectors and an estimate: a `Structure`",
+    "definitions": "Dagster's assets, jobs and sensors beside an index: a function of a `Building`",
     "home_files": "a file or folder of the home: a `HomeFile`, called as it is",
 }
 """The doors by name, and what comes in by each. The group of entry points of the door ``formats``
