@@ -20,7 +20,13 @@ from graphrag_pipeline.query.remembered_prose import read_sentences
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.themes import is_name
 from graphrag_pipeline.query.trace import operator
-from graphrag_pipeline.query.wanted import asks_to_compare, test_for, without_quantity
+from graphrag_pipeline.query.wanted import (
+    Wanted,
+    asks_to_compare,
+    shares_written,
+    wanted_of,
+    without_quantity,
+)
 from graphrag_pipeline.query.widening import RankedPassage, widened
 from graphrag_pipeline.query.windows import Sentence, sentences_of
 from graphrag_pipeline.reports.references import check_references
@@ -33,6 +39,10 @@ ENTITY_WEIGHT = 0.1
 ENTITIES_FOR_FULL_WEIGHT = 3
 KIND_WEIGHT = 0.3
 """What a sentence gains that holds what is asked for: a date, a number, what something is."""
+FIGURES_WEIGHT = 0.2
+"""What one gains that has the figures of the question as they are written there: 3.3a."""
+LED_WEIGHT = 0.3
+"""What one gains of a document whose title the best sentence says, and the question does not."""
 WORTH = {Prose.CODE: 0.35, Prose.FRAGMENT: 0.5, Prose.ITEM: 0.9, Prose.SENTENCE: 1.0}
 """What the score of a sentence is multiplied by, as it reads."""
 REPEATED_WORTH = 0.5
@@ -50,6 +60,7 @@ _READ_AT_ONCE, _READ_FOR_EACH = 24, 2
 _SAID = 0.75
 _SPEAKER = re.compile(r"^[A-Z][A-Z.'’ -]{2,40}:\s+")
 _LATER_SPEAKER = re.compile(r"(?<=\n)[A-Z][A-Z.'’ -]{2,40}:\s+")
+_BRACKETED = re.compile(r"\s*\([^()]*\)$")
 # More than a document has characters: places in several documents, one after the other.
 _FAR = 2**40
 
@@ -108,10 +119,12 @@ def find_evidence(
         return _distinct(_related(index, question, edges), most)
     names = {record.title for record in records if record.kind == "entity"}
     sentences = list(sentences_of(index, chunks, context))
-    ranking = _ranked(index, question, sentences, names, most)
+    wanted = wanted_of(index, question, list(dict.fromkeys(s.chunk_id for s in sentences)))
+    ranking = _ranked(index, question, sentences, names, wanted, most)
     best = _distinct([passage for passage, _ in ranking], most + _SPARE)
     place_of = {passage.citation: sentence for passage, sentence in ranking}
-    return widened(question, best, [place_of[passage.citation] for passage in best], most, context)
+    placed = [place_of[passage.citation] for passage in best]
+    return widened(question, best, placed, wanted, most, context)
 
 
 def _chunks_of(record: Record) -> Sequence[str]:
@@ -179,7 +192,12 @@ def _related(index: Release, question: str, edges: Sequence[Record]) -> list[Ran
 
 
 def _ranked(
-    index: Release, question: str, sentences: Sequence[Sentence], names: set[str], most: int
+    index: Release,
+    question: str,
+    sentences: Sequence[Sentence],
+    names: set[str],
+    wanted: Wanted | None,
+    most: int,
 ) -> list[tuple[RankedPassage, Sentence]]:
     quotes = [sentence.quote for sentence in sentences]
     kinds = _kinds(index, sentences)
@@ -191,13 +209,16 @@ def _ranked(
     if index.lexical and not any(scores):
         return []
     named = _shares_named(said, names)
-    holds = test_for(index, question, list(dict.fromkeys(s.chunk_id for s in sentences)))
+    led = _led_to(question, sentences, scores)
+    written = shares_written(question, quotes)
     repeated = _repeated(sentences, quotes)
     totals: list[float] = []
-    columns = zip(sentences, quotes, named, scores, strict=True)
-    for sentence, quote, share, score in columns:
+    columns = zip(sentences, quotes, named, scores, written, strict=True)
+    for sentence, quote, share, score, figures in columns:
+        is_led = sentence.window.row["document_id"] in led
         total = score + RANK_WEIGHT / (1 + sentence.rank) + ENTITY_WEIGHT * share
-        if score and holds is not None and holds(sentence):
+        total += LED_WEIGHT * is_led + FIGURES_WEIGHT * figures
+        if (score or is_led) and wanted is not None and wanted.holds(sentence):
             total += KIND_WEIGHT
         totals.append(total * (REPEATED_WORTH if quote in repeated else 1.0))
     ranking = [
@@ -207,7 +228,34 @@ def _ranked(
         )
         for place, score, leans in _by_worth(sentences, said, kinds, totals, most)
     ]
+    if ranking and wanted is not None and wanted.defines:
+        floor = LEAST_SHARE * ranking[0][0].score
+        ranking.sort(key=lambda row: row[0].score < floor or not wanted.holds(row[1]))
     return _by_turns(question, ranking)
+
+
+def _led_to(question: str, sentences: Sequence[Sentence], scores: Sequence[float]) -> set[str]:
+    """Return the documents whose titles the best sentence says, and the question does not.
+
+    A question of several steps is answered where its first answer leads: to what is told of Port
+    Rowan, if that is where the boat was built.
+    """
+    if not sentences:
+        return set()
+    ranked = [
+        score + RANK_WEIGHT / (1 + sentence.rank)
+        for score, sentence in zip(scores, sentences, strict=True)
+    ]
+    lead = sentences[ranked.index(max(ranked))]
+    titles = {s.window.row["document_id"]: s.window.row["title"] for s in sentences}
+    titles.pop(lead.window.row["document_id"])
+    asked, said = (f" {' '.join(terms(text))} " for text in (question, lead.quote))
+    led: set[str] = set()
+    for document, title in titles.items():
+        words = f" {' '.join(terms(_BRACKETED.sub('', title)))} "
+        if words.strip() and words in said and words not in asked:
+            led.add(document)
+    return led
 
 
 def _unspoken(text: str, sentence: Sentence) -> str:
@@ -233,7 +281,8 @@ def _by_worth(
 ) -> list[tuple[int, float, bool]]:
     """Return (place, score, leans) of texts, best first, totals weighed by what they read as.
 
-    Fragments and code stand only before any whole sentence. As most of the time would go into
+    Code and fragments stand only before any whole sentence, but for those of a list: the items of
+    many hardly are sentences. As most of the time would go into
     reading, no more are read than may be among the best.
     """
     bounds = [
@@ -252,8 +301,9 @@ def _by_worth(
         read = read_sentences([_lead(sentences[place], texts[place]) for place in places])
         for place, (reads_as, leans) in zip(places, read, strict=True):
             grade = _grade(sentences[place], reads_as, kinds[place])
+            least = Prose.FRAGMENT if "list" in kinds[place] else Prose.ITEM
             scored = (place, totals[place] * WORTH[grade], leans)
-            (whole if grade >= Prose.ITEM else others).append(scored)
+            (whole if grade >= least else others).append(scored)
     best = max((score for _, score, _ in whole), default=0.0)
     ranking = [*whole, *(scored for scored in others if scored[1] > best)]
     return sorted(ranking, key=lambda scored: (-scored[1], scored[0]))

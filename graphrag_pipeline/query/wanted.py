@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.text import fold, terms
 from graphrag_pipeline.core.word_lists import word_lists
@@ -13,8 +14,17 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
     from graphrag_pipeline.query.windows import Sentence
 
-Test: TypeAlias = "Callable[[Sentence], bool]"
-"""Says of a sentence whether it holds what is asked for."""
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a question asks for: ``holds`` says of a sentence whether it holds that.
+
+    ``defines`` says that it asks who or what something is.
+    """
+
+    holds: Callable[[Sentence], bool]
+    defines: bool = False
+
 
 _WORDS = word_lists("questions.txt")
 _KINDS = {"person": ("PERSON",), "place": ("GEO", "LOCATION")}
@@ -41,13 +51,22 @@ def _pattern(section: str) -> str:
 _ASKED = {kind: re.compile(_pattern(kind)) for kind in ("time", "number", "person", "place")}
 _WHAT = re.compile(_pattern("what"))
 _DEFINES = re.compile(_pattern("defines"))
+_DIGIT = re.compile(r"\d")
+_AROUND = "?.,;:!()\"'"
 # What a sentence may say beside the subject before it says what that is.
 _BEGINNING = 60
+# "the maximum number" or "the default size", but not "the city of a large population".
+_MEASURES = re.compile(rf"(?:the )?(?:\w+ )?(?:{_pattern('quantity')})")
 _SAYS_OF_ONESELF = r"\b(?:i['’]m|i am|my name is)\b"
 _IN_BRACKETS = re.compile(r"\([^)]*\)")
 _COMPARED = re.compile(_pattern("compare"))
 _TIME = re.compile(f"{_YEAR}|{_CJK_DATE}|{_pattern('date_words')}")
-_NUMBER = re.compile(rf"\d|{_CJK_NUMBER}|{_pattern('number_words')}")
+_A_NUMBER = rf"\d|{_CJK_NUMBER}|{_pattern('number_words')}"
+_NUMBER = re.compile(_A_NUMBER)
+_IS_A_NUMBER = re.compile(
+    rf"\b(?:is|are|was|were)\s+(?:(?:about|only|set to|now)\s+)?(?:{_A_NUMBER})|"
+    rf"\b(?:ist|sind|est|sont|es|son)\s+(?:{_A_NUMBER})"
+)
 
 
 def asked_for(question: str) -> str:
@@ -72,21 +91,25 @@ def without_quantity(question: str) -> str:
     return _ASKED["number"].sub(" ", text) if asked_for(text) == "number" else question
 
 
-def test_for(index: Release, question: str, chunks: Sequence[str]) -> Test | None:
+def wanted_of(index: Release, question: str, chunks: Sequence[str]) -> Wanted | None:
     """Return what says whether a sentence holds what a question asks for; None if that is nothing.
 
     A person or a place is an entity of that type in the sentence's chunk, whose name the question
-    does not say itself.
+    does not say itself. Who asks what a number is wants a sentence that says "is 16" or the like.
     """
     kind = asked_for(question)
     subject = _subject(question)
-    if subject:
-        return _says_what_is(subject, is_person=kind == "person")
-    if kind in ("time", "number"):
-        pattern = _TIME if kind == "time" else _NUMBER
-        return lambda sentence: pattern.search(fold(sentence.quote)) is not None
-    if kind not in _KINDS:
-        return None
+    if subject and not _MEASURES.match(subject):
+        return Wanted(_says_what_is(subject, is_person=kind == "person"), defines=True)
+    if subject or kind in ("time", "number"):
+        pattern = _IS_A_NUMBER if subject else _TIME if kind == "time" else _NUMBER
+        return Wanted(lambda sentence: pattern.search(fold(sentence.quote)) is not None)
+    return Wanted(_names_another(index, question, chunks, kind)) if kind in _KINDS else None
+
+
+def _names_another(
+    index: Release, question: str, chunks: Sequence[str], kind: str
+) -> Callable[[Sentence], bool]:
     asked = fold(question)
     names = {
         row["chunk_id"]: [name for title in row["titles"] if (name := fold(title)) not in asked]
@@ -100,6 +123,20 @@ def test_for(index: Release, question: str, chunks: Sequence[str]) -> Test | Non
     return holds
 
 
+def shares_written(question: str, texts: Sequence[str]) -> list[float]:
+    """Return what share of the figures in a question each text has as they are written there.
+
+    Version 3.3a is not version 3.3: search terms do not tell them apart.
+    """
+    words = {fold(word).strip(_AROUND) for word in question.split() if _DIGIT.search(word)}
+    patterns = [re.compile(rf"(?<![\w.]){re.escape(w)}(?!\w|\.\d)") for w in sorted(words)]
+    if not patterns:
+        return [0.0] * len(texts)
+    return [
+        sum(bool(p.search(text)) for p in patterns) / len(patterns) for text in map(fold, texts)
+    ]
+
+
 def _subject(question: str) -> str:
     """Return what a question asks the nature of: "Ada King" in "Who is Ada King?"; else nothing."""
     text = fold(question).strip(" ?？¿")
@@ -107,7 +144,7 @@ def _subject(question: str) -> str:
     return text[asks.end() :].strip() if asks else ""
 
 
-def _says_what_is(subject: str, *, is_person: bool) -> Test:
+def _says_what_is(subject: str, *, is_person: bool) -> Callable[[Sentence], bool]:
     """Return what says whether a sentence says what a subject is.
 
     It begins with the subject, or some of its words and no others, and goes on with "is a" or the

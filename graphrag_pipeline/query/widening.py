@@ -1,10 +1,11 @@
 """Passages with what stands around them, as long as an answer is to be.
 
-A sentence that leans on the one before it brings that. Passages that so meet are one. An answer is
-long enough with ``CHARS_EACH`` characters for each passage that may be in it: from there on a
-passage is shown only if it says a word of the question that none before it says. If there are fewer
-passages than there may be, each brings the sentences of its paragraph that follow it, up to that
-length.
+A sentence that leans on the one before it brings that. One that says nothing of the kind asked for,
+such as a number, brings those after it up to the first that does, if that is near. Passages that so
+meet are one. An answer is long enough with ``CHARS_EACH`` characters for each passage that may be
+in it: from there on a passage is shown only if it says a word of the question that none before it
+says. If there are fewer passages than there may be, each brings the sentences of its paragraph that
+follow it, up to that length.
 """
 
 from __future__ import annotations
@@ -19,11 +20,13 @@ from graphrag_pipeline.query.remembered_prose import read_sentences
 from graphrag_pipeline.query.results import Citation
 
 if TYPE_CHECKING:
+    from graphrag_pipeline.query.wanted import Wanted
     from graphrag_pipeline.query.windows import Sentence, Window
 
-CHARS_EACH = 60
+CHARS_EACH = 65
 _MOST_LEANED = 2
 _MOST_AFTER = 2
+_MOST_TO_WANTED, _CHARS_TO_WANTED = 4, 250
 _LONGEST_JOINED = 1_200
 
 
@@ -73,6 +76,7 @@ def widened(
     question: str,
     passages: Sequence[RankedPassage],
     sentences: Sequence[Sentence],
+    wanted: Wanted | None,
     most: int,
     context: int,
 ) -> list[RankedPassage]:
@@ -96,6 +100,7 @@ def widened(
             placed.append(_Placed(passage, sentence.window))
             continue
         start, end = _reach(sentence, first, context)
+        end = max(end, _end_of_wanted(sentence, wanted))
         document = passage.citation.document_id
         met = [n for n, earlier in enumerate(placed) if earlier.meets(document, start, end)]
         if met:
@@ -149,6 +154,20 @@ def _firsts(sentences: Sequence[Sentence]) -> list[int]:
             first, start = first - 1, begin
         firsts.append(first)
     return firsts
+
+
+def _end_of_wanted(sentence: Sentence, wanted: Wanted | None) -> int:
+    """Return the end of the first sentence from one on that holds what is wanted; 0 if far off."""
+    if wanted is None or wanted.defines or wanted.holds(sentence):
+        return 0
+    window, end = sentence.window, sentence.end
+    for _ in range(_MOST_TO_WANTED):
+        start, end = end, window.next_end(end)
+        if not end or end - sentence.end > _CHARS_TO_WANTED:
+            return 0
+        if wanted.holds(sentence._replace(quote=window.text(start, end))):
+            return end
+    return 0
 
 
 def _reach(sentence: Sentence, first: int, context: int) -> tuple[int, int]:
