@@ -25,6 +25,13 @@ from graphrag_pipeline.exchange.exporting import EXPORTERS
 from graphrag_pipeline.index import Index
 from graphrag_pipeline.ingest.reading import FORMATS, FileFormat, ReadingOptions, read_file
 from graphrag_pipeline.ingest.reading.formats import reader_versions
+from graphrag_pipeline.ingest.reading.separate import Limits, Readers
+from graphrag_pipeline.structures import (
+    STRUCTURES,
+    Structure,
+    register_structure,
+    unregister_structure,
+)
 from graphrag_pipeline.upkeep.home_files import HOME_FILES, faults, purge_files
 from graphrag_pipeline.upkeep.other_files import find_damaged_files
 
@@ -312,6 +319,24 @@ def test_a_reader_that_returns_something_else_refuses_its_file(site: Path, tmp_p
     assert "its reader returned str, not ReadResult" in reason(tmp_path)
 
 
+def test_a_format_is_read_in_a_process_with_limits_unless_its_files_are_safe(
+    installed: Path, tmp_path: Path
+) -> None:
+    (installed / "packed.py").write_text(
+        "from dataclasses import replace\nfrom subtitles import VTT as SAFE\n"
+        "VTT = replace(SAFE, safe_bytes=0)"
+    )
+    install(installed, "packed-notes", {FORMATS.group: {"packed": "packed:VTT"}})
+    doors._installed.cache_clear()
+    options, data = ReadingOptions(), SUBTITLES.encode()
+    with Readers(options, Limits(2_000, 60), tmp_path / "deaths.json") as readers:
+        safe = readers.read(Path("opening.vtt"), data, "0")
+        assert readers._child is None
+        apart = readers.read(Path("opening.packed"), data, "0")
+        assert readers._child is not None
+    assert apart.documents == safe.documents
+
+
 def test_what_a_reader_gives_is_made_clean(site: Path, tmp_path: Path) -> None:
     (site / "unclean.py").write_text(
         "from graphrag_pipeline.ingest.reading import FileFormat, ReadDocument, ReadResult\n"
@@ -343,6 +368,29 @@ def test_parts_of_one_name_are_refused_and_none_replaces_one_of_the_programs_own
     pdf = FORMATS.find("pdf")
     assert isinstance(pdf, FileFormat)
     assert "PDF" in pdf.versions
+
+
+def test_a_package_that_is_installed_twice_counts_once(
+    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in (site, tmp_path / "other"):
+        install(folder, "old-notes", {FORMATS.group: {"vtt": "subtitles:VTT"}})
+    shutil.copy(PACKAGE / "subtitles.py", site)
+    monkeypatch.syspath_prepend(tmp_path / "other")
+    assert FORMATS.find("vtt") is not None
+
+
+def test_what_a_program_adds_comes_before_what_packages_bring(installed: Path) -> None:
+    added = Structure("document_summaries")
+    register_structure(added)
+    try:
+        assert STRUCTURES.find("document_summaries") is added
+        assert STRUCTURES.names().count("document_summaries") == 1
+    finally:
+        unregister_structure("document_summaries")
+    assert STRUCTURES.find("document_summaries") is not added
+    with pytest.raises(ConfigError, match="structure raptor is there already"):
+        register_structure(Structure("raptor"))
 
 
 def test_a_part_for_a_door_that_there_is_not_is_told(
