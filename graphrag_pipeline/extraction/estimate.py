@@ -24,17 +24,22 @@ from graphrag_pipeline.core.prompting import load_examples, load_prompt
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.core.tokens import message_tokens
 from graphrag_pipeline.extraction.extractors import extraction_version
+from graphrag_pipeline.extraction.model.llm import extract_llm
 from graphrag_pipeline.extraction.rules.nlp import chunk_names
-from graphrag_pipeline.llm.configured import prompts_folder
+from graphrag_pipeline.llm.configured import calls_place, model_options, prompts_folder
 from graphrag_pipeline.llm.estimates import (
     ENTITIES,
     TITLE_TOKENS,
+    Chunks,
     Estimate,
     ExtractedChunk,
     Growth,
     LargestCall,
     ModelCalls,
 )
+from graphrag_pipeline.llm.offline import CachedAnswers
+from graphrag_pipeline.llm.paid import answer_places
+from graphrag_pipeline.llm.running import run_calls
 
 STAGE = "extractions"
 # An answer's tokens grow with the square root of its chunk's (paper, 3.1.2, on chunk sizes).
@@ -46,6 +51,7 @@ _SHORTEST_EXTRACTION = 400
 _MENTIONED = 0.36
 _SHARED = 0.6
 _READ = 4000
+_LOOKED_UP = 500
 _EXTRACTED = """
 SELECT count(*), avg(n_tokens), avg(prompt_tokens), avg(completion_tokens)
 FROM extractions JOIN chunks ON chunks.id = chunk_id
@@ -64,6 +70,43 @@ def estimate(settings: Settings, growth: Growth) -> Estimate:
     calls, prompt, completion = _tokens(settings, growth)
     in_all = ModelCalls(STAGE, calls, prompt, completion, is_total=True, cached=growth.answered)
     return Estimate([in_all])
+
+
+def chunks_of(rows: pl.DataFrame) -> Chunks:
+    """Return how many chunks these rows are, and their tokens."""
+    return Chunks(len(rows), int(rows["n_tokens"].sum()))
+
+
+def look_up(settings: Settings, todo: pl.DataFrame) -> tuple[Chunks, Chunks, int]:
+    """Return the chunks never asked about, those only begun, and how many answers are cached.
+
+    This is the extraction itself, by a client that has only the cache to answer from; of very many
+    chunks those of a sample, evenly spread, stand for all.
+    """
+    is_asked = settings.extraction.extractor == "llm"
+    options = model_options(settings)
+    files = answer_places(calls_place(settings), options.shared_cache)
+    if not is_asked or todo.is_empty() or not files:
+        return chunks_of(todo), Chunks(), 0
+    sample = todo.gather_every(math.ceil(len(todo) / _LOOKED_UP))
+
+    async def look_up() -> tuple[pl.DataFrame, int]:
+        async with CachedAnswers(options, calls_place(settings)) as client:
+            folder = prompts_folder(settings)
+            extraction = await extract_llm(
+                sample, client, settings.extraction, batch="", prompts=folder
+            )
+            return extraction.outcomes, client.found
+
+    outcomes, n_answered = run_calls(look_up)
+    unfinished = outcomes.filter(pl.col("status") == "failed").join(
+        sample.select("id", "n_tokens"), left_on="chunk_id", right_on="id"
+    )
+    is_begun, share = pl.col("prompt_tokens") > 0, len(sample) / len(todo)
+    unasked, begun = (
+        chunks_of(unfinished.filter(condition)) for condition in (~is_begun, is_begun)
+    )
+    return unasked.times(1 / share), begun.times(1 / share), round(n_answered / share)
 
 
 def largest_calls(settings: Settings) -> Iterator[LargestCall]:

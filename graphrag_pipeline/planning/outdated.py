@@ -9,7 +9,7 @@ import duckdb
 import polars as pl
 
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.extraction.estimate import guess_entities, learn_extraction
+from graphrag_pipeline.extraction.estimate import chunks_of, guess_entities, learn_extraction
 from graphrag_pipeline.extraction.extractors import extraction_version
 from graphrag_pipeline.graph.communities import communities_current
 from graphrag_pipeline.graph.descriptions import Descriptions, descriptions_to_merge
@@ -152,11 +152,6 @@ def _coming_texts(
             staged.join(texts.unique("id"), on="id").select("id", "text", "n_tokens"),
         ]
     )
-
-
-def chunks_of(rows: pl.DataFrame) -> Chunks:
-    """Return how many chunks these rows are, and their tokens."""
-    return Chunks(len(rows), int(rows["n_tokens"].sum()))
 
 
 def extracted(

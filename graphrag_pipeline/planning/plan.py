@@ -7,7 +7,6 @@ estimated (``estimates``). Nothing is written and the model is not asked.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +16,7 @@ import polars as pl
 from graphrag_pipeline.core import showing
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.core.text import counted
-from graphrag_pipeline.extraction.estimate import guess_entities
-from graphrag_pipeline.extraction.model.llm import extract_llm
+from graphrag_pipeline.extraction.estimate import chunks_of, guess_entities, look_up
 from graphrag_pipeline.graph.resolution.user_aliases import read_user_aliases
 from graphrag_pipeline.ingest import documents
 from graphrag_pipeline.ingest.chunking import chunk_documents
@@ -29,15 +27,12 @@ from graphrag_pipeline.llm.configured import (
     calls_place,
     check_own_prompts,
     model_options,
-    prompts_folder,
 )
 from graphrag_pipeline.llm.estimates import REPORTS_PER_ENTITY, Average, Chunks, Growth, Texts
-from graphrag_pipeline.llm.offline import CachedAnswers, vectors_known
-from graphrag_pipeline.llm.paid import answer_places
+from graphrag_pipeline.llm.offline import vectors_known
 from graphrag_pipeline.llm.pricing import StagePlan
-from graphrag_pipeline.llm.running import run_calls
 from graphrag_pipeline.planning.estimates import assumptions, estimate, unpriced_models
-from graphrag_pipeline.planning.outdated import IndexState, chunks_of, extracted, look_at_index
+from graphrag_pipeline.planning.outdated import IndexState, extracted, look_at_index
 from graphrag_pipeline.planning.rereading import Rereading, find_rereading, reasons_by_batch
 from graphrag_pipeline.planning.windows import check_windows, said_of_window
 from graphrag_pipeline.releases.publishing import refresh_needed
@@ -68,7 +63,6 @@ _TO_EXTRACT = pl.Schema(
     }
 )
 _TRIED = ("failed", "outdated")
-_LOOKED_UP = 500
 _WRITING_STAGES = ("summaries", "community_reports")
 _HISTORY = """
 SELECT stage, avg(prompt_tokens), avg(completion_tokens) FROM llm_calls
@@ -275,7 +269,7 @@ def _to_extract(
 
 
 def _growth(workspace: Workspace, todo: pl.DataFrame, index: IndexState) -> Growth:
-    unasked, begun, n_answered = _look_up(workspace, todo)
+    unasked, begun, n_answered = look_up(workspace.settings, todo)
     new = chunks_of(todo)
     total = Chunks(new.number + index.staged.number, new.tokens + index.staged.tokens)
     new_texts = [f"{title}\n{text}" for title, text in todo.select("title", "text").iter_rows()]
@@ -323,39 +317,6 @@ def _reports(index: IndexState, chunks: Chunks) -> tuple[float, float | None]:
     new *= REPORTS_PER_ENTITY
     number = min(outdated + touched + new, index.communities + new)
     return number, index.report_tokens
-
-
-def _look_up(workspace: Workspace, todo: pl.DataFrame) -> tuple[Chunks, Chunks, int]:
-    """Return the chunks never asked about, those only begun, and how many answers are cached.
-
-    This is the extraction itself, by a client that has only the cache to answer from; of very many
-    chunks those of a sample, evenly spread, stand for all.
-    """
-    settings = workspace.settings
-    is_asked = settings.extraction.extractor == "llm"
-    options = model_options(settings)
-    files = answer_places(calls_place(settings), options.shared_cache)
-    if not is_asked or todo.is_empty() or not files:
-        return chunks_of(todo), Chunks(), 0
-    sample = todo.gather_every(math.ceil(len(todo) / _LOOKED_UP))
-
-    async def look_up() -> tuple[pl.DataFrame, int]:
-        async with CachedAnswers(options, calls_place(settings)) as client:
-            folder = prompts_folder(settings)
-            extraction = await extract_llm(
-                sample, client, settings.extraction, batch="", prompts=folder
-            )
-            return extraction.outcomes, client.found
-
-    outcomes, n_answered = run_calls(look_up)
-    unfinished = outcomes.filter(pl.col("status") == "failed").join(
-        sample.select("id", "n_tokens"), left_on="chunk_id", right_on="id"
-    )
-    is_begun, share = pl.col("prompt_tokens") > 0, len(sample) / len(todo)
-    unasked, begun = (
-        chunks_of(unfinished.filter(condition)) for condition in (~is_begun, is_begun)
-    )
-    return unasked.times(1 / share), begun.times(1 / share), round(n_answered / share)
 
 
 def _unknown(workspace: Workspace, texts: Sequence[str]) -> Texts:
