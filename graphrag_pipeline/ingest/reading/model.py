@@ -154,8 +154,8 @@ class FileFormat:
         Makes documents of a file. It raises :class:`Unreadable` with the reason for what is none.
     versions
         The versions of what reads it, by what its files are called, such as ``{"subtitles": "1"}``.
-        Raise one where the same bytes give other documents: only files of this format are read
-        again.
+        Raise one where the same bytes give other documents: only batches with files of this format
+        are read again.
     safe_bytes
         Files up to so many bytes are read in the program's own process, as what they can become
         is bounded by their size. Others are read in a process with limits of memory and time, and
