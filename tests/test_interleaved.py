@@ -107,10 +107,16 @@ def build_marts(folder: Path) -> object:
     """Build marts as the command does, with a copy of two tables in the place of dbt's work."""
     with building(Engine(folder, SMALL).workspace.home) as build:
         environment = build.environment
-        with duckdb.connect(environment["DBT_ENV_SECRET_MARTS"]) as con:
-            con.execute(f"ATTACH '{environment['DBT_ENV_SECRET_RELEASE']}' AS release (READ_ONLY)")
-            con.execute("CREATE TABLE documents AS FROM release.documents")
-            con.execute(BUILT_FROM)
+        try:
+            with duckdb.connect(environment["DBT_ENV_SECRET_MARTS"]) as con:
+                release = environment["DBT_ENV_SECRET_RELEASE"]
+                con.execute(f"ATTACH '{release}' AS release (READ_ONLY)")
+                con.execute("CREATE TABLE documents AS FROM release.documents")
+                con.execute(BUILT_FROM)
+        except duckdb.Error:
+            # As the asset does where dbt fails.
+            build.check_there()
+            raise
         return build.put_in_place()
 
 
@@ -183,8 +189,9 @@ def check_outcome(folder: Path, errors: dict[str, BaseException | None], scratch
     for error in errors.values():
         assert_refused_in_one_line(error)
     home = folder / ".graphrag"
-    if errors["purge"] is not None and errors["rollback"] is None:
-        rollback(Engine(folder, SMALL).workspace, release_ids(home)[0])
+    if errors["purge"] is not None:
+        if "rollback" in errors and errors["rollback"] is None:
+            rollback(Engine(folder, SMALL).workspace, release_ids(home)[0])
         forget(folder)
     assert not Home(home).purge_mark.exists()
     assert_whole(home, release_ids(home))
@@ -198,7 +205,7 @@ def check_outcome(folder: Path, errors: dict[str, BaseException | None], scratch
 def trial(steps: Steps, folder: Path, first: str, second: str, at: int) -> int:
     """Do both and look at what they leave; return how many steps the first has."""
     number, came_of_it = interleaved(steps, folder, COMMANDS[first], COMMANDS[second], at)
-    errors = dict.fromkeys(COMMANDS) | dict(zip((second, first), came_of_it[::-1], strict=True))
+    errors = dict(zip((second, first), came_of_it[::-1], strict=True))
     check_outcome(folder, errors, folder / "scratch")
     return number
 

@@ -298,4 +298,4 @@ def test_other_methods_use_titles_and_coverage_where_asked(asking, method, given
 def test_a_lexical_embedder_ranks_by_bm25(asking, method):
     timings = asking.retrieve("Who was the clerk of Scrooge?", method).timings
     assert "vector_search" not in timings
-    assert {"nearest", "most_similar"} & set(timings)
+    assert {"nearest", "most_similar", "likely"} & set(timings)

@@ -1,4 +1,4 @@
-"""Hybrid search: vector and full-text search over chunks, fused by rank."""
+"""Hybrid search: vector and full-text search over chunks, their scores together."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.query import operators as op
-from graphrag_pipeline.query.methods.method import Method, flag, number
+from graphrag_pipeline.query.methods.method import Method, flag, number, share
+from graphrag_pipeline.query.operators.seeds import WORDS
 from graphrag_pipeline.query.results import Record
 
 if TYPE_CHECKING:
@@ -15,38 +16,35 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class HybridParameters:
-    """Reciprocal rank fusion: Cormack, Clarke and Buettcher, 2009, with their k = 60.
+    """This project's own: the scores of both searches, standardised, are added.
 
-    ``covering``: those of the best 40 that together answer the question come first.
+    ``words``: what full text weighs; the rest is for vectors. ``covering``: those of the best 40
+    that together answer the question come first.
     """
 
     top_k: int = number(10)
     covering: bool = flag(False)
     reranked: int = number(40, least=0)
-    candidates: int = number(50)
-    rrf_k: int = number(60)
+    words: float = share(WORDS)
     max_context_tokens: int = number(12_000)
 
 
 def hybrid_search(index: Release, question: str, p: HybridParameters) -> list[Record]:
-    """Return the ``top_k`` chunks of both searches' first ``candidates``, fused.
+    """Return the ``top_k`` chunks most like the question in words and meaning.
 
     With vectors that know words only, what BM25 gives: the other search ranks the same, but worse.
     """
 
-    def fused(k: int) -> op.Ranking:
-        depth = max(p.candidates, k)
-        by_vector = op.nearest(index, "chunks", question, depth)
-        by_words = op.fulltext_search(index, "chunks", question, depth)
-        return op.fuse([by_vector, by_words], k=p.rrf_k)
+    def both(k: int) -> op.Ranking:
+        return op.likely(index, "chunks", question, k, words=p.words)
 
-    hits = op.first_chunks(index, question, fused, p.top_k, cover=p.covering, reranked=p.reranked)
+    hits = op.first_chunks(index, question, both, p.top_k, cover=p.covering, reranked=p.reranked)
     return op.fill(index, op.chunk_records(index, hits), p.max_context_tokens)
 
 
 HYBRID = Method(
     name="hybrid",
-    summary="chunks by vector similarity and BM25, fused",
+    summary="chunks by vector similarity and BM25 together",
     recommended=True,
     parameters=HybridParameters,
     retrieve=hybrid_search,

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+import pyarrow as pa
+
 from graphrag_pipeline.core.identity import make_id
 from graphrag_pipeline.core.text import normalize_title
 from graphrag_pipeline.extraction.rules.nlp import names_in
@@ -14,8 +17,8 @@ from graphrag_pipeline.query.trace import operator
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
 
-WORDS = 0.75
-"""What words weigh against meaning: with MiniLM on news, less loses what only full text finds."""
+WORDS = 0.5
+"""What words weigh against meaning: as much. Chosen on news, claims, code and Japanese."""
 MOST_SCALED = 10_000
 """Rows that similarities are scaled over: all of a small index, the best of a large one."""
 
@@ -46,34 +49,71 @@ def scaled_search(
     only: what has none of the words has 0 by that, and is left out.
     """
     if index.lexical:
-        hits, lowest = index.search_text(table, question, k), 0.0
+        shares = _shares(index.search_text(table, question, k), lowest=0.0)
     else:
-        hits = index.search_vectors(table, question, MOST_SCALED)
-        lowest = hits["score"][-1].as_py() if len(hits) else 0.0
-    scores = hits["score"].to_numpy()[:k] - lowest
-    if not len(scores) or scores[0] <= 0:
-        return {}
-    return dict(zip(hits["id"][:k].to_pylist(), (scores / scores[0]).tolist(), strict=True))
+        shares = _shares(index.search_vectors(table, question, MOST_SCALED)).slice(0, k)
+    return dict(zip(shares["id"].to_pylist(), shares["share"].to_pylist(), strict=True))
 
 
 @operator
-def likely(index: Release, table: VectorTable, question: str, k: int = MOST_SCALED) -> Ranking:
+def likely(
+    index: Release,
+    table: VectorTable,
+    question: str,
+    k: int = MOST_SCALED,
+    *,
+    words: float = WORDS,
+) -> Ranking:
     """Rank the ``k`` rows most like a question in words and in meaning, from 1 to 0.
 
-    ``WORDS`` of the scaled score by BM25, the rest of that by vectors. Where vectors know words
-    only, BM25's.
+    Scores by BM25 and by vectors are standardised over the rows and added, ``words`` of the one and
+    the rest of the other; a row no more alike than the average has 0, and is left out. So a search
+    that tells rows apart counts for more than one to which all look the same, as texts of another
+    language do to a model. Where vectors know words only, the scaled score by BM25.
     """
     if index.lexical:
         return scaled_search(index, table, question, k)
-    hits = index.search_text(table, question, MOST_SCALED)
-    by_words = hits["score"].to_numpy()
-    best = max(by_words[:1].tolist(), default=0.0)
-    shares = (by_words / best).tolist() if best else []
-    words = dict(zip(hits["id"].to_pylist(), shares, strict=False))
-    meaning = scaled_search(index, table, question)
-    scores = {
-        key: WORDS * words.get(key, 0.0) + (1 - WORDS) * meaning.get(key, 0.0)
-        for key in {**words, **meaning}
-    }
-    order = sorted(scores, key=lambda key: (-scores[key], key))
-    return {key: scores[key] for key in order[:k]}
+    by_words = index.search_text(table, question, MOST_SCALED)
+    by_meaning = index.search_vectors(table, question, MOST_SCALED)
+    n = max(len(by_words), len(by_meaning))
+    rows, absent = zip(
+        _standardised(by_words, n, words, lowest=0.0),
+        _standardised(by_meaning, n, 1 - words),
+        strict=True,
+    )
+    both = pa.concat_tables(rows).group_by("id").aggregate([("share", "sum")])
+    ranked = both.sort_by([("share_sum", "descending"), ("id", "ascending")]).slice(0, k)
+    scores = ranked["share_sum"].to_numpy() + sum(absent)
+    alike = scores > 0
+    shares = scores[alike] / max(scores[:1], default=1.0)
+    return dict(zip(ranked["id"].filter(pa.array(alike)).to_pylist(), shares.tolist(), strict=True))
+
+
+def _standardised(
+    hits: pa.Table, n: int, of: float, *, lowest: float | None = None
+) -> tuple[pa.Table, float]:
+    """Return (id, share) of rows, and the score of a row of the ``n`` that is not among them.
+
+    It has the score ``lowest``, or that of the last. ``share`` is what a row has above it; both in
+    standard deviations of the ``n`` scores from their mean, times ``of``.
+    """
+    scores = hits["score"].to_numpy().astype(np.float64)
+    low = lowest if lowest is not None else min(scores[-1:], default=0.0)
+    all_scores = np.pad(scores, (0, n - len(scores)), constant_values=low)
+    spread = float(all_scores.std()) if n else 0.0
+    unit = of / spread if spread > 1e-9 else 0.0
+    rows = pa.table({"id": hits["id"], "share": (scores - low) * unit})
+    return rows, (low - float(all_scores.mean())) * unit if n else 0.0
+
+
+def _shares(hits: pa.Table, *, lowest: float | None = None) -> pa.Table:
+    """Return (id, share): scores scaled so that the best has 1, and ``lowest``, or the last, 0.
+
+    Rows with 0 are left out.
+    """
+    scores = hits["score"].to_numpy().astype(np.float64)
+    if len(scores):
+        scores -= scores[-1] if lowest is None else lowest
+    above = scores > 0
+    shares = scores[above] / max(scores[:1], default=1.0)
+    return pa.table({"id": hits["id"].filter(pa.array(above)), "share": shares})
