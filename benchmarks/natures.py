@@ -4,7 +4,7 @@
 
 News told in several articles, claims about abstracts, Japanese passages and Python functions, and
 the questions of several steps of MuSiQue: one index of each, with the settings as they are. Where
-`bm25s` is installed with PyStemmer (`pip install --group benchmarks`), it stands beside.
+`bm25s` is installed (`pip install --group benchmarks`), it stands beside.
 
 R@5 is the share of a question's gold documents among the first five, all@5 the share of questions
 with all of them there, nDCG@10 that of the first ten: all of documents, not of chunks. Even and odd

@@ -92,11 +92,11 @@ def language_asked(question: str, n_rows: Mapping[str, int]) -> str:
     ``n_rows`` is the number of texts by language, an empty one for those of English and all others.
     The language is the one of most of its function words, else that of most texts.
     """
+    if len(n_rows) < 2:
+        return next(iter(n_rows), "")
     words = _WORD.findall(question.casefold())
     of = {code: function_words(code) if code else _ENGLISH for code in n_rows}
-    return max(
-        n_rows, key=lambda code: (sum(word in of[code] for word in words), n_rows[code]), default=""
-    )
+    return max(n_rows, key=lambda code: (sum(word in of[code] for word in words), n_rows[code]))
 
 
 def stem(word: str, language: str) -> str:
