@@ -136,6 +136,9 @@ class ReadsLittle:
         self.tokenizer = self
         self.read: list[str] = []
 
+    def get_embedding_dimension(self):
+        return 64
+
     def encode(self, texts, **options):
         if isinstance(texts, str):
             return ["[CLS]", *texts.split(), "[SEP]"]

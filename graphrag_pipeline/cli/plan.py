@@ -20,6 +20,7 @@ from graphrag_pipeline.cli.command import (
 )
 from graphrag_pipeline.cli.left_out import show_left_out
 from graphrag_pipeline.cli.wording import amount, money
+from graphrag_pipeline.core.progress import about
 from graphrag_pipeline.core.rows import one_line
 from graphrag_pipeline.core.text import counted
 from graphrag_pipeline.store.sources import changed_files
@@ -67,6 +68,9 @@ def show_plan(plan: Plan) -> None:
         console.fact("to retry", f"{plan.to_retry:,} that failed before, counted below")
     needed, free = megabytes(plan.space.needed), megabytes(plan.space.free)
     console.fact("disk", f"needs about {needed}, has {free}")
+    if local := plan.local_vectors:
+        took = about(local.seconds)
+        console.fact("vectors", f"of about {local.texts:,} texts, made on this machine in {took}")
     if not plan.stages:
         console.say("No model would be called, and nothing spent.")
         return

@@ -25,10 +25,18 @@ def time_left(done: int, total: int, seconds: float) -> str:
     """
     if not 0 < done < total:
         return ""
-    left = seconds * (total - done) / done
-    if left < 90:
-        return f"about {left:.0f} s left"
-    return f"about {left / 60:.0f} min left" if left < 5400 else f"about {left / 3600:.1f} h left"
+    return f"{about(seconds * (total - done) / done)} left"
+
+
+def about(seconds: float) -> str:
+    """Return a time in words, roughly.
+
+    >>> about(15), about(180), about(10_800)
+    ('about 15 s', 'about 3 min', 'about 3.0 h')
+    """
+    if seconds < 90:
+        return f"about {seconds:.0f} s"
+    return f"about {seconds / 60:.0f} min" if seconds < 5400 else f"about {seconds / 3600:.1f} h"
 
 
 @contextlib.contextmanager

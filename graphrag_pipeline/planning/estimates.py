@@ -9,7 +9,7 @@ from the names in the texts (``extraction.estimate``) for a first build, and lea
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from graphrag_pipeline.core.settings import Settings
@@ -33,7 +33,7 @@ from graphrag_pipeline.structures.registry import vector_tables, wanted_structur
 
 STAGES = (extraction, graph, reports)
 """The stages before the structures that ask a model; each has an ``estimate``."""
-_BYTES_PER_TOKEN = 4
+BYTES_PER_TOKEN = 4
 
 
 def estimate(settings: Settings, growth: Growth) -> Iterator[StagePlan]:
@@ -44,9 +44,13 @@ def estimate(settings: Settings, growth: Growth) -> Iterator[StagePlan]:
         mean = growth.history.get(calls.stage)
         yield from _priced(prices, settings.llm.model, calls, None if calls.is_total else mean)
     if settings.embeddings.embedder == "llm":
-        names = {table.name for table in vector_tables(settings)}
-        embedding = _embedding(growth, estimates, names)
+        embedding = _embedding(growth, _to_embed(settings, growth, estimates))
         yield from _priced(prices, settings.llm.embedding_model, embedding)
+
+
+def to_embed(settings: Settings, growth: Growth) -> list[Embedded]:
+    """Return the texts that the vector tables will need."""
+    return _to_embed(settings, growth, _estimates(settings, growth))
 
 
 def _estimates(settings: Settings, growth: Growth) -> list[Estimate]:
@@ -101,21 +105,22 @@ def unpriced_models(stages: Sequence[StagePlan]) -> list[str]:
     return sorted({stage.model for stage in stages if stage.cost is None})
 
 
-def _embedding(
-    growth: Growth, estimates: Sequence[Estimate], tables: Collection[str]
-) -> ModelCalls:
+def _to_embed(settings: Settings, growth: Growth, estimates: Sequence[Estimate]) -> list[Embedded]:
+    tables = {table.name for table in vector_tables(settings)}
+    guessed = (texts for each in estimates for texts in each.texts)
+    known = [Embedded(texts.number, texts.n_bytes / BYTES_PER_TOKEN) for texts in growth.texts]
+    return [*known, *(each for each in guessed if not each.table or each.table in tables)]
+
+
+def _embedding(growth: Growth, texts: Sequence[Embedded]) -> ModelCalls:
     """Return the calls to make for the vector tables, and those that are cached."""
-    texts = (texts for each in estimates for texts in each.texts)
-    guessed = [each for each in texts if not each.table or each.table in tables]
-    known = [Embedded(texts.number, texts.n_bytes / _BYTES_PER_TOKEN) for texts in growth.texts]
-    parts = [*known, *guessed]
     n_cached = sum(math.ceil(texts.known / MAX_PIECES) for texts in growth.texts)
-    calls, tokens = sum(map(_requests, parts)), sum(part.tokens for part in parts)
+    calls, tokens = sum(map(_requests, texts)), sum(part.tokens for part in texts)
     return ModelCalls("embeddings", calls, tokens, 0, is_total=True, cached=n_cached)
 
 
 def _requests(texts: Embedded) -> int:
-    by_size = texts.tokens * _BYTES_PER_TOKEN / MAX_REQUEST_BYTES
+    by_size = texts.tokens * BYTES_PER_TOKEN / MAX_REQUEST_BYTES
     return math.ceil(max(texts.number / MAX_PIECES, by_size))
 
 

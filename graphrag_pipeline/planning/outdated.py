@@ -199,7 +199,7 @@ def _outdated(
 
 def _texts_to_embed(con: duckdb.DuckDBPyConnection, settings: Settings) -> list[str]:
     """Return the texts of the vector tables that are not those of the configured model."""
-    if settings.embeddings.embedder != "llm":
+    if settings.embeddings.embedder == "hashing":
         return []
     tables = made_vector_tables(con, settings)
     stale = stale_tables(con, configured_embedder(settings).name, tables)

@@ -32,6 +32,7 @@ from graphrag_pipeline.llm.estimates import REPORTS_PER_ENTITY, Average, Chunks,
 from graphrag_pipeline.llm.offline import vectors_known
 from graphrag_pipeline.llm.pricing import StagePlan
 from graphrag_pipeline.planning.estimates import assumptions, estimate, unpriced_models
+from graphrag_pipeline.planning.local_vectors import LocalVectors, local_vectors
 from graphrag_pipeline.planning.outdated import IndexState, extracted, look_at_index
 from graphrag_pipeline.planning.rereading import Rereading, find_rereading, reasons_by_batch
 from graphrag_pipeline.planning.windows import check_windows, said_of_window
@@ -83,7 +84,8 @@ class Plan:
     ``to_retry`` those and the reports that failed before. ``is_due`` says whether a run would
     change anything, ``question`` what `index` would ask first, because so many files are gone.
     ``left_out`` says which rules leave files and folders out, and how many. ``reread`` is what is
-    read again though no file has changed, None if nothing is.
+    read again though no file has changed, None if nothing is; ``local_vectors`` what a model on
+    this machine will embed, None if nothing.
     """
 
     changes: Mapping[str, int]
@@ -100,6 +102,7 @@ class Plan:
     space: Space
     stages: Sequence[StagePlan]
     assumptions: Sequence[str]
+    local_vectors: LocalVectors | None = None
 
     def __repr__(self) -> str:
         cost = "at an unknown cost" if self.cost is None else f"for ${self.cost:,.4f}"
@@ -182,6 +185,7 @@ def _plan(
         with workspace.store.read() as con:
             index = look_at_index(con, settings, uris, chunks, todo, recluster=recluster)
     growth = _growth(workspace, todo, index)
+    sample = [*todo["text"].to_list(), *index.texts]
     stages = list(estimate(settings, growth))
     if stages:
         check_windows(settings)
@@ -217,6 +221,7 @@ def _plan(
         ]
         if stages
         else [],
+        local_vectors=local_vectors(settings, growth, sample),
     )
 
 
@@ -321,8 +326,10 @@ def _reports(index: IndexState, chunks: Chunks) -> tuple[float, float | None]:
 
 def _unknown(workspace: Workspace, texts: Sequence[str]) -> Texts:
     settings = workspace.settings
-    if settings.embeddings.embedder != "llm":
+    if settings.embeddings.embedder == "hashing":
         return Texts()
+    if settings.embeddings.embedder == "local":
+        return Texts(len(texts), sum(len(text.encode("utf-8", "replace")) for text in texts))
     is_cached = vectors_known(calls_place(settings), model_options(settings), texts)
     to_buy = [
         len(t.encode("utf-8", "replace")) for t, k in zip(texts, is_cached, strict=True) if not k
