@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
@@ -19,8 +20,9 @@ from dagster._core.instance import InstanceRef
 from dagster._core.utils import make_new_run_id
 from dagster_helpers import PEOPLE, PLACES, Pipeline
 
+from graphrag_pipeline.core.errors import BusyError
 from graphrag_pipeline.core.settings import ChunkSettings, ReportSettings, Settings
-from graphrag_pipeline.orchestration.runs import RunFailedError, index_folder
+from graphrag_pipeline.orchestration.runs import RunFailedError, index_folder, opened_instance
 from graphrag_pipeline.releases.kept import published_release
 from graphrag_pipeline.releases.publishing import config_hash
 from graphrag_pipeline.resources.liveness import end_dead_runs, show_life
@@ -165,6 +167,26 @@ def test_an_error_nobody_meant_is_one_line_too(
     monkeypatch.setattr(sys.modules["graphrag_pipeline.graph.descriptions"], "merge_graph", fails)
     with pytest.raises(RunFailedError, match=r"^graph: KeyError: .*no such thing.*\(run .*\)$"):
         index_folder(pipeline.workspace, pipeline.inbox)
+
+
+def test_a_run_whose_record_is_removed_meanwhile_is_told_in_one_line_and_the_next_is_right(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    merge = sys.modules["graphrag_pipeline.graph.descriptions"].merge_graph
+
+    def beside_a_purge(*given: Any, **options: Any) -> Any:
+        with opened_instance(pipeline.workspace.settings) as instance:
+            for run in instance.get_runs():
+                instance.delete_run(run.run_id)
+        return merge(*given, **options)
+
+    with monkeypatch.context() as patch:
+        module = sys.modules["graphrag_pipeline.graph.descriptions"]
+        patch.setattr(module, "merge_graph", beside_a_purge)
+        with pytest.raises(BusyError, match=r"^a purge has removed .* run the command again$"):
+            index_folder(pipeline.workspace, pipeline.inbox)
+    index_folder(pipeline.workspace, pipeline.inbox)
+    assert published_release(pipeline.workspace.home)
 
 
 def test_a_failed_check_is_named(pipeline: Pipeline) -> None:

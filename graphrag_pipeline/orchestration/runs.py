@@ -20,6 +20,7 @@ from dagster._core.utils import make_new_run_id
 
 from graphrag_pipeline.assets.names import BATCHES
 from graphrag_pipeline.core.errors import (
+    BusyError,
     CheckFailedError,
     ConfigError,
     GraphRAGError,
@@ -68,6 +69,11 @@ _INSTANCES = {
 }
 """Dagster's configuration for each launcher."""
 _TOLD_EXIT_CODES = (2, 4, 5, 6, 7)
+
+
+_FORGOTTEN = (
+    "a purge has removed Dagster's record of this run while it was at work: run the command again"
+)
 
 
 class RunFailedError(GraphRAGError):
@@ -367,6 +373,9 @@ def _run(
         result = defs.resolve_job_def(job_name).execute_in_process(
             instance=instance, run_id=run_id, tags=tags, run_config=_QUIET, raise_on_error=False
         )
+    # Dagster types it as there; it is what its history holds in the end.
+    if not isinstance(result.dagster_run, dg.DagsterRun):
+        raise BusyError(_FORGOTTEN)
     if not result.success:
         if _was_interrupted(result):
             raise KeyboardInterrupt
