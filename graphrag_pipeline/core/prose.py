@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import regex
 
+    Settled = npt.NDArray[np.bool_] | None
+
 
 class Prose(IntEnum):
     """What a text reads as; more is better to show to a reader."""
@@ -40,6 +42,7 @@ REPEATED_IN = 3
 """A sentence that stands in so many documents in the same words is about none of them."""
 
 _WORDS = word_lists("prose.txt")
+_ASCII_WORD = re.compile(r"\w+").findall
 _FEW = 64
 _LEAST_WORDS = 5
 _LEAST_CHARS = 25
@@ -54,7 +57,7 @@ _CAPITAL_SHARE = 0.75
 
 _BULLET = r"^\s*(?:[-*+•‣·◦–—]|\(?\d{1,3}[.)]|\(?[a-z][.)]|#{1,6})\s+"
 _SPEAKER = r"^(?:\p{Lu}[^\s:]*\s?)+:\s+"
-_MARK = r"[&¶\x{ad}\x{200b}\x{feff}\[*_`]"
+_MARK = re.compile(r"[&¶\xad\u200b\ufeff\[*_`]")
 """What stands in every text that one of the next finds anything in."""
 _MARKS = (
     (r"&(?:nbsp|#160);", " "),
@@ -114,11 +117,15 @@ _LEANS_UNSPACED = (
 )
 
 
-# What stands in every text that a pattern finds anything in, and is sooner found than the pattern.
+# What stands in every text that a pattern finds anything in, and is sooner found than the pattern:
+# most so where it begins with one set of characters.
 _NEEDED = {
     _SPACES: r"[^\S ]|  ",
-    _CODE: r"[=<>{}\\|@~^(/$_]|::|--|\.[a-z]|http",
-    _ROW: r"[|\t]|==|--|\.\.",
+    _CODE: (
+        r"[=<>{}\\|@~^(/$_:.h-]"
+        r"(?:(?<=[=<>{}\\|@~^(/$_])|(?<=:):|(?<=-)-|(?<=\.)[a-z]|(?<=h)ttp)"
+    ),
+    _ROW: r"[|\t=.-](?:(?<=[|\t])|(?<==)=|(?<=-)-|(?<=\.)\.)",
     _SYMBOL: r"[^a-zA-Z0-9 .,;:!?'\"()/%&-]",
     _DIGIT: r"\d",
     _UNSPACED: r"[^\x00-\u0dff]",
@@ -135,8 +142,26 @@ def read_prose(texts: Sequence[str]) -> pa.Table:
     gone, and no word is changed. ``grade`` is its :class:`Prose` as a number. ``leans`` says
     whether it begins with words that lean on the sentence before, such as He, But or In this.
     """
-    import numpy as np
     import pyarrow as pa
+
+    plain, grade, leans = _read(texts)
+    return pa.table(
+        {
+            "plain": pa.array(plain, pa.string()),
+            "grade": pa.array(grade, pa.int8()),
+            "leans": pa.array(leans),
+        }
+    )
+
+
+def grades(texts: Sequence[str]) -> list[tuple[Prose, bool]]:
+    """Return the (grade, leans) of :func:`read_prose` of each text."""
+    _, grade, leans = _read(texts)
+    return list(zip(map(Prose, grade.tolist()), leans.tolist(), strict=True))
+
+
+def _read(texts: Sequence[str]) -> tuple[Any, npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    import numpy as np
 
     column = _column(texts)
     row, bullet = column.has(_ROW), column.has(_BULLET)
@@ -147,13 +172,7 @@ def read_prose(texts: Sequence[str]) -> pa.Table:
     grade = np.where(whole, np.where(~bullet, Prose.SENTENCE, Prose.ITEM), Prose.FRAGMENT)
     grade[code] = Prose.CODE
     leans = said.says(_LEANS_SPACED) | said.says(_LEANS_LATER) | said.has(_LEANS_UNSPACED)
-    return pa.table(
-        {
-            "plain": pa.array(plain.texts, pa.string()),
-            "grade": pa.array(grade, pa.int8()),
-            "leans": pa.array(leans),
-        }
-    )
+    return plain.texts, grade, leans
 
 
 def readable(texts: Sequence[str]) -> list[str]:
@@ -195,12 +214,12 @@ class _Column(ABC):
     def has(self, pattern: str) -> npt.NDArray[np.bool_]: ...
 
     @abstractmethod
-    def says(self, pattern: str) -> npt.NDArray[np.bool_]:
-        """Whether a text has a word, in whatever letters."""
+    def says(self, pattern: str, settled: Settled = None) -> npt.NDArray[np.bool_]:
+        """Whether a text has a word, in whatever letters; of ``settled`` ones no one asks."""
 
     @abstractmethod
-    def says_any(self, section: str) -> npt.NDArray[np.bool_]:
-        """Whether a text has one of the words of a section, in whatever letters."""
+    def says_any(self, section: str, settled: Settled = None) -> npt.NDArray[np.bool_]:
+        """Whether a text has one of the words of a section, in the same way."""
 
     @abstractmethod
     def n(self, pattern: str) -> npt.NDArray[np.int32]: ...
@@ -252,9 +271,10 @@ class _Column(ABC):
             (chars >= _LEAST_UNSPACED) & (chars <= _MOST_UNSPACED),
             (words >= _LEAST_WORDS) & (chars >= _LEAST_CHARS) & (chars <= _MOST_CHARS),
         )
-        has_verb = self.says_any("verb") | self.says(_REGULAR_VERB)
-        foreign = self.says_any("foreign") | self.says(_NOT_LATIN)
-        other_language = ~self.says_any("english") & foreign
+        has_verb = self.says_any("verb")
+        has_verb = has_verb | self.says(_REGULAR_VERB, has_verb)
+        foreign = self.says(_NOT_LATIN, has_verb) | self.says_any("foreign", has_verb)
+        other_language = foreign & ~self.says_any("english", ~foreign | has_verb)
         return (
             enough
             & self.has(_BEGINS)
@@ -289,10 +309,10 @@ class _ManyTexts(_Column):
     def has(self, pattern: str) -> npt.NDArray[np.bool_]:
         return self._pc.match_substring_regex(self.texts, pattern).to_numpy(zero_copy_only=False)
 
-    def says(self, pattern: str) -> npt.NDArray[np.bool_]:
+    def says(self, pattern: str, settled: Settled = None) -> npt.NDArray[np.bool_]:
         return self._pc.match_substring_regex(self._small, pattern).to_numpy(zero_copy_only=False)
 
-    def says_any(self, section: str) -> npt.NDArray[np.bool_]:
+    def says_any(self, section: str, settled: Settled = None) -> npt.NDArray[np.bool_]:
         return self.says(_any_word(_WORDS[section]))
 
     def n(self, pattern: str) -> npt.NDArray[np.int32]:
@@ -327,22 +347,32 @@ class _FewTexts(_Column):
     def has(self, pattern: str) -> npt.NDArray[np.bool_]:
         return _finding(pattern, self.texts)
 
-    def says(self, pattern: str) -> npt.NDArray[np.bool_]:
-        return _finding(pattern, self._small)
+    def says(self, pattern: str, settled: Settled = None) -> npt.NDArray[np.bool_]:
+        return _finding(pattern, self._unsettled(settled))
 
-    def says_any(self, section: str) -> npt.NDArray[np.bool_]:
+    def says_any(self, section: str, settled: Settled = None) -> npt.NDArray[np.bool_]:
         import numpy as np
 
         words, others = _told_apart(section)
-        found = zip(self._small_words, self._small, strict=True)
+        pairs = zip(self._small_words, self._unsettled(settled), strict=True)
         return np.array(
-            [not words.isdisjoint(own) or others(text) is not None for own, text in found], bool
+            [
+                bool(text) and (not words.isdisjoint(own) or others(text) is not None)
+                for own, text in pairs
+            ],
+            bool,
         )
+
+    def _unsettled(self, settled: Settled) -> list[str]:
+        if settled is None:
+            return self._small
+        pairs = zip(self._small, settled.tolist(), strict=True)
+        return ["" if is_settled else text for text, is_settled in pairs]
 
     @cached_property
     def _small_words(self) -> list[list[str]]:
         find = _compiled(r"\w+").findall
-        return [find(text) for text in self._small]
+        return [(_ASCII_WORD if text.isascii() else find)(text) for text in self._small]
 
     def n(self, pattern: str) -> npt.NDArray[np.int32]:
         import numpy as np
@@ -374,7 +404,7 @@ class _FewTexts(_Column):
         )
 
     def unmarked(self) -> _Column:
-        marked = [place for place, text in enumerate(self.texts) if _compiled(_MARK).search(text)]
+        marked = [place for place, text in enumerate(self.texts) if _MARK.search(text)]
         plain = _Column.unmarked(_FewTexts([self.texts[place] for place in marked]))
         texts = list(self.texts)
         for place, text in zip(marked, plain.texts, strict=True):
@@ -412,4 +442,8 @@ def _told_apart(section: str) -> tuple[frozenset[str], Callable[[str], object]]:
     """Return the words of a section that are one run of letters, and a search for the others."""
     words = _WORDS[section]
     runs = frozenset(word for word in words if _compiled(r"\w+").fullmatch(word))
-    return runs, _compiled(_any_word(words - runs) if words - runs else r"(?!)").search
+    return runs, _compiled(_any_word(words - runs)).search if words - runs else _nothing
+
+
+def _nothing(_text: str) -> None:
+    """Find nothing in a text."""

@@ -49,6 +49,9 @@ _SIGNS = "\u0483-\u0487\u0900-\u0903\u093a-\u094f\u0951-\u0957\u0962-\u0963\u098
 _NUMBER = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\d)|\d+(?:\.\d+)+"
 _ACRONYM = r"(?<![a-z0-9])(?:[a-z]\.){2,}"
 _ASCII_TOKEN = re.compile(rf"{_NUMBER}|{_ACRONYM}|[a-z0-9]+(?:'[a-z]+)*", re.ASCII)
+# The tokens of a text in which no point or comma can be part of one: found in half the time.
+_ASCII_WORD = re.compile(r"[a-z0-9]+(?:'[a-z]+)*", re.ASCII)
+_ASCII_DIGIT = re.compile(r"[0-9]")
 _TOKEN = re.compile(
     rf"[{UNSPACED}]+|{_NUMBER}|{_ACRONYM}|[^\W_{UNSPACED}](?:'?[^\W_{UNSPACED}]|[{_SIGNS}])*",
 )
@@ -194,8 +197,9 @@ def singular(word: str) -> str:
 
 
 def _joined_terms(text: str, language: str) -> str:
-    analysed = _short_terms if len(text) < _REMEMBERED_CHARS else _analysed
-    return analysed(text, language)
+    if len(text) >= _REMEMBERED_CHARS:
+        return _analysed(text, language)
+    return _short_terms(text, language) if language else _short_english(text)
 
 
 @lru_cache(maxsize=1 << 14)
@@ -204,13 +208,26 @@ def _short_terms(text: str, language: str) -> str:
     return _analysed(text, language)
 
 
+@lru_cache(maxsize=1 << 14)
+def _short_english(text: str) -> str:
+    # With one argument, what is remembered is found in half the time.
+    return _analysed(text, "")
+
+
 def _analysed(text: str, language: str) -> str:
     if language:
         return " ".join(filter(None, (_term(t, language) for t in _tokens_as_written(text))))
     folded = fold(text)
     simple = text.isascii() or (_is_plain(folded) and not _DIGIT_IN_SUFFIX.search(folded))
-    tokens = (_ASCII_TOKEN if simple else _TOKEN).findall(folded)
-    return " ".join(filter(None, map(_analyse, tokens)))
+    pattern = _ascii_token(folded) if simple else _TOKEN
+    return " ".join(filter(None, map(_analyse, pattern.findall(folded))))
+
+
+def _ascii_token(folded: str) -> re.Pattern[str]:
+    """Return what finds the tokens of a text: a simple one where no sign can be part of any."""
+    if "." in folded[:-1] or ("," in folded and _ASCII_DIGIT.search(folded)):
+        return _ASCII_TOKEN
+    return _ASCII_WORD
 
 
 def _marked(text: str, language: str) -> str:

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Sequence
 from itertools import islice
 
-from graphrag_pipeline.core.prose import Prose, read_prose
+from graphrag_pipeline.core.prose import Prose, grades
 
 MOST_REMEMBERED = 1 << 14
 
@@ -19,9 +19,7 @@ def read_sentences(texts: Sequence[str]) -> list[tuple[Prose, bool]]:
     known = {text: reading for text in texts if (reading := _of_late.get(text))}
     unread = list({text: None for text in texts if text not in known})
     if unread:
-        table = read_prose(unread)
-        grades, leans = map(Prose, table["grade"].to_pylist()), table["leans"].to_pylist()
-        newly_read = dict(zip(unread, zip(grades, leans, strict=True), strict=True))
+        newly_read = dict(zip(unread, grades(unread), strict=True))
         known |= newly_read
         with _lock:
             _of_late.update(newly_read)

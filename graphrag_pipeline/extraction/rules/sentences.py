@@ -11,7 +11,11 @@ from graphrag_pipeline.extraction.rules.cjk import is_cjk
 
 Span = tuple[int, int]
 
-_END = re.compile(r"[.!?…؟।]+[\"'”’»)\]_*]*(?=\s|$|[“‘\"«(])|[。！？｡]+[」』”’》）〉\"]*")
+# It begins with one set of characters, which is five times as fast as two that either may begin.
+_END = re.compile(
+    r"[.!?…؟।。！？｡](?:(?<=[.!?…؟।])[.!?…؟।]*[\"'”’»)\]_*]*(?=\s|$|[“‘\"«(])"
+    r"|(?<=[。！？｡])[。！？｡]*[」』”’》）〉\"]*)"
+)
 _LINE = re.compile(r"[^\n]+")
 _WORD_BEFORE = re.compile(r"[^\W_](?:[\w.&’'-]*[^\W_])?$")
 _NEXT = re.compile(r"[\s\"'“‘«(\[_*—–-]*(\w?)")
