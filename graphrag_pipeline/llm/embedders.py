@@ -121,11 +121,12 @@ class HashingEmbedder:
         cells = rows[:, None] * self.dimensions + (hashes >> 1) % (self.dimensions - 1)
         signed = np.where(hashes & 1, 1.0, -1.0) * values[:, None]
         flat = np.bincount(cells.ravel(), signed.ravel(), len(texts) * self.dimensions)
-        matrix = flat.astype(np.float64).reshape(len(texts), self.dimensions)
+        matrix = flat.astype(np.float64, copy=False).reshape(len(texts), self.dimensions)
         norms = np.linalg.norm(matrix, axis=1, keepdims=True)
         empty = norms[:, 0] < 1e-9
         matrix[empty, -1] = norms[empty] = 1.0
-        return matrix / norms
+        matrix /= norms
+        return matrix
 
 
 class SentenceTransformerEmbedder:
