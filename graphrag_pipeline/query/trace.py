@@ -80,19 +80,22 @@ class Trace:
         """
 
         @functools.wraps(function)
-        def timed(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-            self.control.check()
-            start = time.perf_counter()
-            try:
-                return function(*args, **kwargs)
-            finally:
-                elapsed = time.perf_counter() - start
-                with self._lock:
-                    self.seconds[function.__name__] = (
-                        self.seconds.get(function.__name__, 0.0) + elapsed
-                    )
+        def timing(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+            return self.timed(function, *args, **kwargs)
 
-        return timed
+        return timing
+
+    def timed(self, function: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        """Call a function, and add its seconds under its name; see :meth:`timing`."""
+        self.control.check()
+        start = time.perf_counter()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            elapsed = time.perf_counter() - start
+            name = function.__name__
+            with self._lock:
+                self.seconds[name] = self.seconds.get(name, 0.0) + elapsed
 
     def note_filling(self, *, any_fit: bool) -> None:
         """Note that there were records to fill a budget with, and whether any of them fit."""
@@ -157,6 +160,6 @@ def operator(
 
     @functools.wraps(function)
     def traced(index: _Index, *args: _P.args, **kwargs: _P.kwargs) -> _R:
-        return index.trace.timing(function)(index, *args, **kwargs)
+        return index.trace.timed(function, index, *args, **kwargs)
 
     return traced
