@@ -17,10 +17,10 @@ Span = tuple[int, int]
 
 _LONGEST = 200
 _LONGEST_FIRST = 480
-_CLOSING = r"[\"'”’»)\]*_]*$"
-_ASKS = re.compile(rf"[?？؟]{_CLOSING}")
-_TELLS = re.compile(rf"[:：]{_CLOSING}")
-_ENDS = re.compile(rf"[.!;,…。！；，、।|–—-]{_CLOSING}")
+_CLOSING = "\"'”’»)]*_"
+_ASKS = frozenset("?？؟")
+_TELLS = frozenset(":：")
+_ENDS = frozenset(".!;,…。！；，、।|–—-")
 _ITEM = re.compile(r"(?:[-*•‣·◦–—]|\(?\d{1,3}[.)](?!\d)|\(?[a-z][.)])\s|```")
 _SAYS = re.compile(r"[^\W\d_]{2}")
 _FENCE = re.compile(r"`{3,}\w*")
@@ -44,15 +44,15 @@ def announcements(text: str, spans: Sequence[Span]) -> Mapping[int, tuple[int, b
 
 def _sign(text: str, spans: Sequence[Span], place: int) -> str:
     start, end = spans[place]
-    tail = text[max(start, end - _TAIL) : end]
-    if _ASKS.search(tail):
+    last = text[max(start, end - _TAIL) : end].removesuffix("\n").rstrip(_CLOSING)[-1:]
+    if last in _ASKS:
         return _QUESTION
     if place + 1 == len(spans):
         return _NONE
     following, _ = spans[place + 1]
-    if _TELLS.search(tail):
+    if last in _TELLS:
         return _COLON
-    if "\n" not in text[end:following] or _ENDS.search(tail):
+    if "\n" not in text[end:following] or last in _ENDS:
         return _NONE
     if not _ITEM.match(text, start):
         if _ITEM.match(text, following):

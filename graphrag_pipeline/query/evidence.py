@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.prose import REPEATED_IN, Prose, readable
@@ -209,14 +210,18 @@ def _ranked(
     if index.lexical and not any(scores):
         return []
     named = _shares_named(said, names)
-    led = _led_to(question, sentences, scores)
+    with_rank = [
+        score + RANK_WEIGHT / (1 + sentence.rank)
+        for score, sentence in zip(scores, sentences, strict=True)
+    ]
+    led = _led_to(question, sentences, with_rank)
     written = shares_written(question, quotes)
     repeated = _repeated(sentences, quotes)
     totals: list[float] = []
-    columns = zip(sentences, quotes, named, scores, written, strict=True)
-    for sentence, quote, share, score, figures in columns:
-        is_led = sentence.window.row["document_id"] in led
-        total = score + RANK_WEIGHT / (1 + sentence.rank) + ENTITY_WEIGHT * share
+    columns = zip(sentences, quotes, named, scores, with_rank, written, strict=True)
+    for sentence, quote, share, score, total, figures in columns:
+        is_led = bool(led) and sentence.window.row["document_id"] in led
+        total += ENTITY_WEIGHT * share
         total += LED_WEIGHT * is_led + FIGURES_WEIGHT * figures
         if (score or is_led) and wanted is not None and wanted.holds(sentence):
             total += KIND_WEIGHT
@@ -242,12 +247,9 @@ def _led_to(question: str, sentences: Sequence[Sentence], scores: Sequence[float
     """
     if not sentences:
         return set()
-    ranked = [
-        score + RANK_WEIGHT / (1 + sentence.rank)
-        for score, sentence in zip(scores, sentences, strict=True)
-    ]
-    lead = sentences[ranked.index(max(ranked))]
-    titles = {s.window.row["document_id"]: s.window.row["title"] for s in sentences}
+    lead = sentences[scores.index(max(scores))]
+    rows = {sentence.rank: sentence.window.row for sentence in sentences}.values()
+    titles = {row["document_id"]: row["title"] for row in rows}
     titles.pop(lead.window.row["document_id"])
     asked, said = (f" {' '.join(terms(text))} " for text in (question, lead.quote))
     led: set[str] = set()
@@ -260,7 +262,8 @@ def _led_to(question: str, sentences: Sequence[Sentence], scores: Sequence[float
 
 def _unspoken(text: str, sentence: Sentence) -> str:
     """Return a text without the names of those who speak it."""
-    own = _SPEAKER.sub("", text)
+    speaker = _SPEAKER.match(text)
+    own = text[speaker.end() :] if speaker else text
     return _LATER_SPEAKER.sub("", own) if sentence.announces else own
 
 
@@ -275,7 +278,7 @@ def _repeated(sentences: Sequence[Sentence], quotes: Sequence[str]) -> set[str]:
 def _by_worth(
     sentences: Sequence[Sentence],
     texts: Sequence[str],
-    kinds: Sequence[set[str]],
+    kinds: Sequence[str],
     totals: Sequence[float],
     most: int,
 ) -> list[tuple[int, float, bool]]:
@@ -286,7 +289,7 @@ def _by_worth(
     reading, no more are read than may be among the best.
     """
     bounds = [
-        total * WORTH[_best_of(sentence, kind)]
+        total * _most_worth(kind, sentence.announces)
         for total, sentence, kind in zip(totals, sentences, kinds, strict=True)
     ]
     order = sorted(range(len(texts)), key=lambda place: -bounds[place])
@@ -301,7 +304,7 @@ def _by_worth(
         read = read_sentences([_lead(sentences[place], texts[place]) for place in places])
         for place, (reads_as, leans) in zip(places, read, strict=True):
             grade = _grade(sentences[place], reads_as, kinds[place])
-            least = Prose.FRAGMENT if "list" in kinds[place] else Prose.ITEM
+            least = Prose.FRAGMENT if kinds[place] == "list" else Prose.ITEM
             scored = (place, totals[place] * WORTH[grade], leans)
             (whole if grade >= least else others).append(scored)
     best = max((score for _, score, _ in whole), default=0.0)
@@ -359,11 +362,11 @@ def _shares_named(texts: Sequence[str], names: set[str]) -> list[float]:
     return shares
 
 
-def _kinds(index: Release, sentences: Sequence[Sentence]) -> list[set[str]]:
+def _kinds(index: Release, sentences: Sequence[Sentence]) -> list[str]:
     """Return the kind of the block that each sentence begins in, if any."""
     import numpy as np
 
-    kinds: list[set[str]] = [set() for _ in sentences]
+    kinds = [""] * len(sentences)
     if not index.has_rows("blocks"):
         return kinds
     own = [sentence.window.row["document_id"] for sentence in sentences]
@@ -380,16 +383,16 @@ def _kinds(index: Release, sentences: Sequence[Sentence]) -> list[set[str]]:
     inside = np.flatnonzero((before >= 0) & (at < np.append(ends, 0)[before]))
     names = blocks.texts("kind")
     for place, row in zip(inside.tolist(), rows[before[inside]].tolist(), strict=True):
-        kinds[place].add(names[row])
+        kinds[place] = names[row]
     return kinds
 
 
 def _with_subjects(
-    index: Release, sentences: Sequence[Sentence], texts: Sequence[str], kinds: Sequence[set[str]]
-) -> tuple[list[str], list[set[str]]]:
+    index: Release, sentences: Sequence[Sentence], texts: Sequence[str], kinds: Sequence[str]
+) -> tuple[list[str], list[str]]:
     """Put the record's name before its lines, and what it refers to before a key: then a field."""
     pairs = zip(sentences, kinds, strict=True)
-    chunks = {s.window.row["id"] for s, kind in pairs if kind & _OF_RECORDS}
+    chunks = {s.window.row["id"] for s, kind in pairs if kind in _OF_RECORDS}
     has_links = chunks and index.has_rows("record_links")
     links = index.rows(_LINKS, ids=sorted(chunks)) if has_links else []
     targets = {(k["chunk_id"], k["start_char"]): k["target"] for k in links if k["names_target"]}
@@ -397,10 +400,10 @@ def _with_subjects(
     lines: list[str] = []
     kinds = list(kinds)
     for place, (sentence, text) in enumerate(zip(sentences, texts, strict=True)):
-        row = sentence.window.row
-        if kinds[place] & _OF_RECORDS:
+        if kinds[place] in _OF_RECORDS:
+            row = sentence.window.row
             if target := targets.get((row["id"], sentence.start)):
-                text, kinds[place] = named_key(text, target), {"field"}
+                text, kinds[place] = named_key(text, target), "field"
             subject = subjects.get(row["id"])
             text = record_line(f"{subject} ({row['title']})" if subject else row["title"], text)
         lines.append(text)
@@ -411,33 +414,38 @@ def _lead(sentence: Sentence, text: str) -> str:
     return sentence.read_as if sentence.announces else text
 
 
-def _grade(sentence: Sentence, reads_as: Prose, kinds: set[str]) -> Prose:
+def _grade(sentence: Sentence, reads_as: Prose, kind: str) -> Prose:
     """Return what a text reads as, at best what the blocks are that it begins in.
 
     A record's line is read with the record's title, which makes it whole; a key alone says little.
     What stands with what it announces says as much as an item of a list.
     """
-    best = _best_of(sentence, kinds)
-    if kinds & _OF_RECORDS:
+    best = _best_of(kind, sentence.announces)
+    if kind in _OF_RECORDS:
         return best
     is_item = sentence.is_marked and reads_as != Prose.CODE
     return min(best, Prose.ITEM if sentence.announces and is_item else reads_as)
 
 
-def _best_of(sentence: Sentence, kinds: set[str]) -> Prose:
-    best = _best_within(kinds)
-    is_item = sentence.announces and best != Prose.CODE and not kinds & _OF_RECORDS
+@cache
+def _most_worth(kind: str, announces: bool) -> float:
+    return WORTH[_best_of(kind, announces)]
+
+
+def _best_of(kind: str, announces: bool) -> Prose:
+    best = _best_within(kind)
+    is_item = announces and best != Prose.CODE and kind not in _OF_RECORDS
     return Prose.ITEM if is_item else best
 
 
-def _best_within(kinds: set[str]) -> Prose:
-    if kinds & _OF_RECORDS:
-        return Prose.FRAGMENT if "key" in kinds else Prose.ITEM
-    if kinds & {"code", "table"}:
+def _best_within(kind: str) -> Prose:
+    if kind in _OF_RECORDS:
+        return Prose.FRAGMENT if kind == "key" else Prose.ITEM
+    if kind in ("code", "table"):
         return Prose.CODE
-    if kinds & {"heading", "title"}:
+    if kind in ("heading", "title"):
         return Prose.FRAGMENT
-    return Prose.ITEM if kinds else Prose.SENTENCE
+    return Prose.ITEM if kind else Prose.SENTENCE
 
 
 def _distinct(passages: Sequence[RankedPassage], most: int) -> list[RankedPassage]:

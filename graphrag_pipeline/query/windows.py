@@ -121,19 +121,21 @@ class Window:
 
 def sentences_of(index: Release, chunks: Sequence[str], context: int = 0) -> Iterator[Sentence]:
     """Yield sentences with the rank of their chunk, each once, whole across a chunk's edges."""
-    places: set[tuple[str, int]] = set()
+    ends_of: dict[str, set[int]] = {}
     around = _CONTEXT_CHARS + context * _NEIGHBOUR_CHARS
     for rank, row in enumerate(_windows(index, chunks, around)):
         whole, within = _read_window(
             row["text"], row["window_start"], row["n_chars"], row["start_char"], row["end_char"]
         )
         window = Window(row, whole)
+        ends = ends_of.setdefault(row["document_id"], set())
         for place, last, start, end, is_marked in within:
-            if (row["document_id"], end) not in places:
-                places.add((row["document_id"], end))
+            if end not in ends:
+                ends.add(end)
                 stop = whole[last][1] if last > place else end
-                texts = window.text(start, end), window.text(start, stop)
-                yield Sentence(rank, window, place, last, start, stop, *texts, is_marked)
+                first = window.text(start, end)
+                quote = first if stop == end else window.text(start, stop)
+                yield Sentence(rank, window, place, last, start, stop, first, quote, is_marked)
 
 
 def _windows(index: Release, chunks: Sequence[str], around: int) -> Iterator[dict[str, Any]]:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from graphrag_pipeline.core.text import terms
+from graphrag_pipeline.core.text import terms, terms_batch
 from graphrag_pipeline.query.trace import operator
 
 if TYPE_CHECKING:
@@ -39,19 +39,21 @@ def relevance(
 
 
 def _overlap(question: str, texts: Sequence[str]) -> list[float]:
-    question_terms = set(terms(question))
-    common_terms = [question_terms.intersection(terms(text)) for text in texts]
-    frequency = Counter(term for terms_in_text in common_terms for term in terms_in_text)
+    question_terms = frozenset(terms(question))
+    common_terms = [question_terms.intersection(line.split()) for line in terms_batch(texts)]
+    # Many texts have the same few of them.
+    n_texts = Counter(common_terms)
+    frequency: Counter[str] = Counter()
+    for terms_in_text, n in n_texts.items():
+        frequency.update(dict.fromkeys(terms_in_text, n))
     weight = {term: math.log(1 + len(texts) / n) for term, n in frequency.items()}
     total = sum(sorted(weight.values())) or 1.0
-    return [
-        sum(sorted(weight[term] for term in terms_in_text)) / total
-        for terms_in_text in common_terms
-    ]
+    share = {some: sum(sorted(weight[term] for term in some)) / total for some in n_texts}
+    return [share[terms_in_text] for terms_in_text in common_terms]
 
 
 def _similarity(index: Release, question: str, texts: Sequence[str]) -> list[float]:
     if not texts:
         return []
     cosine = index.embed(texts) @ index.embed_question(question)
-    return [min(1.0, max(0.0, float(value))) for value in cosine]
+    return [min(1.0, max(0.0, value)) for value in cosine.tolist()]
