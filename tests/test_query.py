@@ -50,6 +50,7 @@ from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.across import retrieve_across
 from graphrag_pipeline.query.answering import NOT_WRITTEN, NOTHING_FOUND
 from graphrag_pipeline.query.ask import default_method
+from graphrag_pipeline.query.carrying import carry_arrays
 from graphrag_pipeline.query.methods.method import as_mapping
 from graphrag_pipeline.query.windows import sentences_of
 
@@ -75,7 +76,9 @@ HOSTILE = (
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
-    return publish(tmp_path_factory.mktemp("published"))
+    published = publish(tmp_path_factory.mktemp("published"))
+    carry_arrays(published, settings_for(published))
+    return published
 
 
 @pytest.fixture(scope="module")

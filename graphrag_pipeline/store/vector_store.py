@@ -413,7 +413,7 @@ class VectorSnapshot:
         full_texts: Mapping[str, FullText] | None = None,
     ) -> None:
         self.versions = dict(versions)
-        self._db = connect(os.fspath(uri))
+        self._uri = os.fspath(uri)
         self._lock = threading.Lock()
         self._opened: dict[str, LanceTable | None] = {}
         self._held: dict[str, HeldVectors | None] = {}
@@ -601,6 +601,11 @@ class VectorSnapshot:
     def embedder_name(self, table: str) -> str | None:
         """Return the name of the embedder that queries on a table must use."""
         return _embedder_name(self._table(table))
+
+    @functools.cached_property
+    def _db(self) -> DBConnection:
+        # Put off: full text that is held is searched without LanceDB, which is slow to import.
+        return connect(self._uri)
 
     def _table(self, table: str) -> LanceTable | None:
         _check_table(table)
