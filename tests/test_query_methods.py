@@ -371,6 +371,10 @@ def test_without_a_model_auto_takes_what_suits_the_question(engine, question, me
         ("What are the main themes?", "the question asks for themes"),
         ("Did Scrooge know Tiny Tim?", "the question names Scrooge, Tiny Tim"),
         ("is scrooge in a christmas carol", "the question names a christmas carol"),
+        (
+            "Is Scrooge's clerk in A Christmas Carol?",
+            "the question names A Christmas Carol, Scrooge",
+        ),
         ("who was visited", "the question names nothing that is in the graph"),
     ],
 )

@@ -17,6 +17,7 @@ from graphrag_pipeline.query.methods.global_search import GLOBAL, asks_for_theme
 from graphrag_pipeline.query.methods.hybrid_search import HYBRID
 from graphrag_pipeline.query.methods.method import Method
 from graphrag_pipeline.query.methods.ppr_search import PPR
+from graphrag_pipeline.query.operators.titles import as_asked
 from graphrag_pipeline.query.results import Record
 
 if TYPE_CHECKING:
@@ -54,7 +55,8 @@ def chosen(index: Release, question: str) -> tuple[Method[Any], str]:
     plain = BM25 if index.lexical else HYBRID
     if not index.facts.counts["n_relationships"]:
         return plain, "there is no graph"
-    named = [*op.titles_in(index, question), *op.names_known(index, question)]
+    titles = as_asked(question, op.titles_in(index, question))
+    named = [*titles, *op.names_known(index, question)]
     if named:
         return PPR, f"the question names {', '.join(names_apart(named, _MOST_SHOWN))}"
     return plain, "the question names nothing that is in the graph"

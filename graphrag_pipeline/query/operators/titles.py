@@ -23,6 +23,7 @@ _MOST_WORDS = 12
 _MOST_QUESTION_WORDS = 500
 _WORD = re.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]+")
 _POSSESSIVES = ("'s", "’s")
+_AROUND = " ?!.,;:…？！。、，¿¡\"'“”„‘’«»()[]"
 
 
 @operator
@@ -37,7 +38,7 @@ def titles_in(index: Release, question: str) -> dict[str, list[int]]:
     titles = index.graph.titles()
     if not len(titles.keys):
         return {}
-    runs = [(places, text, list(_keys(text))) for places, text in _runs(question)]
+    runs = [(places, text, [key for key, _ in _keys(text)]) for places, text in _runs(question)]
     keys = list(dict.fromkeys(key for *_, each in runs for key in each))
     nodes = dict(zip(keys, titles.having(keys), strict=True))
     found: dict[str, list[int]] = {}
@@ -51,6 +52,19 @@ def titles_in(index: Release, question: str) -> dict[str, list[int]]:
         taken.update(places)
         found[key] = nodes[key]
     return found
+
+
+def as_asked(question: str, titles: Iterable[str]) -> list[str]:
+    """Return titles that :func:`titles_in` has found in a question as they are written there.
+
+    >>> as_asked("Why did the Möwe sink?", ["mowe"])
+    ['Möwe']
+    """
+    names: dict[str, str] = {}
+    for _, text in _runs(question):
+        for key, name in _keys(text):
+            names.setdefault(key, name.strip(_AROUND))
+    return [names.get(title, title) for title in titles]
 
 
 @operator
@@ -103,10 +117,12 @@ def _runs(question: str) -> Iterator[tuple[range, str]]:
                 yield range(first, first + length), text
 
 
-def _keys(text: str) -> Iterator[str]:
+def _keys(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the keys of a text, and what of it each is the key of."""
     for ending in ("", *_POSSESSIVES):
         if text.endswith(ending):
-            yield fold(normalize_title(text.removesuffix(ending)))
+            name = text.removesuffix(ending)
+            yield fold(normalize_title(name)), name
 
 
 def _is_rare(index: Release, key: str) -> bool:
