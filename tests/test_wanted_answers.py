@@ -26,6 +26,21 @@ STEPS = {
     "Gudrun Yard (Bergen)": "All of it was owned by Ole Moen until the flood. Its slips were long.",
     "Other Yard": "The Other Yard has two slips and a crane for each barquentine.",
 }
+SOURCES = {
+    "Notes": "The second source called herself Heron. She sent copies of delivery notes. "
+    "Only at the hearing did Marie Curie say in public that she was Heron.",
+    "Prize": "In a speech the paper was thanked, and a source called Heron.",
+    "Piano": "The tuner of the piano knew Marie Curie.",
+    "Register": "Marie Curie, born in 1867 in Warsaw, is a chemist who worked in a cold shed.",
+}
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory):
+    home = tmp_path_factory.mktemp("sources")
+    publish(home, documents=SOURCES)
+    with QueryEngine(home, settings=settings_for(home)) as engine:
+        yield engine
 
 
 @pytest.fixture(scope="module")
@@ -76,3 +91,12 @@ def test_what_the_best_sentence_leads_to_by_its_title_is_in_the_answer(harbour):
     shown = passages_of(harbour.answer(question, "bm25", sentences=3).text)
     assert "built at the Gudrun Yard" in shown[0]
     assert "owned by Ole Moen" in shown[1]
+
+
+def test_who_asks_for_one_who_is_described_is_told_a_name(sources):
+    (point,) = points(sources, "Who was the source called Heron?", sentences=1)
+    assert "Marie Curie" in point
+
+
+def test_what_is_inserted_between_a_name_and_what_it_is_stands_in_nobodys_way(sources):
+    assert points(sources, "Who is Marie Curie?")[0].startswith("Marie Curie, born")

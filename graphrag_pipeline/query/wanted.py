@@ -57,8 +57,11 @@ _AROUND = "?.,;:!()\"'"
 _BEGINNING = 60
 # "the maximum number" or "the default size", but not "the city of a large population".
 _MEASURES = re.compile(rf"(?:the )?(?:\w+ )?(?:{_pattern('quantity')})")
+# Whoever is asked for by "the architect of the bridge" has a name.
+_DESCRIBED = re.compile(_pattern("articles"))
 _SAYS_OF_ONESELF = r"\b(?:i['’]m|i am|my name is)\b"
-_IN_BRACKETS = re.compile(r"\([^)]*\)")
+# "Ada King (1815-52)" and "Ada King, born in London," are Ada King.
+_INSERTED = re.compile(r"\([^)]*\)|,.*,\s*$")
 _COMPARED = re.compile(_pattern("compare"))
 _TIME = re.compile(f"{_YEAR}|{_CJK_DATE}|{_pattern('date_words')}")
 _A_NUMBER = rf"\d|{_CJK_NUMBER}|{_pattern('number_words')}"
@@ -94,11 +97,14 @@ def without_quantity(question: str) -> str:
 def wanted_of(index: Release, question: str, chunks: Sequence[str]) -> Wanted | None:
     """Return what says whether a sentence holds what a question asks for; None if that is nothing.
 
+    Who asks who "Ada King" is wants to know what she is, who asks for "the source" wants a name.
     A person or a place is an entity of that type in the sentence's chunk, whose name the question
     does not say itself. Who asks what a number is wants a sentence that says "is 16" or the like.
     """
     kind = asked_for(question)
     subject = _subject(question)
+    if kind == "person" and _DESCRIBED.match(subject):
+        subject = ""
     if subject and not _MEASURES.match(subject):
         return Wanted(_says_what_is(subject, is_person=kind == "person"), defines=True)
     if subject or kind in ("time", "number"):
@@ -162,7 +168,7 @@ def _says_what_is(subject: str, *, is_person: bool) -> Callable[[Sentence], bool
             return bool(terms(sentence.first))
         text = fold(sentence.quote[: len(subject) + _BEGINNING])
         defines = _DEFINES.search(text)
-        before = terms(_IN_BRACKETS.sub("", text[: defines.start()])) if defines else []
+        before = terms(_INSERTED.sub("", text[: defines.start()])) if defines else []
         if before and words.issuperset(before):
             return True
         return is_person and apposition.search(fold(sentence.quote)) is not None
