@@ -221,7 +221,7 @@ def test_what_is_purged_is_in_no_release_whatever_comes_between(
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize(("first", "second"), PAIRS, ids="-".join)
+@pytest.mark.parametrize(("first", "second"), PAIRS, ids=map("-".join, PAIRS))
 def test_it_is_so_at_every_step(
     steps: Steps, plain_stores: None, tmp_path: Path, first: str, second: str
 ) -> None:
