@@ -1,5 +1,6 @@
 """Answers without a model: whole sentences, with what they lean on and what is asked for."""
 
+import pyarrow as pa
 import pytest
 from query_fixture import publish, settings_for
 
@@ -150,3 +151,21 @@ def test_what_is_remembered_reads_the_same_and_is_let_go_in_time(monkeypatch):
     for part in (slice(None), slice(3, 12), slice(None)):
         assert remembered_prose.read_sentences(texts[part]) == readings[part]
         assert len(remembered_prose._of_late) <= 10
+
+
+def test_rows_taken_again_are_as_they_were_read_and_few_are_remembered(monkeypatch):
+    monkeypatch.setattr(kept_rows, "ROWS_REMEMBERED", 3)
+    read = [{"id": f"{n}", "text": f"Text {n}", "size": n} for n in range(9)]
+    rows = kept_rows.KeptRows(pa.Table.from_pylist(read))
+    for wanted_rows in ([4, 1, 4], [1, 2], [], range(9), [8, 0, 1], [1, 8]):
+        taken = rows.take(list(wanted_rows))
+        assert taken == [read[n] for n in wanted_rows]
+        for row in taken:
+            row["text"] = "changed by who took it"
+        assert len(rows._taken) <= 3
+
+
+def test_rows_with_lists_are_not_shared():
+    rows = kept_rows.KeptRows(pa.Table.from_pylist([{"id": "a", "names": ["x"]}]))
+    rows.take([0])[0]["names"].append("y")
+    assert rows.take([0]) == [{"id": "a", "names": ["x"]}]

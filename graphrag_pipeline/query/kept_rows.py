@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 MOST_BYTES = 256 * 2**20
 """What the texts of one kind of record may take in memory; more is read by SQL each time."""
 
+ROWS_REMEMBERED = 1 << 10
+"""Rows that are remembered as they were taken; there are no more at any time."""
 _VALUES, _DISTINCT, _CODES, _ORDER, _STARTS = "values", "distinct", "codes", "order", "starts"
 
 
@@ -51,6 +55,7 @@ class KeptRows:
         self._lock = threading.RLock()
         self._arrays = dict(held or {})
         self._texts: dict[str, list[str]] = {}
+        self._taken: dict[int, dict[str, Any]] = {}
 
     def __len__(self) -> int:
         if self._rows is not None:
@@ -113,8 +118,31 @@ class KeptRows:
         return rows, np.repeat(np.arange(len(keys)), counts)
 
     def take(self, rows: Sequence[int] | npt.NDArray[np.intp]) -> list[dict[str, Any]]:
-        """Return some rows, in the order given."""
-        return self._table.take(rows).to_pylist()
+        """Return some rows, in the order given; flat ones of late are remembered.
+
+        A question often takes the same ones twice. A list in a row would be shared.
+        """
+        if not self._is_flat:
+            return self._table.take(rows).to_pylist()
+        places = np.asarray(rows).tolist()
+        taken = {place: row for place in places if (row := self._taken.get(place))}
+        if new := [place for place in dict.fromkeys(places) if place not in taken]:
+            read = dict(zip(new, self._table.take(new).to_pylist(), strict=True))
+            taken |= read
+            self._remember(read)
+        return [dict(taken[place]) for place in places]
+
+    def _remember(self, read: Mapping[int, dict[str, Any]]) -> None:
+        with self._lock:
+            if len(self._taken) + len(read) > ROWS_REMEMBERED:
+                self._taken.clear()
+            self._taken |= islice(read.items(), ROWS_REMEMBERED)
+
+    @cached_property
+    def _is_flat(self) -> bool:
+        import pyarrow as pa
+
+        return not any(pa.types.is_nested(kind) for kind in self._table.schema.types)
 
     @property
     def _table(self) -> pa.Table:
