@@ -369,6 +369,9 @@ def test_without_a_model_auto_takes_what_suits_the_question(engine, question, me
     ("question", "why"),
     [
         ("What are the main themes?", "the question asks for themes"),
+        ("Was sind die wichtigsten Themen?", "the question asks for themes"),
+        ("Quels sont les thèmes principaux ?", "the question asks for themes"),
+        ("Who said that they die?", "the question names nothing that is in the graph"),
         ("Did Scrooge know Tiny Tim?", "the question names Scrooge, Tiny Tim"),
         ("is scrooge in a christmas carol", "the question names a christmas carol"),
         (

@@ -6,11 +6,13 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.core.errors import InputError
-from graphrag_pipeline.core.text import terms
+from graphrag_pipeline.core.languages import function_words
+from graphrag_pipeline.core.text import fold, terms
+from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.methods.method import (
@@ -49,6 +51,7 @@ _ABOUT_ANY_CORPUS = frozenset(
     )
 )
 """Words that ask for what documents say as a whole: finding them in a text means nothing."""
+_AROUND = "?.,;:!()\"'¿¡"
 
 
 @dataclass(frozen=True)
@@ -145,7 +148,20 @@ def asks_for_themes(question: str) -> bool:
 
 def _particulars(question: str) -> str:
     words = question.split()
+    asked = {plain for word in words if (plain := fold(word).strip(_AROUND))}
+    if any(asked & own and asked <= own | others for own, others in _about_any_elsewhere()):
+        return ""
     return " ".join(word for word in words if not _ABOUT_ANY_CORPUS.issuperset(terms(word)))
+
+
+@cache
+def _about_any_elsewhere() -> list[tuple[frozenset[str], frozenset[str]]]:
+    """Return the like of ``_ABOUT_ANY_CORPUS`` for other languages, each with function words."""
+    return [
+        (frozenset(map(fold, words)), frozenset(map(fold, function_words(name[-2:]))))
+        for name, words in word_lists("questions.txt").items()
+        if name.startswith("themes_")
+    ]
 
 
 def _scores(index: Release, particulars: str, findings: Sequence[Record]) -> list[float]:

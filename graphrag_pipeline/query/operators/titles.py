@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.arrays import distinct
@@ -54,14 +54,14 @@ def titles_in(index: Release, question: str) -> dict[str, list[int]]:
     return found
 
 
-def as_asked(question: str, titles: Iterable[str]) -> list[str]:
+def as_asked(question: str, titles: Collection[str]) -> list[str]:
     """Return titles that :func:`titles_in` has found in a question as they are written there.
 
     >>> as_asked("Why did the Möwe sink?", ["mowe"])
     ['Möwe']
     """
     names: dict[str, str] = {}
-    for _, text in _runs(question):
+    for _, text in _runs(question if titles else ""):
         for key, name in _keys(text):
             names.setdefault(key, name.strip(_AROUND))
     return [names.get(title, title) for title in titles]
