@@ -5,8 +5,6 @@ Imported only where the marts are wanted: dbt takes seconds to import.
 
 # No annotations from the future: Dagster reads the class of a context from them.
 
-import contextlib
-import logging
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -24,7 +22,7 @@ from graphrag_pipeline.assets.common import OWNERS, adorned, markdown_rows
 from graphrag_pipeline.assets.names import Names
 from graphrag_pipeline.assets.stages import timed
 from graphrag_pipeline.core.rows import one_line
-from graphrag_pipeline.marts.build import MARTS_JOB, Build, building
+from graphrag_pipeline.marts.build import MARTS_JOB, building
 from graphrag_pipeline.resources import IndexResource, readable_failures
 from graphrag_pipeline.resources.marts import MartsDbt
 
@@ -98,10 +96,10 @@ def build_marts(manifest: Path, names: Names) -> dg.AssetsDefinition:
             readable_failures(),
             timed("marts"),
             building(index.home) as build,
-            _silent_once_purged(build),
             dbt.build(context, build) as invocation,
         ):
             is_successful = invocation.is_successful()
+            # What dbt says of files that a purge has taken away helps nobody.
             build.check_there()
             if not is_successful:
                 yield from invocation.stream()
@@ -111,21 +109,6 @@ def build_marts(manifest: Path, names: Names) -> dg.AssetsDefinition:
             build.put_in_place()
 
     return marts
-
-
-@contextlib.contextmanager
-def _silent_once_purged(build: Build) -> Iterator[None]:
-    """Drop what dagster-dbt logs, in hundreds of lines, of files that a purge has taken away."""
-
-    def is_of_use(record: logging.LogRecord) -> bool:
-        return record.levelno < logging.WARNING or build.is_there
-
-    log = dg.get_dagster_logger()
-    log.addFilter(is_of_use)
-    try:
-        yield
-    finally:
-        log.removeFilter(is_of_use)
 
 
 def _counted_and_described(invocation: DbtCliInvocation) -> Iterator[Any]:

@@ -411,31 +411,6 @@ def test_a_failing_data_test_fails_its_check_and_leaves_the_last_marts(
     assert release_wanted(place) == "r2"
 
 
-@pytest.mark.nightly
-def test_a_build_whose_release_is_purged_while_rows_are_counted_ends_in_one_line(
-    built, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place = shutil.copytree(home, tmp_path / "home", ignore=shutil.ignore_patterns("dagster"))
-    put_release(place, "r2", MORE)
-    monkeypatch.setenv("GRAPHRAG_HOME", str(place))
-    from dagster_dbt.core.dbt_event_iterator import DbtEventIterator
-
-    counting = DbtEventIterator.fetch_row_counts
-
-    def after_a_purge(events: Any) -> Any:
-        shutil.rmtree(place / "dbt")
-        return counting(events)
-
-    monkeypatch.setattr(DbtEventIterator, "fetch_row_counts", after_a_purge)
-    said = CliRunner().invoke(app, ["marts", "--json"])
-    assert said.exit_code == 4
-    assert "a purge has removed what the marts were being built from" in said.stderr
-    assert len(said.stderr.strip().splitlines()) == 1
-    found = marts.built_marts(place)
-    assert found is not None
-    assert found.release == "r1"
-
-
 KILLED = """
 import os, signal, sys
 from pathlib import Path

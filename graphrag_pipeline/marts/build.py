@@ -130,13 +130,8 @@ class Build:
 
     def check_there(self) -> None:
         """Raise BusyError where a purge has taken away what the build reads."""
-        if not self.is_there:
+        if not self._pinned.exists():
             raise BusyError(_PURGED)
-
-    @property
-    def is_there(self) -> bool:
-        """Whether what the build reads is there: a purge takes it away."""
-        return self._pinned.exists()
 
     @property
     def _pinned(self) -> Path:
