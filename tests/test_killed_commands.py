@@ -198,7 +198,7 @@ CASES: Mapping[str, Case] = {
     "marts": Case(("marts",), nothing, marts),
     "eval": Case(("eval", "run", "small.toml", "--yes"), questions, experiment),
 }
-OFTEN = {"forget": 0.6, "export": 0.9}
+OFTEN = {"forget": 0.6, "export": 0.6}
 """Commands of each run of the tests, and the share of their steps before which they are killed."""
 
 

@@ -68,8 +68,8 @@ def likely(
 
     Scores by BM25 and by vectors are standardised over the rows and added, ``words`` of the one and
     the rest of the other; a row no more alike than the average has 0, and is left out. So a search
-    that tells rows apart counts for more than one to which all look the same, as texts of another
-    language do to a model. Where vectors know words only, the scaled score by BM25.
+    in which few rows stand out counts for more than one in which none does, as among texts in a
+    language that the model does not read. Where vectors know words only, the scaled score by BM25.
     """
     if index.lexical:
         return scaled_search(index, table, question, k)
