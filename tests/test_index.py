@@ -310,7 +310,7 @@ def test_settings_edited_during_a_run_do_not_matter(
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_two_homes_are_indexed_at_once_in_one_process(tmp_path: Path) -> None:
+def test_two_homes_are_indexed_at_once_in_one_process(plain_stores: None, tmp_path: Path) -> None:
     environment = dict(os.environ)
     texts = {"one": PEOPLE, "two": RIVERS}
     for name, text in texts.items():
