@@ -6,7 +6,9 @@ import contextlib
 import importlib
 import signal
 from collections.abc import Callable, Iterator
+from typing import Any
 
+import dagster as dg
 import duckdb
 import pytest
 from conftest import Engine
@@ -53,6 +55,26 @@ def test_a_run_is_ended_wherever_ctrl_c_comes(
     work = getattr(importlib.import_module(module), name)
     with monkeypatch.context() as patched:
         patched.setattr(f"{module}.{name}", lambda *given: come() or work(*given))
+        with pytest.raises(KeyboardInterrupt):
+            index_folder(engine.workspace, engine.inbox)
+    assert not Home(engine.workspace.home).published.exists()
+    index_folder(engine.workspace, engine.inbox)
+    assert Home(engine.workspace.home).published.exists()
+
+
+def test_ctrl_c_between_two_steps_ends_the_run(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine.inbox.joinpath("a.txt").write_text("Mara Ilvane built the Orlen Dam.")
+    execute = dg.JobDefinition.execute_in_process
+
+    def swallowing(job: dg.JobDefinition, **given: Any) -> dg.ExecuteInProcessResult:
+        result = execute(job, **given)
+        swallow()
+        return result
+
+    with monkeypatch.context() as patched:
+        patched.setattr(dg.JobDefinition, "execute_in_process", swallowing)
         with pytest.raises(KeyboardInterrupt):
             index_folder(engine.workspace, engine.inbox)
     assert not Home(engine.workspace.home).published.exists()

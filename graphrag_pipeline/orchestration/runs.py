@@ -30,7 +30,7 @@ from graphrag_pipeline.core.errors import (
 from graphrag_pipeline.core.extras import require_extra
 from graphrag_pipeline.core.files import make_folder, replace_durably, write_beside
 from graphrag_pipeline.core.home import Home, make_home
-from graphrag_pipeline.core.interrupts import hearing_interrupts
+from graphrag_pipeline.core.interrupts import end_if_interrupted, hearing_interrupts
 from graphrag_pipeline.core.locks import locked
 from graphrag_pipeline.core.memory import OutOfMemoryError, says_out_of_memory
 from graphrag_pipeline.core.settings import IN_PROCESS, Settings
@@ -373,9 +373,11 @@ def _run(
         result = defs.resolve_job_def(job_name).execute_in_process(
             instance=instance, run_id=run_id, tags=tags, run_config=_QUIET, raise_on_error=False
         )
-    # Dagster types it as there; it is what its history holds in the end.
-    if not isinstance(result.dagster_run, dg.DagsterRun):
-        raise BusyError(_FORGOTTEN)
+        # Dagster types it as there; it is what its history holds in the end.
+        if not isinstance(result.dagster_run, dg.DagsterRun):
+            raise BusyError(_FORGOTTEN)
+        # Between two steps, no step tells of it.
+        end_if_interrupted()
     if not result.success:
         if _was_interrupted(result):
             raise KeyboardInterrupt
