@@ -120,6 +120,8 @@ HOME_FILES: Door[HomeFile] = Door(
         "marts_dev.duckdb": "home_files:DERIVED",
         "marts_dev.duckdb.wal": "home_files:DERIVED",
         "dbt": "home_files:DERIVED",
+        # What dbt has read of its project holds no text: a purge leaves it.
+        "dbt_parsed": "home_files:OWN",
         "pictures": "home_files:DERIVED",
         "notices.json": "home_files:NOTICES",
         "reader_deaths.json": "home_files:DERIVED",
