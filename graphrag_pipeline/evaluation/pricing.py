@@ -22,7 +22,6 @@ from graphrag_pipeline.llm.pricing import StagePlan
 from graphrag_pipeline.query import QueryEngine
 from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.methods import method_named
-from graphrag_pipeline.query.methods.archrag_search import ADAPTIVE
 from graphrag_pipeline.query.methods.global_search import (
     MAP_REDUCE,
     GlobalParameters,
@@ -38,17 +37,10 @@ _STEP_TOKENS = 400
 """What a prompt holds besides its context, what a model answers, and a short step before it."""
 _PASSAGE_TOKENS, _LIST_TOKENS = 180, 80
 """What a reranked passage takes of a prompt, and the list that a model answers with."""
-_ARCHRAG_CALLS = 5
-"""A map call for each layer (four, in the graphs measured) and one that merges."""
 _JUDGED_TOKENS = 2 * _ANSWER_TOKENS + 500
 _VERDICT_TOKENS = 120
 _EXAMINED_TOKENS = _ANSWER_TOKENS + 500
 _CLAIMS_TOKENS = 700
-_STEPS_BEFORE = {
-    "hipporag": 1, "hipporag2": 1, "lightrag": 1, "fast_graphrag": 1, "kg_triplets": 2,
-    "kg_triplets_text": 2, "selection": 1, "auto": 1,
-}  # fmt: skip
-"""Short calls that a method makes before it retrieves."""
 _KNOWN = """
 SELECT avg(model_calls), avg(prompt_tokens), avg(completion_tokens) FROM answers
 WHERE method = $method AND parameters = $parameters AND model = $model AND model_calls > 0
@@ -140,8 +132,7 @@ def _guess(settings: Settings, workload: Workload) -> Tokens:
             _context_tokens(engine, workload, question.text)
             for question in workload.unanswered[:_SAMPLED]
         )
-    calls = _calls(workload)
-    steps = _STEPS_BEFORE.get(workload.condition.method, 0)
+    calls, steps = method.readings(method.parameters(**workload.parameters)), method.short_calls
     prompt = calls * (tokens + _PROMPT_TOKENS) + steps * _STEP_TOKENS
     answers = calls * _ANSWER_TOKENS + steps * _STEP_TOKENS / 4
     more = _reranking(settings, workload.parameters)
@@ -179,14 +170,3 @@ def _context_tokens(engine: QueryEngine, workload: Workload, question: str) -> i
     except GraphRAGError:
         return workload.parameters.get("max_context_tokens", 0)
     return count_tokens([retrieval.context], engine.index.encoding)[0]
-
-
-def _calls(workload: Workload) -> int:
-    """Return how many calls read a context."""
-    parameters = workload.parameters
-    if workload.condition.method == "drift":
-        return 2 + parameters["width"] * parameters["depth"]
-    if workload.condition.method == "ircot":
-        return parameters["steps"] + 1
-    filters = workload.condition.method == "archrag" and parameters["prompting"] == ADAPTIVE
-    return _ARCHRAG_CALLS if filters else 1

@@ -23,6 +23,8 @@ LAYERS = {"all": None, "single": 2, "entities": 1}
 ADAPTIVE, DIRECT = "adaptive", "direct"
 
 _EDGES_CONSIDERED = 200
+_CALLS = 5
+"""A map call for each layer (four, in the graphs measured) and one that merges."""
 
 
 @dataclass(frozen=True)
@@ -129,5 +131,6 @@ ARCHRAG = Method(
     parameters=ArchRagParameters,
     retrieve=archrag_search,
     answer=archrag_answer,
+    readings=lambda p: _CALLS if p.prompting == ADAPTIVE else 1,
     table="attributed_communities",
 )

@@ -69,4 +69,5 @@ AUTO = Method(
     retrieve=auto,
     prompt="basic_answer",
     answer=selection_answer,
+    short_calls=1,
 )

@@ -150,6 +150,7 @@ SELECTION = Method(
     parameters=SelectionParameters,
     retrieve=selection,
     answer=selection_answer,
+    short_calls=1,
 )
 INTEGRATION = Method(
     name="integration",

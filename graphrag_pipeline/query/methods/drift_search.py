@@ -197,4 +197,5 @@ DRIFT = Method(
     retrieve=drift_search,
     needs_model=True,
     answer=drift_answer,
+    readings=lambda p: 2 + p.width * p.depth,
 )

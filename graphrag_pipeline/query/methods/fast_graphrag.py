@@ -162,4 +162,5 @@ FAST_GRAPHRAG = Method(
     parameters=FastGraphragParameters,
     retrieve=fast_graphrag,
     answer=fast_graphrag_answer,
+    short_calls=1,
 )

@@ -155,5 +155,6 @@ HIPPORAG2 = Method(
     parameters=HippoRag2Parameters,
     retrieve=hipporag2_search,
     answer=hipporag2_answer,
+    short_calls=1,
     table="facts",
 )

@@ -113,4 +113,5 @@ HIPPORAG = Method(
     parameters=HippoRagParameters,
     retrieve=hipporag_search,
     answer=hipporag_answer,
+    short_calls=1,
 )

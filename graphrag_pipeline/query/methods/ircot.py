@@ -139,4 +139,5 @@ IRCOT = Method(
     retrieve=ircot,
     needs_model=True,
     answer=ircot_answer,
+    readings=lambda p: p.steps + 1,
 )

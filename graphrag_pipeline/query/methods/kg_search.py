@@ -145,6 +145,7 @@ KG_TRIPLETS = Method(
     parameters=KgTripletsParameters,
     retrieve=kg_triplets,
     answer=kg_triplets_answer,
+    short_calls=2,
 )
 KG_TRIPLETS_TEXT = Method(
     name="kg_triplets_text",
@@ -152,4 +153,5 @@ KG_TRIPLETS_TEXT = Method(
     parameters=KgTripletsTextParameters,
     retrieve=kg_triplets_text,
     answer=kg_triplets_text_answer,
+    short_calls=2,
 )

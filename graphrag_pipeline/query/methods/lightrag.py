@@ -158,4 +158,5 @@ LIGHTRAG = Method(
     parameters=LightragParameters,
     retrieve=lightrag,
     answer=lightrag_answer,
+    short_calls=1,
 )

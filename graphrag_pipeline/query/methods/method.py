@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 P = TypeVar("P")
 
 
+def _one(parameters: object) -> int:
+    return 1
+
+
 @dataclass(frozen=True, kw_only=True)
 class Method(Generic[P]):
     """A method: all that there is to it, whether a model writes the answers or not.
@@ -35,9 +39,12 @@ class Method(Generic[P]):
     model before (for keywords, ratings, follow-ups) has ``answer``: it makes these calls, and
     returns the last, or None where the index holds nothing that bears on the question. One that
     ``needs_model`` can retrieve without a model, but not answer. ``table`` is the table of vectors
-    that it cannot do without, where only some indexes have it. ``estimate`` says what an answer
-    takes, where that does not follow from what is retrieved: calls, tokens of prompts, and tokens
-    of what the model writes. Those ``recommended`` are named first where one is chosen.
+    that it cannot do without, where only some indexes have it.
+
+    What an answer takes follows from what is retrieved: ``readings`` calls read that, with these
+    parameters, after ``short_calls``. Where it does not, ``estimate`` says it: calls, tokens of
+    prompts, and tokens of what the model writes. Those ``recommended`` are named first where one is
+    chosen.
     """
 
     name: str
@@ -48,6 +55,8 @@ class Method(Generic[P]):
     answer: Callable[[Asking, P], Awaitable[Final | None]] | None = None
     needs_model: bool = False
     table: str = ""
+    short_calls: int = 0
+    readings: Callable[[P], int] = _one
     estimate: Callable[[Release, P], tuple[float, float, float]] | None = None
     recommended: bool = False
 
