@@ -32,7 +32,7 @@ LAZY = {
         "graphrag_pipeline.query.visible",
     },
     "graphrag_pipeline/query/visible_vectors.py": {
-        "graphrag_pipeline.structures.hipporag.synonyms",
+        "graphrag_pipeline.structures.synonyms.linking",
         "graphrag_pipeline.structures.registry",
     },
     "graphrag_pipeline/serving/mcp/endpoint.py": {"graphrag_pipeline.serving.mcp.protocol"},

@@ -18,8 +18,8 @@ from graphrag_pipeline.query import QueryEngine
 from graphrag_pipeline.query.operators import best_facts, scaled_search
 from graphrag_pipeline.releases.publishing import publish
 from graphrag_pipeline.reports.levels import update_reports
-from graphrag_pipeline.structures.hipporag.synonyms import update_synonyms
 from graphrag_pipeline.structures.registry import vector_tables
+from graphrag_pipeline.structures.synonyms.linking import update_synonyms
 from graphrag_pipeline.structures.vector_tables import update_vectors
 
 PASSAGES = {

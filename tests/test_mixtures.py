@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from graphrag_pipeline.structures.raptor.mixtures import Mixture
-from graphrag_pipeline.structures.raptor.nested_mixtures import NestedMixture
+from graphrag_pipeline.structures.mixtures import Mixture
+from graphrag_pipeline.structures.nested_mixtures import NestedMixture
 
 
 def blobs(sizes, dimensions=16, spread=0.05, seed=0):

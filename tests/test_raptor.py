@@ -11,8 +11,8 @@ from graphrag_pipeline.planning.estimates import estimate
 from graphrag_pipeline.query import QueryEngine
 from graphrag_pipeline.releases import invariants
 from graphrag_pipeline.releases.publishing import publish
+from graphrag_pipeline.structures.nested_mixtures import NestedMixture
 from graphrag_pipeline.structures.raptor import structure
-from graphrag_pipeline.structures.raptor.nested_mixtures import NestedMixture
 from graphrag_pipeline.structures.raptor.structure import RAPTOR, TREE_VECTORS
 from graphrag_pipeline.structures.raptor.tree import TreeChanges, _Fit, update_tree
 from graphrag_pipeline.structures.registry import ask_for_clustering, vector_tables

@@ -16,10 +16,10 @@ from graphrag_pipeline.releases.publishing import publish
 from graphrag_pipeline.releases.rollback import rollback
 from graphrag_pipeline.store.index_store import set_meta
 from graphrag_pipeline.store.vector_store import VectorStore
-from graphrag_pipeline.structures.hipporag import synonyms
-from graphrag_pipeline.structures.hipporag.structure import FACT_VECTORS, TITLE_VECTORS
-from graphrag_pipeline.structures.hipporag.synonyms import update_synonyms
 from graphrag_pipeline.structures.registry import vector_tables
+from graphrag_pipeline.structures.synonyms import linking as synonyms
+from graphrag_pipeline.structures.synonyms.linking import update_synonyms
+from graphrag_pipeline.structures.synonyms.structure import FACT_VECTORS, TITLE_VECTORS
 from graphrag_pipeline.structures.vector_tables import update_vectors
 
 OPTIONAL = ("facts", "entity_titles")

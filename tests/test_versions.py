@@ -95,8 +95,11 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
         "data/search_languages.txt",
     ),
     "llm/embedders.py:_LOCAL_VERSION": ("llm/embedders.py", "llm/embeddings.py"),
-    "structures/hipporag/synonyms.py:_VERSION": ("structures/hipporag/synonyms.py",),
-    "structures/archrag/similarity.py:_VERSION": ("structures/archrag/similarity.py",),
+    "structures/synonyms/linking.py:_VERSION": ("structures/synonyms/linking.py",),
+    "structures/archrag/similarity.py:_VERSION": (
+        "structures/archrag/similarity.py",
+        "structures/cosines.py",
+    ),
     "structures/archrag/communities.py:ATTRIBUTED_VERSION": (
         "structures/archrag/communities.py",
         "structures/archrag/reports.py",
@@ -114,7 +117,7 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
     "structures/raptor/summaries.py:_VERSION": ("structures/raptor/summaries.py",),
     "structures/raptor/tree.py:_VERSION": (
         "structures/raptor/tree.py",
-        "structures/raptor/*mixtures.py",
+        "structures/*mixtures.py",
     ),
     "evaluation/judging/claims.py:_VERSION": ("evaluation/judging/claims.py",),
 }

@@ -135,7 +135,7 @@ class VisibleVectors:
 
     def link_synonyms(self, least: float) -> None:
         """Link the entities of the view whose titles are so alike, in its tables."""
-        from graphrag_pipeline.structures.hipporag.synonyms import make_synonyms
+        from graphrag_pipeline.structures.synonyms.linking import make_synonyms
 
         titles = self._table("entity_titles")
         vectors = self._made(titles)

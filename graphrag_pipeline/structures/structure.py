@@ -260,8 +260,8 @@ STRUCTURES: Door[Structure] = Door(
     Structure,
     "structure",
     own={
-        "facts": "hipporag.structure:FACTS",
-        "synonyms": "hipporag.structure:SYNONYMS",
+        "facts": "synonyms.structure:FACTS",
+        "synonyms": "synonyms.structure:SYNONYMS",
         "attributed": "archrag.structure:ATTRIBUTED",
         "hirag": "hirag.structure:HIRAG",
         "raptor": "raptor.structure:RAPTOR",

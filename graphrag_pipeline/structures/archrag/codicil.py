@@ -20,7 +20,8 @@ import polars as pl
 from graphrag_pipeline.core.arrays import distinct
 from graphrag_pipeline.structures.archrag.chnsw import Vectors
 from graphrag_pipeline.structures.archrag.flat import Places, common_neighbours
-from graphrag_pipeline.structures.archrag.similarity import nearest, similarities
+from graphrag_pipeline.structures.archrag.similarity import nearest
+from graphrag_pipeline.structures.cosines import similarities
 
 NEAREST = 50
 ALPHA = 0.5

@@ -70,10 +70,10 @@ from graphrag_pipeline.structures.archrag.similarity import (
     nearest,
     places_of,
     similar_pairs,
-    similarities,
     unit,
 )
 from graphrag_pipeline.structures.archrag.spectral import spectral_clusters
+from graphrag_pipeline.structures.cosines import similarities
 from graphrag_pipeline.structures.structure import VectorTable
 from graphrag_pipeline.structures.vector_tables import stale_tables
 

@@ -29,6 +29,7 @@ from graphrag_pipeline.store.hashing import rows_hash
 from graphrag_pipeline.store.index_store import get_meta, replace_links, set_meta
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.archrag.chnsw import Vectors, layer_graph
+from graphrag_pipeline.structures.cosines import similarities
 
 SHARE = 0.7
 WIDER = 1.5
@@ -38,8 +39,6 @@ EXACT_PAIRS = 100_000_000
 _VERSION = "1"
 _FEW_ROWS = 2000
 _EF = 40
-_DIGITS = 6
-_SLICE = 50_000
 _ENTITIES = """
 SELECT id, left(sha256(title || chr(10) || description), 16) AS text_hash FROM entities ORDER BY id
 """
@@ -132,19 +131,6 @@ def least_similarity(vectors: Vectors, ends: tuple[Places, Places]) -> float:
     """Return the cosine that :data:`SHARE` of the linked pairs do not exceed, 1 without any."""
     cosines = similarities(vectors, *ends)
     return float(np.quantile(cosines, SHARE)) if len(cosines) else 1.0
-
-
-def similarities(vectors: Vectors, first: Places, second: Places) -> npt.NDArray[np.float64]:
-    """Return the cosine of each pair of rows, measured alike whatever stands beside it."""
-    parts = [
-        np.einsum(
-            "ij,ij->i",
-            vectors[first[start : start + _SLICE]].astype(np.float64),
-            vectors[second[start : start + _SLICE]].astype(np.float64),
-        )
-        for start in range(0, len(first), _SLICE)
-    ]
-    return np.concatenate([np.empty(0), *parts]).round(_DIGITS)
 
 
 def similar_pairs(

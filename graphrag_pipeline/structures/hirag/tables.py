@@ -45,7 +45,7 @@ from graphrag_pipeline.structures.hirag.writing import (
     cluster_writer,
     keeping,
 )
-from graphrag_pipeline.structures.raptor.nested_mixtures import NestedMixture
+from graphrag_pipeline.structures.nested_mixtures import NestedMixture
 
 if TYPE_CHECKING:
     from graphrag_pipeline.structures.hirag.layers import Vectors

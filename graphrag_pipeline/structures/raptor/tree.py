@@ -40,8 +40,8 @@ from graphrag_pipeline.store.index_store import (
     set_meta,
 )
 from graphrag_pipeline.store.workspace import Workspace
-from graphrag_pipeline.structures.raptor.mixtures import Floats, Whole
-from graphrag_pipeline.structures.raptor.nested_mixtures import NestedMixture
+from graphrag_pipeline.structures.mixtures import Floats, Whole
+from graphrag_pipeline.structures.nested_mixtures import NestedMixture
 from graphrag_pipeline.structures.raptor.summaries import STAGE, Summariser, configured_summariser
 
 DIMENSIONS = 10

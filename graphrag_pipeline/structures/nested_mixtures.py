@@ -21,7 +21,7 @@ from hashlib import sha256
 import numpy as np
 import numpy.typing as npt
 
-from graphrag_pipeline.structures.raptor.mixtures import (
+from graphrag_pipeline.structures.mixtures import (
     LEAST_PROBABILITY,
     Floats,
     Mixture,

@@ -30,7 +30,7 @@ from graphrag_pipeline.core.text import stored_terms
 from graphrag_pipeline.store.frames import put_rows
 from graphrag_pipeline.store.index_store import get_meta, insert, replace_links, set_meta
 from graphrag_pipeline.store.workspace import Workspace
-from graphrag_pipeline.structures.archrag.similarity import similarities
+from graphrag_pipeline.structures.cosines import similarities
 
 MOST_NEIGHBOURS = 100
 """An entity is linked to so many others at most, the nearest."""

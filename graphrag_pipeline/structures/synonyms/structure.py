@@ -13,11 +13,6 @@ from graphrag_pipeline.llm.estimates import (
     Growth,
 )
 from graphrag_pipeline.store.workspace import Workspace
-from graphrag_pipeline.structures.hipporag.synonyms import (
-    synonyms_current,
-    synonyms_version,
-    update_synonyms,
-)
 from graphrag_pipeline.structures.structure import (
     Check,
     Outcome,
@@ -25,6 +20,11 @@ from graphrag_pipeline.structures.structure import (
     Step,
     Structure,
     VectorTable,
+)
+from graphrag_pipeline.structures.synonyms.linking import (
+    synonyms_current,
+    synonyms_version,
+    update_synonyms,
 )
 
 ENDS_EXIST = """

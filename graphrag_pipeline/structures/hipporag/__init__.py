@@ -1,1 +1,0 @@
-"""HippoRAG's synonym edges between entities whose names are alike."""

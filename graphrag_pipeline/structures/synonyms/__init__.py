@@ -1,0 +1,1 @@
+"""Facts with vectors, and synonym edges between entities whose titles are alike (HippoRAG)."""
