@@ -24,6 +24,7 @@ from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.llm import BudgetExceededError, ModelOutputError
 from graphrag_pipeline.query import Answer, QueryEngine
+from graphrag_pipeline.query.chunk_tree import chunk_tree
 from graphrag_pipeline.query.methods.lazy_descent import Descent
 from graphrag_pipeline.query.methods.registry import method_named
 from graphrag_pipeline.query.writer import NOTHING_RELEVANT
@@ -370,7 +371,7 @@ def test_a_chunk_stands_in_one_community_of_each_level_within_the_one_above(home
         ids = sorted(parents)
         chunks = [row["id"] for row in index.rows("SELECT id FROM chunks")]
         named = {row["chunk_id"] for row in index.rows("SELECT chunk_id FROM entity_chunks")}
-        paths = dict(zip(chunks, index.chunk_tree.paths(chunks), strict=True))
+        paths = dict(zip(chunks, chunk_tree(index).paths(chunks), strict=True))
     assert {len(path) for path in paths.values()} == {3}
     for chunk, path in paths.items():
         assert (path == (-1, -1, -1)) == (chunk not in named)

@@ -13,6 +13,8 @@ from graphrag_pipeline.query.kept_rows import KeptRows, as_bytes
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from graphrag_pipeline.query.release import Release
+
 NOWHERE = -1
 """What stands in a path for a chunk that names no entity."""
 
@@ -47,6 +49,11 @@ class ChunkTree:
             return [() for _ in keys]
         places = np.minimum(np.searchsorted(self._ids, keys), len(self._ids) - 1)
         return [tuple(path) for path in self._paths[places].tolist()]
+
+
+def chunk_tree(index: Release) -> ChunkTree:
+    """Return where the chunks of a release stand."""
+    return index.once("chunk tree", lambda whole: ChunkTree(whole.columns))
 
 
 def _paths(

@@ -14,6 +14,8 @@ from graphrag_pipeline.store.held_vectors import places_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from graphrag_pipeline.query.release import Release
+
 _NODES = """
 SELECT id, (row_number() OVER (ORDER BY id) - 1)::INTEGER AS node
 FROM (SELECT id FROM entities UNION ALL SELECT id FROM hirag_entities WHERE {layered})
@@ -51,6 +53,12 @@ class LayeredGraph:
         """Return the nodes of entities, in their order; ids that are none are left out."""
         places, is_node = places_of(self.ids, ids)
         return places[is_node].tolist()
+
+
+def layered_graph(index: Release, *, flat: bool = False) -> LayeredGraph:
+    """Return the graph of all layers of a release; ``flat``: of its entities alone."""
+    name = "flat graph" if flat else "layered graph"
+    return index.once(name, lambda whole: LayeredGraph(whole.columns, layered=not flat))
 
 
 def _bytes(table: pa.Table) -> npt.NDArray[np.bytes_]:

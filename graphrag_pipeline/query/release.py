@@ -29,12 +29,10 @@ from graphrag_pipeline.llm.configured import configured_embedder
 from graphrag_pipeline.llm.embedders import EmbeddingError
 from graphrag_pipeline.llm.running import watched
 from graphrag_pipeline.query.carried_arrays import GRAPH, NAMES, CarriedArrays, rows_name
-from graphrag_pipeline.query.chunk_tree import ChunkTree
 from graphrag_pipeline.query.control import Control, Usage
 from graphrag_pipeline.query.entity_names import EntityNames
 from graphrag_pipeline.query.graph_arrays import GraphArrays
 from graphrag_pipeline.query.kept_rows import KeptRows, read_if_small
-from graphrag_pipeline.query.layered_graph import LayeredGraph
 from graphrag_pipeline.query.limited import (
     Labels,
     Place,
@@ -54,7 +52,6 @@ from graphrag_pipeline.store.index_store import connect_published
 from graphrag_pipeline.store.limits import Limits
 from graphrag_pipeline.store.older import add_what_older_lack, is_of_first_schema
 from graphrag_pipeline.store.vector_store import VectorSnapshot, VectorStoreError
-from graphrag_pipeline.structures.archrag.index import open_chnsw
 from graphrag_pipeline.structures.vector_tables import TABLES
 
 if TYPE_CHECKING:
@@ -66,7 +63,6 @@ if TYPE_CHECKING:
     from graphrag_pipeline.core.settings import Settings
     from graphrag_pipeline.llm.embedders import Embedder
     from graphrag_pipeline.store.array_file import Arrays
-    from graphrag_pipeline.structures.archrag.chnsw import CommunityHnsw
 
 VECTORS = "vectors"
 _LIMITS_REMEMBERED = 8
@@ -396,27 +392,17 @@ class Release:
 
         return self._once("names", read)
 
-    @property
-    def chunk_tree(self) -> ChunkTree:
-        """Where chunks stand in the hierarchy of communities, loaded when first asked for."""
-        return self._once("chunk tree", lambda: ChunkTree(self._uncontrolled.columns))
+    def once(self, name: str, load: Callable[[Release], T]) -> T:
+        """Return what a method loads of this release: when first asked for, then shared by all.
 
-    @property
-    def layered_graph(self) -> LayeredGraph:
-        """The graph of all layers as arrays, loaded when first asked for."""
-        return self._once("layered graph", lambda: LayeredGraph(self._uncontrolled.columns))
+        ``name`` tells it from all else that is loaded so. No one question may stop ``load``.
+        """
+        return self._once("loaded", lambda: load(self._uncontrolled), name)
 
-    @property
-    def flat_graph(self) -> LayeredGraph:
-        """The same of the entities alone, loaded when first asked for."""
-        return self._once(
-            "flat graph", lambda: LayeredGraph(self._uncontrolled.columns, layered=False)
-        )
-
-    @property
-    def layers(self) -> CommunityHnsw:
-        """The C-HNSW over entities and attributed communities, loaded when first asked for."""
-        return self._once("layers", self._uncontrolled._open_layers)
+    def opened(self, load: Callable[[duckdb.DuckDBPyConnection, VectorSnapshot], T]) -> T:
+        """Return what is loaded of the rows that this shows and the vectors of all documents."""
+        with self._cursor() as cursor, _storage_errors():
+            return load(cursor, self._snapshot)
 
     def search_vectors(
         self, table: str, question: str, k: int, *, columns: Sequence[str] = ()
@@ -603,10 +589,6 @@ class Release:
         # For all questions: who watches the one that asks first is known from the context.
         with _storage_errors(), asked_in(language):
             return self._embedder.embed([question])[0]
-
-    def _open_layers(self) -> CommunityHnsw:
-        with self._cursor() as cursor, _storage_errors():
-            return open_chnsw(cursor, self._snapshot)
 
     @property
     def vectors(self) -> VectorSnapshot:

@@ -12,7 +12,7 @@ from graphrag_pipeline.reports.inputs import level_contexts, read_elements, read
 from graphrag_pipeline.reports.levels import report_frame, report_row
 from graphrag_pipeline.store.frames import drop_rows, put_rows
 from graphrag_pipeline.store.hierarchy import GRAPH, Hierarchy
-from graphrag_pipeline.structures.hirag.communities import LAYERED
+from graphrag_pipeline.structures.registry import hierarchies_with_stand_ins
 
 if TYPE_CHECKING:
     import duckdb
@@ -30,7 +30,7 @@ _HAS_REPORTS = "SELECT count(*) > 0 FROM published.hierarchy_reports WHERE hiera
 
 def write_stand_ins(con: duckdb.DuckDBPyConnection, settings: ReportSettings) -> None:
     """Write a report for each community that has none, where its hierarchy has reports."""
-    for hierarchy in (GRAPH, LAYERED):
+    for hierarchy in hierarchies_with_stand_ins():
         if con.execute(_HAS_REPORTS, [hierarchy.name]).fetchone() == (True,):
             write_reports(con, settings, hierarchy)
 

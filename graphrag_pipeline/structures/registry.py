@@ -131,6 +131,12 @@ def all_hierarchies() -> tuple[Hierarchy, ...]:
     return (GRAPH, *(each.hierarchy for each in shipped_structures() if each.hierarchy))
 
 
+def hierarchies_with_stand_ins() -> tuple[Hierarchy, ...]:
+    """Return the hierarchies on which a release that shows some documents has reports by rule."""
+    shipped = shipped_structures()
+    return (GRAPH, *(each.hierarchy for each in shipped if each.hierarchy and each.has_stand_ins))
+
+
 def content_tables(con: duckdb.DuckDBPyConnection) -> list[str]:
     """Return the tables of structures that belong to a release's content."""
     shipped = [table for structure in shipped_structures() for table in structure.content]

@@ -173,6 +173,9 @@ class Structure:
     hierarchy
         The communities that it keeps in the tables that all hierarchies share; only a structure of
         this package can, as their views are in the schema of the index.
+    has_stand_ins
+        Whether a release that shows some documents only has reports by rule on these communities,
+        in place of those that rest on other documents.
     clustered
         Whether these communities are those of the graph as it is, though reports on them may be
         behind. None: where all its steps are current.
@@ -202,6 +205,7 @@ class Structure:
     tables: Sequence[str] = ()
     working: Sequence[str] = ()
     hierarchy: Hierarchy | None = None
+    has_stand_ins: bool = False
     clustered: Callable[[duckdb.DuckDBPyConnection, Settings], bool] | None = None
     meta: Sequence[str] = ()
     setting: str = ""

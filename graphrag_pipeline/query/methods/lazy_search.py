@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.text import counted
 from graphrag_pipeline.query import operators as op
+from graphrag_pipeline.query.chunk_tree import chunk_tree
 from graphrag_pipeline.query.methods.lazy_descent import Descent
 from graphrag_pipeline.query.methods.lazy_tests import (
     MARKED,
@@ -111,7 +112,7 @@ def _check_room(index: Release, ranking: op.Ranking, p: LazyParameters) -> None:
 
 def _descent(index: Release, ranking: op.Ranking, budget: int, p: LazyParameters) -> Descent:
     chunks = list(ranking)
-    paths = index.chunk_tree.paths(chunks)
+    paths = chunk_tree(index).paths(chunks)
     return Descent(chunks, paths, budget=budget, each=p.each, patience=p.patience)
 
 
@@ -189,7 +190,7 @@ def _relevant(
     for search in searches:
         for chunk in search.descent.relevant:
             found.setdefault(chunk, set()).update(search.found[chunk])
-    paths = dict(zip(found, index.chunk_tree.paths(found), strict=True))
+    paths = dict(zip(found, chunk_tree(index).paths(found), strict=True))
     ordered = sorted(found, key=lambda chunk: (paths[chunk], chunk))
     return op.groups(
         index, [around(chunks[key], found[key]) for key in ordered], p.max_context_tokens

@@ -4,6 +4,12 @@ Searches return rankings (ids with scores, best first), graph operators turn ran
 rankings, ``*_records`` fetch what was ranked, and ``fill`` fits it to a budget.
 """
 
+from graphrag_pipeline.query.operators.archrag import nearest_in_layers
+from graphrag_pipeline.query.operators.attributed import (
+    attributed_findings_at,
+    attributed_report_records,
+    attributed_reports_at,
+)
 from graphrag_pipeline.query.operators.budget import (
     fill,
     groups,
@@ -60,12 +66,6 @@ from graphrag_pipeline.query.operators.hirag import (
     layered_entity_records,
     layered_relationship_records,
     layered_report_records,
-)
-from graphrag_pipeline.query.operators.layers import (
-    attributed_findings_at,
-    attributed_report_records,
-    attributed_reports_at,
-    nearest_in_layers,
 )
 from graphrag_pipeline.query.operators.ranking import (
     Ranking,

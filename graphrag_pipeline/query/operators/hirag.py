@@ -11,6 +11,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.query.layered_graph import layered_graph
 from graphrag_pipeline.query.operators.communities import report_record
 from graphrag_pipeline.query.operators.entities import entity_records
 from graphrag_pipeline.query.operators.graph import bridge
@@ -136,7 +137,7 @@ def bridge_relationships(
     """
     import numpy as np
 
-    graph = index.flat_graph if flat else index.layered_graph
+    graph = layered_graph(index, flat=flat)
     is_on = np.zeros(len(graph.ids), np.bool_)
     walked = index.trace.timing(bridge)(graph.adjacency, graph.nodes_of(entities))
     is_on[walked] = True

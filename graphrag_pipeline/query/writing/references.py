@@ -19,7 +19,7 @@ from graphrag_pipeline.query.citations import (
     place_of,
 )
 from graphrag_pipeline.query.operators import chunk_records, findings_of
-from graphrag_pipeline.query.operators.layers import chunks_below
+from graphrag_pipeline.query.operators.attributed import chunks_below
 from graphrag_pipeline.query.results import Citation, Record, render_context, section_of
 from graphrag_pipeline.reports.references import check_references
 

@@ -221,6 +221,7 @@ HIRAG = Structure(
         "hirag_layers",
     ),
     hierarchy=LAYERED,
+    has_stand_ins=True,
     clustered=hirag_clustered,
     working=(
         "hirag_basis",

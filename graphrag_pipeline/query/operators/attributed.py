@@ -1,4 +1,4 @@
-"""ArchRAG's layers: entities and attributed communities nearest to a question, layer by layer."""
+"""Reports on attributed communities, and what they find: the hierarchy of ArchRAG."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.query.operators.communities import coarse, finding_record, report_record
-from graphrag_pipeline.query.operators.ranking import Ranking, nearest
+from graphrag_pipeline.query.operators.ranking import Ranking
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.trace import operator
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
 
 _PLACES_EACH = 3
-_MOST_MATCHES = 1000
 
 _REPORTS = """
 SELECT id, id AS community_id, human_readable_id, level, title, summary, full_content, rating,
@@ -56,43 +55,6 @@ QUALIFY row_number() OVER (PARTITION BY community_id ORDER BY count(*) DESC, chu
 
 
 @operator
-def nearest_in_layers(index: Release, question: str, k: int, ef: int) -> list[Ranking]:
-    """Rank the ``k`` nodes of each layer most similar to a question, by hierarchical search.
-
-    Entities come first, then the communities of level 1 and so on. ``ef`` is how many candidates
-    the search keeps. Where vectors know words only, each layer is searched by BM25; of some
-    documents alone, the communities are searched without the index. Raises
-    InputError where the release has no such index.
-    """
-    _check_attributed(index)
-    if index.lexical or index.is_limited:
-        return [nearest(index, "entities", question, k), *_of_levels(index, question, k)]
-    layers = index.layers
-    layers_hits = layers.search(index.embed_question(question)[None], k, ef)
-    return [
-        {
-            ids[int(place)]: float(score)
-            for place, score in zip(hits.places[0].tolist(), hits.scores[0], strict=True)
-            if place >= 0
-        }
-        for ids, hits in zip(layers.ids, layers_hits, strict=True)
-    ]
-
-
-def _of_levels(index: Release, question: str, k: int) -> list[Ranking]:
-    """Return for each level, the lowest first, the ``k`` best of the best communities of all."""
-    search = index.search_text if index.lexical else index.search_vectors
-    hits = search("attributed_communities", question, _MOST_MATCHES, columns=("level",))
-    columns = (hits[name].to_pylist() for name in ("id", "score", "level"))
-    of_levels: dict[int, Ranking] = {}
-    for key, score, level in zip(*columns, strict=True):
-        ranking = of_levels.setdefault(level, {})
-        if len(ranking) < k:
-            ranking[key] = score
-    return [of_levels[level] for level in sorted(of_levels)]
-
-
-@operator
 def attributed_report_records(index: Release, communities: Ranking) -> list[Record]:
     """Return the reports on ranked attributed communities, in their order.
 
@@ -113,7 +75,7 @@ def attributed_reports_at(index: Release, level: int) -> Ranking:
     They are those that stand there, so they cover each entity at most once. Raises InputError where
     the release has none.
     """
-    _check_attributed(index)
+    check_attributed(index)
     return {row["id"]: row["rating"] for row in index.rows(_AT_LEVEL, level=level)}
 
 
@@ -124,7 +86,7 @@ def attributed_findings_at(index: Release, level: int, question: str, limit: int
     Where it is empty those of the largest communities, at first one of each. Raises InputError
     where the release has none.
     """
-    _check_attributed(index)
+    check_attributed(index)
     words = sorted({coarse(term) for term in terms(question)})
     sql = _LIKELIEST if words else _THEMES
     rows = index.rows(sql, level=level, words=words, limit=limit)
@@ -132,7 +94,8 @@ def attributed_findings_at(index: Release, level: int, question: str, limit: int
     return [finding_record(row, **more) for row in rows]
 
 
-def _check_attributed(index: Release) -> None:
+def check_attributed(index: Release) -> None:
+    """Raise InputError where a release has no attributed communities."""
     if "attributed_communities" not in index.facts.vector_versions:
         raise InputError(
             f"release {index.facts.id} has no attributed communities: set hierarchies.attributed "
