@@ -16,6 +16,7 @@ COPY resources resources
 COPY sensors sensors
 COPY dbt_reports dbt_reports
 COPY graphrag_pipeline graphrag_pipeline
+COPY packages packages
 RUN /opt/graphrag/bin/pip install --no-cache-dir --disable-pip-version-check -c constraints.txt ".[${EXTRAS}]"
 
 FROM debian:bookworm-slim

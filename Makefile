@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
+# The packages beside, as one edits them.
+WINGS := $(patsubst %/pyproject.toml,-e ./%,$(wildcard packages/*/pyproject.toml))
 
 .DEFAULT_GOAL := help
 .PHONY: help install dev demo test coverage nightly lint types docs ui bench clean
@@ -18,17 +20,17 @@ $(BIN)/python:
 	@$(PYTHON) -m venv $(VENV) || \
 		{ rm -rf $(VENV); echo "Cannot make a virtual environment (Debian: apt install python3-venv)"; exit 1; }
 
-$(VENV)/.installed: $(BIN)/python pyproject.toml constraints.txt
+$(VENV)/.installed: $(BIN)/python pyproject.toml constraints.txt $(wildcard packages/*/pyproject.toml)
 	@echo "Installing into $(VENV) (a minute or two)"
 	@$(PIP) install --quiet -c constraints.txt -e '.[marts,ui]'
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed
-	@$(PIP) install --quiet -c constraints.txt -e '.[dev]'
+	@$(PIP) install --quiet -c constraints.txt -e '.[dev]' $(WINGS)
 	@touch $@
 
 $(VENV)/.installed-nightly: $(VENV)/.installed-dev
-	@$(PIP) install --quiet -c constraints.txt -e '.[nightly]'
+	@$(PIP) install --quiet -c constraints.txt -e '.[nightly]' $(WINGS)
 	@touch $@
 
 install: $(VENV)/.installed ## Install into .venv

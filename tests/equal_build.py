@@ -10,7 +10,6 @@ import sys
 from pathlib import Path
 
 from conftest import Engine
-
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.store import index_store
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from conftest import Engine
-
 from graphrag_pipeline.core.settings import EmbeddingSettings, Settings
 from graphrag_pipeline.graph.descriptions import update_graph
 from graphrag_pipeline.graph.resolution.resolving import resolve_entities

@@ -18,8 +18,8 @@ from typing import Any
 
 import duckdb
 from commands import run_python
-from conftest import workspace_of
 
+from conftest import workspace_of
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.graph.fold import merge_graph
 from graphrag_pipeline.graph.resolution.resolving import resolve_entities

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pyarrow as pa
@@ -548,3 +549,10 @@ def release_row(
             "vector_versions": [json.dumps(versions)],
         }
     )
+
+
+def published(home: Path, release: str = "r1", **given: Any) -> Path:
+    """Publish the small index as the pipeline does, its views and macros included."""
+    publish(home, release=release, **given)
+    publish_copy(IndexStore(home / f"index-{release}.duckdb"), home)
+    return home

@@ -16,10 +16,10 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 
-from conftest import Engine
 from index_process import SMALL
 from lancedb.table import LanceTable, Tags
 
+from conftest import Engine
 from graphrag_pipeline.core.settings import ReleaseSettings
 from graphrag_pipeline.releases.kept import release_ids
 from graphrag_pipeline.releases.publishing import publish

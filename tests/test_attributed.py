@@ -9,9 +9,9 @@ import dagster as dg
 import numpy as np
 import polars as pl
 import pytest
-from conftest import Engine, build, workspace_of
 from model_server import Fault, ModelServer
 
+from conftest import Engine, build, workspace_of
 from graphrag_pipeline.assets import Names, build_tail
 from graphrag_pipeline.assets.embeddings import embedding_key
 from graphrag_pipeline.assets.structures import structure_keys

@@ -19,7 +19,6 @@ import duckdb
 import pyarrow as pa
 import pytest
 from artefacts import copy_of
-from conftest import Engine
 from full_disk import no_file_above
 from index_process import by_model, update
 from killed_command import killed_at
@@ -28,6 +27,7 @@ from test_check import PLAIN, digests, in_folder, story
 from test_llm_pipeline import mind
 from typer.testing import CliRunner
 
+from conftest import Engine
 from graphrag_pipeline import Index
 from graphrag_pipeline.cli.app import app
 from graphrag_pipeline.core.errors import InputError, StorageError

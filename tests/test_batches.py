@@ -6,8 +6,8 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import Engine, without_privileges
 
+from conftest import Engine, without_privileges
 from graphrag_pipeline.core.errors import InputError, StorageError
 from graphrag_pipeline.core.settings import BatchSettings, InputSettings, Settings
 from graphrag_pipeline.ingest.stages import ingest_documents

@@ -5,10 +5,10 @@ from pathlib import Path
 import networkx as nx
 import polars as pl
 import pytest
-from conftest import Engine, build
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conftest import Engine, build
 from graphrag_pipeline.core.identity import make_id
 from graphrag_pipeline.core.settings import CommunitySettings
 from graphrag_pipeline.graph.clustering import Graph, build_hierarchy, hierarchical_leiden

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 from commands import command
-from conftest import Engine, workspace_of
 from index_process import SMALL, STAGES, faults, update
 from typer.testing import CliRunner
 
+from conftest import Engine, workspace_of
 from graphrag_pipeline.cli.app import app
 from graphrag_pipeline.core.errors import InputError, StorageError
 from graphrag_pipeline.core.settings import InputSettings, Settings

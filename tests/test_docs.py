@@ -16,8 +16,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from conftest import Engine
 
+from conftest import Engine
 from docs import generate
 from docs.method_entries import entry_of
 from graphrag_pipeline.cli import app as cli

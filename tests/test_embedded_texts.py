@@ -3,8 +3,8 @@
 import random
 
 import pytest
-from conftest import Engine
 
+from conftest import Engine
 from graphrag_pipeline.llm.configured import configured_embedder
 from graphrag_pipeline.store.vector_store import row_digest
 from graphrag_pipeline.structures.vector_tables import (

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from conftest import Engine
 from index_differences import differing_tables
 
 from benchmarks.equality import SIDES, Comparison, _answer_parts, _compare_table
+from conftest import Engine
 from graphrag_pipeline.core.settings import BatchSettings, Settings
 
 TESTS = Path(__file__).parent

@@ -15,10 +15,10 @@ import duckdb
 import networkx
 import polars as pl
 import pytest
-from conftest import workspace_of
 from query_fixture import publish, release_row
 from typer.testing import CliRunner
 
+from conftest import workspace_of
 from graphrag_pipeline.cli import app as cli
 from graphrag_pipeline.core.errors import InputError, NothingPublishedError
 from graphrag_pipeline.core.settings import Settings

@@ -16,7 +16,8 @@ from dagster_duckdb import DuckDBResource
 from typer.testing import CliRunner
 
 from graphrag_pipeline.cli.app import app
-from graphrag_pipeline.core import extras
+from graphrag_pipeline.cli.commands import OF_EXTRAS
+from graphrag_pipeline.core import doors, extras
 from graphrag_pipeline.core.extras import MODULES, how_to_install
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.definitions import build_definitions
@@ -58,7 +59,7 @@ def test_an_extra_is_added_to_what_the_project_was_installed_from(tmp_path, monk
     installed_from(monkeypatch, {"url": tmp_path.as_uri(), "dir_info": {}})
     assert how_to_install("ui") == f"pip install '{tmp_path}[ui]'"
     installed_from(monkeypatch, {"url": wheel.as_uri(), "archive_info": {}})
-    assert how_to_install("ui") == f"pip install '{wheel}[ui]'"
+    assert how_to_install("ui") == f"pip install --find-links '{wheel.parent}' '{wheel}[ui]'"
 
 
 @pytest.mark.parametrize(
@@ -75,8 +76,8 @@ def test_where_it_came_from_is_not_guessed(monkeypatch, record) -> None:
     [
         (["ui"], "ui", "dagster_webserver"),
         (["marts"], "marts", "dagster_dbt"),
-        (["serve"], "server", "fastapi"),
-        (["mcp"], "server", "fastapi"),
+        (["serve"], "server", "graphrag_server"),
+        (["mcp"], "server", "graphrag_server"),
     ],
 )
 def test_a_command_says_which_extra_it_needs(tmp_path, without, command, extra, module) -> None:
@@ -84,6 +85,19 @@ def test_a_command_says_which_extra_it_needs(tmp_path, without, command, extra, 
     result = CliRunner().invoke(app, command, env={"GRAPHRAG_HOME": str(tmp_path)})
     assert result.exit_code == 2
     assert result.stderr == f"error: {command[0]} needs {module}: {how_to_install(extra)}\n"
+
+
+@pytest.mark.parametrize(("command", "extra"), OF_EXTRAS.items())
+def test_a_command_of_a_package_that_is_not_installed_is_known(
+    monkeypatch, without, command, extra
+) -> None:
+    monkeypatch.setattr(doors, "_installed", lambda path, here: {})
+    without(extra)
+    assert command not in CliRunner().invoke(app, ["--help"]).output.split()
+    result = CliRunner().invoke(app, [command, "x", "--y"])
+    assert result.exit_code == 2
+    said = f"error: {command} needs {MODULES[extra][0]}: {how_to_install(extra)}"
+    assert result.stderr == f"{said}\n"
 
 
 def test_without_dbt_the_marts_are_left_out_of_definitions(tmp_path, without) -> None:

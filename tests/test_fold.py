@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import Engine, build_graph
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from killed_fold import killed_fold
 
+from conftest import Engine, build_graph
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.graph import fold
 from graphrag_pipeline.graph.fold import graph_differences, merge_graph, outdate_graph

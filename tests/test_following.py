@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import Engine
 from index_process import by_model, faults, update
 from llm_helpers import document_in, stage_of
 from model_server import Messages, ModelServer
 
+from conftest import Engine
 from graphrag_pipeline.query import open_release
 
 NAME = re.compile(r"\b[A-Z][a-z]+ [A-Z][a-z]+\b")

@@ -12,7 +12,6 @@ from pathlib import Path
 import dagster as dg
 import duckdb
 import pytest
-from conftest import Engine
 from evaluation_fixture import Filled, fill
 from index_process import by_model
 from llm_helpers import document_in, stage_of
@@ -21,6 +20,7 @@ from test_llm_pipeline import mind
 from test_ocr import scan
 from traces import stores, traces, traces_of
 
+from conftest import Engine
 from graphrag_pipeline.cli.forgetting import show_purge
 from graphrag_pipeline.cli.index_views import show_status
 from graphrag_pipeline.core.errors import InputError

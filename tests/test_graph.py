@@ -3,8 +3,8 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from conftest import Engine, build, build_graph, workspace_of
 
+from conftest import Engine, build, build_graph, workspace_of
 from graphrag_pipeline.core.settings import GraphSettings, Settings
 from graphrag_pipeline.extraction.mentions import ENTITY_MENTIONS, RELATIONSHIP_MENTIONS, Extraction
 from graphrag_pipeline.graph import fold

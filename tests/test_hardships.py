@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 from commands import command, run_python
-from conftest import Engine
 from test_check import PLAIN, ready, story
 
+from conftest import Engine
 from graphrag_pipeline import Index, Settings
 from graphrag_pipeline.core.errors import ConfigError, StorageError
 from graphrag_pipeline.core.open_files import LEAST, TooManyFilesError

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import workspace_of
 from model_server import ModelServer, server_error
 
+from conftest import workspace_of
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.settings import EmbeddingSettings, Settings
 from graphrag_pipeline.exchange.importing.extractions import import_extractions

@@ -7,10 +7,10 @@ from itertools import pairwise
 import numpy as np
 import polars as pl
 import pytest
-from conftest import build, workspace_of
 from model_server import Fault, ModelServer
 from query_fixture import _key, _summary_key, publish, settings_for
 
+from conftest import build, workspace_of
 from graphrag_pipeline.core.errors import InputError, StorageError
 from graphrag_pipeline.core.identity import make_id
 from graphrag_pipeline.core.settings import Settings

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from conftest import workspace_of
 
+from conftest import workspace_of
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.progress import listening
 from graphrag_pipeline.core.settings import (

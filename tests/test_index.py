@@ -15,10 +15,10 @@ from typing import Any
 import duckdb
 import pytest
 from commands import ForkedPython
-from conftest import workspace_of
 from dagster_helpers import PEOPLE, PLACES, RIVERS
 
 import graphrag_pipeline
+from conftest import workspace_of
 from graphrag_pipeline import (
     CheckFailedError,
     ConfigError,

@@ -2,11 +2,11 @@ import shutil
 from dataclasses import replace
 
 import pytest
-from conftest import Engine, build_graph
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
+from conftest import Engine, build_graph
 from graphrag_pipeline.core.settings import (
     ChunkSettings,
     ExtractionSettings,

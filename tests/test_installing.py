@@ -29,6 +29,10 @@ def _can_be_followed(arguments: str) -> bool:
         words.remove("-c")
         if not (ROOT / constraints).is_file():
             return False
+    if "--find-links" in words:
+        # A wheel may need those beside it.
+        words.remove("--find-links")
+        words.remove("dist")
     return all(_is_place(word) for word in words if word != "-e")
 
 

@@ -14,11 +14,11 @@ from pathlib import Path
 import duckdb
 import pytest
 from artefacts import copy_of
-from conftest import Engine
 from index_process import SMALL, update
 from test_releases import STORY, assert_whole, grow
 from traces import traces
 
+from conftest import Engine
 from graphrag_pipeline.core.errors import GraphRAGError, InputError
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.marts.build import building

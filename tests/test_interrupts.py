@@ -11,8 +11,8 @@ from typing import Any
 import dagster as dg
 import duckdb
 import pytest
-from conftest import Engine
 
+from conftest import Engine
 from graphrag_pipeline.assets.common import adorned
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.orchestration.runs import index_folder

@@ -23,7 +23,7 @@ TOOLS = ["hypothesis", "jsonschema", "playwright", "pytest", "pytest-xdist", "re
 TOOLS += ["requests", "moto[server]"]
 # Files that between them use every library: some three hundred tests.
 FILES = ["chunking", "chnsw", "communities", "component", "definitions", "formats", "index"]
-FILES += ["llm_client", "marts", "mcp", "mixtures", "scanning", "vectors"]
+FILES += ["llm_client", "marts", "mixtures", "scanning", "vectors"]
 # They compare with what the tested version of LanceDB or of Dagster does.
 OF_ONE_VERSION = ["test_full_text_scores_as_lancedb_does"]
 ENOUGH = 250
@@ -95,7 +95,9 @@ def test_the_demo_and_the_tests_run_with(tmp_path, resolution, python) -> None:
     run([UV, "venv", "--quiet", "--python", interpreter, place], tmp_path)
     install = [UV, "pip", "install", "--quiet", "--python", place / "bin" / "python"]
     run([*install, "-r", pins, *TOOLS], tmp_path)
-    run([*install, "--no-deps", "-e", project], tmp_path)
+    folders = [project, *(path.parent for path in project.glob("packages/*/pyproject.toml"))]
+    editable = [part for folder in folders for part in ("-e", folder)]
+    run([*install, "--no-deps", *editable], tmp_path)
     binaries = {"PATH": f"{place / 'bin'}:/usr/local/bin:/usr/bin:/bin"}
     python_there = place / "bin" / "python"
     home = str(tmp_path / "home")
@@ -105,7 +107,7 @@ def test_the_demo_and_the_tests_run_with(tmp_path, resolution, python) -> None:
     back_up(ready(tmp_path / "ours"), archive)
     restore = ["restore", archive, "--home", tmp_path / "restored"]
     assert run([python_there, "-m", "graphrag_pipeline.cli", *restore], project).endswith("ok\n")
-    files = [f"tests/test_{name}.py" for name in FILES]
+    files = [f"tests/test_{name}.py" for name in FILES] + ["packages/server/tests/test_mcp.py"]
     pytest_here = [python_there, "-m", "pytest", "-n", "2", "-p", "no:cacheprovider"]
     left_out = [part for name in OF_ONE_VERSION for part in ("-k", f"not {name}")]
     result = run([*pytest_here, *left_out, *files], project, **binaries)
@@ -123,7 +125,8 @@ def test_a_line_of_the_docs_installs(tmp_path, arguments) -> None:
     python = environment(tmp_path / "venv")
     pip = [python, "-m", "pip", "--disable-pip-version-check", "--quiet"]
     if "dist/" in arguments:
-        run([*pip, "wheel", "--no-deps", "-w", "dist", "."], project)
+        wings = [path.parent for path in project.glob("packages/*/pyproject.toml")]
+        run([*pip, "wheel", "--no-deps", "-w", "dist", ".", *wings], project)
     # Models of one's own bring gigabytes of torch: whether they can be had is asked, no more.
     only_asked = ["--dry-run"] if "local" in arguments else []
     run([*pip, "install", *only_asked, *shlex.split(arguments)], project)

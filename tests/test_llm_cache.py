@@ -11,10 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from conftest import without_privileges
 from llm_helpers import ask, ask_and_tell, ask_many, options_for, paid, processes, said, with_client
 from model_server import ModelServer
 
+from conftest import without_privileges
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.llm import ChatRequest, Completion, LlmOptions, ModelClient, calls_since

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Engine
 from dagster_helpers import Pipeline, failed_checks, metadata_of
 from index_process import by_model, faults, update, update_by_model, update_tables
 from llm_helpers import document_in, processes, stage_of
@@ -35,6 +34,7 @@ from model_server import (
 )
 from strict_server import StrictServer
 
+from conftest import Engine
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.graph.descriptions import _parts, summarise_descriptions, update_graph
 from graphrag_pipeline.ingest.stages import ingest_extractions, pending_batches

@@ -8,11 +8,11 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from conftest import Engine
 from index_process import update
 from test_embedding import ReadsLittle
 from typer.testing import CliRunner
 
+from conftest import Engine
 from graphrag_pipeline.cli.app import app
 from graphrag_pipeline.core.settings import EmbeddingSettings, Settings
 from graphrag_pipeline.planning import local_vectors

@@ -19,12 +19,12 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from commands import command, run_python
-from conftest import Engine
 from dagster_helpers import PEOPLE, PLACES, Pipeline
 from index_process import SMALL, update
 from test_guarded import PATIENCE, end_of
 from test_readers import COMPARED, content
 
+from conftest import Engine
 from graphrag_pipeline.core import memory
 from graphrag_pipeline.core.errors import InputError, StorageError
 from graphrag_pipeline.core.memory import OutOfMemoryError, as_out_of_memory, told_out_of_memory

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from conftest import Engine, build, build_graph
 from test_ingest import OTHER, STORY, folded
 
+from conftest import Engine, build, build_graph
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.index import Index
 from graphrag_pipeline.ingest.stages import ingest_extractions

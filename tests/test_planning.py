@@ -15,13 +15,13 @@ from typing import Any
 import polars as pl
 import pytest
 from commands import ForkedPython
-from conftest import Engine
 from index_process import by_model, update, update_tables
 from llm_helpers import document_in, stage_of
 from model_server import Fault, Messages, ModelServer, Request, unauthorized
 from test_llm_pipeline import FILES, mind
 from typer.testing import CliRunner
 
+from conftest import Engine
 from graphrag_pipeline import Index
 from graphrag_pipeline.cli.app import app
 from graphrag_pipeline.core.errors import ConfigError

@@ -1,9 +1,9 @@
 import random
 
 import pytest
-from conftest import Engine, build, workspace_of
 from model_server import ModelServer, prompt_filtered
 
+from conftest import Engine, build, workspace_of
 from graphrag_pipeline.core.errors import InputError, StorageError
 from graphrag_pipeline.core.settings import ChunkSettings, HierarchySettings, Settings
 from graphrag_pipeline.llm.estimates import Chunks, Growth

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Engine
 from index_process import (
     SMALL,
     STAGES,
@@ -28,6 +27,7 @@ from index_process import (
 )
 from llm_helpers import processes
 
+from conftest import Engine
 from graphrag_pipeline.graph.communities import ask_for_clustering
 from graphrag_pipeline.query import open_release
 

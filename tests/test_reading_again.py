@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Engine
 from index_process import by_model, update
 from llm_helpers import stage_of
 from model_server import ModelServer
 from test_llm_pipeline import FILES, mind
 
+from conftest import Engine
 from graphrag_pipeline.cli.plan import reread_documents
 from graphrag_pipeline.ingest import documents
 from graphrag_pipeline.ingest.reading import FORMATS, separate

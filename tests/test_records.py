@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from conftest import Engine
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from conftest import Engine
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.index import Index
 from graphrag_pipeline.ingest.reading import ReadingOptions, read_file

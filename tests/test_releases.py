@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 from artefacts import made_once
 from commands import run_python
-from conftest import Engine, workspace_of
 from index_process import SMALL, faults, update
 from release_steps import KEEP
 from typer.testing import CliRunner
 
+from conftest import Engine, workspace_of
 from graphrag_pipeline.cli.app import app
 from graphrag_pipeline.core.errors import (
     BusyError,

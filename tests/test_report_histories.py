@@ -2,10 +2,10 @@
 
 import duckdb
 import pytest
-from conftest import Engine, build
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from conftest import Engine, build
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.reports import digests, levels
 from graphrag_pipeline.reports.inputs import level_contexts, level_slices, read_elements, read_level

@@ -1,8 +1,8 @@
 """When reports that cost money are written anew: not at once for little, at once for removal."""
 
 import pytest
-from conftest import Engine
 
+from conftest import Engine
 from graphrag_pipeline.core.settings import ReportSettings, Settings
 from graphrag_pipeline.reports.levels import update_reports
 from graphrag_pipeline.reports.text import ReportText, WrittenReports

@@ -9,10 +9,10 @@ from typing import Any
 
 import dagster as dg
 import pytest
-from conftest import Engine
 from dagster_helpers import Pipeline, failed_checks
 from model_server import Messages, ModelServer, Request, unsupported
 
+from conftest import Engine
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.reports.contexts import Context

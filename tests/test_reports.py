@@ -1,7 +1,7 @@
 import polars as pl
 import pytest
-from conftest import build
 
+from conftest import build
 from graphrag_pipeline.reports import extractive
 from graphrag_pipeline.reports.extractive import Sentence, select_sentences
 from graphrag_pipeline.reports.extractive import write_extractive as write

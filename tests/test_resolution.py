@@ -12,13 +12,13 @@ from pathlib import Path
 import duckdb
 import polars as pl
 import pytest
-from conftest import Engine, build_graph
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from llm_helpers import KEY
 from model_server import Messages, ModelServer, server_error
 
+from conftest import Engine, build_graph
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.identity import make_id
 from graphrag_pipeline.core.settings import LlmSettings, ResolutionSettings, Settings

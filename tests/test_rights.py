@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import without_privileges
 from typer.testing import CliRunner
 
+from conftest import without_privileges
 from graphrag_pipeline import Index
 from graphrag_pipeline.cli.app import app
 from graphrag_pipeline.core.errors import ConfigError, StorageError

@@ -6,8 +6,8 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import Engine
 
+from conftest import Engine
 from graphrag_pipeline.core.settings import InputSettings, Settings
 from graphrag_pipeline.store import batches, seen
 from graphrag_pipeline.store.batches import Batch

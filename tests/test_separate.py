@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 from bombs import BOMBS, dictionary_column, long_header, pdf
-from conftest import Engine
 from test_formats import SOUND
 from test_reading import SOUND as MORE_SOUND
 
+from conftest import Engine
 from graphrag_pipeline.core.settings import InputSettings, Settings
 from graphrag_pipeline.ingest.reading import ReadingOptions, ReadResult, read_file
 from graphrag_pipeline.ingest.reading.answers import read_answer, write_answer

@@ -15,9 +15,8 @@ from pathlib import Path
 
 import pytest
 from commands import ForkedPython
-from http_server import published
 from model_server import ModelServer, slow_stream
-from query_fixture import settings_for
+from query_fixture import published, settings_for
 from typer.testing import CliRunner, Result
 
 from graphrag_pipeline.cli.app import app

@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 from artefacts import made_once
 from commands import ForkedPython
-from conftest import Engine
 from dagster_helpers import Pipeline
 from index_process import SMALL, faults, update
 from llm_helpers import processes
 from test_readers import COMPARED, content
 from test_releases import KEEP, STORY, assert_whole, grow, leftovers
 
+from conftest import Engine
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.query import open_release
 from graphrag_pipeline.releases.kept import published_release, release_ids

@@ -14,9 +14,9 @@ import dagster as dg
 import numpy as np
 import pyarrow as pa
 import pytest
-from conftest import Engine
 from model_server import Messages, ModelServer, unauthorized
 
+from conftest import Engine
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.core.spreading import MakePieces, spreading

@@ -4,8 +4,8 @@ import logging
 from typing import Any
 
 import pytest
-from conftest import Engine
 
+from conftest import Engine
 from graphrag_pipeline.assets.names import BATCHES
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.settings import BatchSettings, Settings

@@ -12,9 +12,9 @@ import duckdb
 import polars as pl
 import pytest
 from artefacts import copy_of
-from conftest import Engine, workspace_of
 from index_process import SMALL, update
 
+from conftest import Engine, workspace_of
 from graphrag_pipeline.releases.publishing import published_sql
 from graphrag_pipeline.sql import query_published
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 import pytest
-from conftest import Engine
 
+from conftest import Engine
 from graphrag_pipeline.core import memory
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.memory import OutOfMemoryError, told_out_of_memory

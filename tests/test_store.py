@@ -14,8 +14,8 @@ import duckdb
 import polars as pl
 import pytest
 from commands import ForkedPython
-from conftest import without_privileges
 
+from conftest import without_privileges
 from graphrag_pipeline.core.errors import BusyError, StorageError
 from graphrag_pipeline.store.index_store import (
     IndexStore,

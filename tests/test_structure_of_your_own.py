@@ -9,9 +9,9 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
-from conftest import Engine, workspace_of
 from model_server import ModelServer
 
+from conftest import Engine, workspace_of
 from docs import generate
 from graphrag_pipeline.assets import Names, build_tail
 from graphrag_pipeline.assets.embeddings import embedding_key

@@ -3,8 +3,8 @@ import math
 import numpy as np
 import polars as pl
 import pytest
-from conftest import Engine, build, build_graph, workspace_of
 
+from conftest import Engine, build, build_graph, workspace_of
 from graphrag_pipeline.core.errors import InputError, StorageError
 from graphrag_pipeline.core.settings import EmbeddingSettings, Settings
 from graphrag_pipeline.llm.embedders import HashingEmbedder

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Engine
 from index_process import by_model
 from llm_helpers import ask, said
 from model_server import Fault, echo
 from query_fixture import publish, settings_for
 from strict_server import Served, StrictServer
 
+from conftest import Engine
 from graphrag_pipeline import Index, Settings
 from graphrag_pipeline.core.errors import ConfigError, InputError
 from graphrag_pipeline.core.tokens import count_tokens

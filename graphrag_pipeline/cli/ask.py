@@ -18,7 +18,7 @@ from graphrag_pipeline.core.errors import GraphRAGError, InputError
 if TYPE_CHECKING:
     from graphrag_pipeline.query import Answer, QueryEngine
     from graphrag_pipeline.query.control import Control
-    from graphrag_pipeline.serving.holding import Holder
+    from graphrag_pipeline.query.open_engine import Holder
 
 _COMMANDS = {
     ":method": "NAME switches the method, as in :method lightrag:mode=local; alone, lists them",
@@ -44,10 +44,10 @@ def ask(
     The index stays open, so that each takes milliseconds where no model is asked. From a pipe every
     line is a question. :help lists the commands of the session.
     """
-    from graphrag_pipeline.serving.holding import DEFAULT, Holder
+    from graphrag_pipeline.query.open_engine import Holder
 
     settings = settings_here()
-    held = Holder(DEFAULT, settings, release=release, with_paths=True)
+    held = Holder("default", settings, release=release, with_paths=True)
     with contextlib.closing(held) as holder:
         failure = _Session(holder, method).run()
     if failure is not None:

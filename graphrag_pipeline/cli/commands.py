@@ -10,6 +10,7 @@ import typer
 
 from graphrag_pipeline.core.doors import Door
 from graphrag_pipeline.core.errors import ConfigError
+from graphrag_pipeline.core.extras import require_extra
 
 _NAME = re.compile(r"[a-z][a-z0-9-]*")
 
@@ -49,8 +50,6 @@ COMMANDS: Door[Any] = Door(
         "export": "exports:export",
         "explore": "pages:explore",
         "report": "pages:report",
-        "serve": "serve:serve",
-        "mcp": "mcp:mcp",
         "ui": "ui:ui",
         "worker": "worker:worker",
         "notify": "index:notify",
@@ -58,12 +57,15 @@ COMMANDS: Door[Any] = Door(
         "import-extractions": "index:import_extractions",
         "dbt": "marts:dbt",
         "eval": "evaluation:app",
-        "keys": "keys:app",
     },
     beside=__name__,
     check=_check,
 )
 """The commands, in the order in which help lists them."""
+
+
+OF_EXTRAS = {"serve": "server", "mcp": "server", "keys": "server"}
+"""The commands that extras bring, so that where one is not installed, it is said how to get it."""
 
 
 class Commands(MutableMapping[str, Any]):
@@ -75,6 +77,8 @@ class Commands(MutableMapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         if name not in self._made:
             part = COMMANDS.find(name)
+            if part is None and name in OF_EXTRAS:
+                require_extra(OF_EXTRAS[name], name)
             if part is None:
                 raise KeyError(name)
             self._made[name] = _command(name, part)

@@ -18,7 +18,7 @@ MODULES = {
     "marts": ("dagster_dbt", "dbt"),
     "metrics": ("bert_score", "nltk", "sacrebleu"),
     "office": ("openpyxl", "pptx"),
-    "server": ("fastapi", "uvicorn", "prometheus_client", "mcp"),
+    "server": ("graphrag_server", "fastapi", "uvicorn", "prometheus_client", "mcp"),
     "ui": ("dagster_webserver",),
 }
 """What each extra of the project brings, by the names of modules."""
@@ -48,7 +48,7 @@ def how_to_install(extra: str) -> str:
 
 
 def _origin() -> tuple[Path | None, str]:
-    """Return the wheel or folder that the project was installed from, and pip's option for it."""
+    """Return the wheel or folder that the project was installed from, and pip's options for it."""
     from importlib.metadata import distribution
 
     record = json.loads(distribution(_PROJECT).read_text("direct_url.json") or "{}")
@@ -56,4 +56,7 @@ def _origin() -> tuple[Path | None, str]:
     place = Path(url2pathname(address.path))
     if address.scheme != "file" or not place.exists():
         return None, ""
+    if place.is_file():
+        # What an extra brings may be another wheel, beside this one.
+        return place, f"--find-links {shlex.quote(str(place.parent))} "
     return place, "-e " if record.get("dir_info", {}).get("editable") else ""

@@ -107,29 +107,9 @@ class Home:
         return self.folder / "notices.json"
 
     @property
-    def keys(self) -> Path:
-        """The keys by which callers of the server are known, as hashes."""
-        return self.folder / "keys.json"
-
-    @property
     def aliases_lock(self) -> Path:
         """The file that is held locked while a line is added to the user's aliases."""
         return self.folder / "aliases.lock"
-
-    @property
-    def keys_lock(self) -> Path:
-        """The file that is held locked while keys are added or revoked."""
-        return self.folder / "keys.lock"
-
-    @property
-    def accounts(self) -> Path:
-        """What each key has taken: requests, tokens, dollars."""
-        return self.folder / "accounts.sqlite"
-
-    @property
-    def audit(self) -> Path:
-        """Who asked what, a line for each question; earlier files of it lie beside it."""
-        return self.folder / "audit" / "audit.jsonl"
 
     @property
     def purge_mark(self) -> Path:

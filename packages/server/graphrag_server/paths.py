@@ -1,0 +1,33 @@
+"""Where the server keeps its files in the home of an index."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class ServerFiles:
+    """The paths of the server's files in a home."""
+
+    home: Path
+
+    @property
+    def keys(self) -> Path:
+        """The keys by which callers of the server are known, as hashes."""
+        return self.home / "keys.json"
+
+    @property
+    def keys_lock(self) -> Path:
+        """The file that is held locked while keys are added or revoked."""
+        return self.home / "keys.lock"
+
+    @property
+    def accounts(self) -> Path:
+        """What each key has taken: requests, tokens, dollars."""
+        return self.home / "accounts.sqlite"
+
+    @property
+    def audit(self) -> Path:
+        """Who asked what, a line for each question; earlier files of it lie beside it."""
+        return self.home / "audit" / "audit.jsonl"

@@ -1,0 +1,67 @@
+"""`POST /v1/entities/{id}/corrections`: what somebody knows better than the documents' rules."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from starlette.responses import Response
+
+from graphrag_server.callers import caller_of, needs
+from graphrag_server.corrections import add_correction
+from graphrag_server.inquiry import record_writing
+from graphrag_server.problems import Problem
+from graphrag_server.routes.reading import CollectionName, one, read
+from graphrag_server.state import holder_of, json_response
+
+router = APIRouter(prefix="/v1/entities", tags=["graph"], dependencies=[needs("write")])
+
+_TITLE = "SELECT title FROM entities WHERE id = $id"
+# No control characters, nor such as turn the direction of what follows.
+_PLAIN = r"^[^\x00-\x1f\x7f\u202a-\u202e\u2066-\u2069]+$"
+
+
+class Correction(BaseModel):
+    """What is said of an entity."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    action: Literal["merge", "never", "rename", "type"] = Field(
+        description="It is the same as another, never the same, called otherwise, of another type."
+    )
+    value: Annotated[
+        str,
+        StringConstraints(strip_whitespace=True, min_length=1, max_length=200, pattern=_PLAIN),
+        Field(description="The title of the other, the new title, or the type."),
+    ]
+
+
+@router.post("/{id}/corrections", status_code=202, responses={409: {}, 507: {}})
+async def correct(
+    request: Request, id: str, correction: Correction, collection: CollectionName = None
+) -> Response:
+    """Say that an entity is another, is named or typed wrongly. The next run goes by it.
+
+    It becomes a line of ``aliases.csv``, which is taken back by taking the line out.
+    """
+    holder, caller = holder_of(request, collection), caller_of(request)
+    if await asyncio.to_thread(holder.is_limited):
+        raise Problem(
+            403, "what is said of an entity is seen by all: it takes a key with all labels"
+        )
+    row = await read(request, collection, lambda index: one(index.rows(_TITLE, id=id), "entity"))
+    value = correction.value
+    if correction.action == "type":
+        value = value.upper()
+    elif value == row["title"]:
+        raise Problem(409, f"it is {value} already: name another")
+    note = f"{caller.name}, {datetime.now(UTC):%Y-%m-%d}"
+    line = {"action": correction.action, "a": row["title"], "b": value, "note": note}
+    written = await asyncio.to_thread(add_correction, holder.settings, line)
+    record_writing(request, holder.name, {"id": id, "line": written})
+    response = json_response({"line": written})
+    response.status_code = 202
+    return response
