@@ -10,7 +10,7 @@ from graphrag_pipeline.assets.graph import entity_aliases, graph
 from graphrag_pipeline.assets.ingestion import build_inbox, chunks, documents, extractions
 from graphrag_pipeline.assets.names import Names
 from graphrag_pipeline.assets.publishing import build_published_index
-from graphrag_pipeline.assets.quality import index_quality
+from graphrag_pipeline.assets.quality import build_measures
 from graphrag_pipeline.assets.reports import build_reports
 from graphrag_pipeline.assets.slices import build_slices
 from graphrag_pipeline.assets.stages import Stage as AssetStage
@@ -49,7 +49,7 @@ def build_tail(settings: Settings, names: Names) -> list[dg.AssetsDefinition]:
     """Return what follows from all batches together, to the published index and its quality."""
     versions = code_versions(settings)
     stages = [_asset_stage(stage, settings) for stage in refresh_stages(settings)]
-    stages += [build_published_index(settings), index_quality]
+    stages += [build_published_index(settings), *build_measures()]
     return [stage.build(names, versions) for stage in stages]
 
 

@@ -12,7 +12,7 @@ import dagster as dg
 from graphrag_pipeline.assets.common import OWNERS, adorned, markdown_rows
 from graphrag_pipeline.assets.names import Names
 from graphrag_pipeline.assets.publishing import PUBLISHED_INDEX
-from graphrag_pipeline.assets.quality import GROUP, evaluation_stage
+from graphrag_pipeline.assets.quality import stage_beside
 from graphrag_pipeline.assets.stages import Check, Outcome, Stage
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.evaluating import prepare
@@ -30,6 +30,7 @@ from graphrag_pipeline.evaluation.running import answer_questions
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.resources import IndexResource
 
+GROUP = "evaluation"
 ANSWERS = dg.AssetKey("experiment_answers")
 SCORES = dg.AssetKey("experiment_scores")
 VERDICTS = dg.AssetKey("experiment_verdicts")
@@ -52,12 +53,13 @@ def build_evaluation(settings: Settings) -> list[Stage]:
     options = settings.evaluation
     if not options.experiment:
         return []
-    answers = evaluation_stage(
+    answers = stage_beside(
         ANSWERS,
         "answers",
         "The answers of each condition of the experiment; those made before are kept.",
         PUBLISHED_INDEX,
         answer_experiment,
+        group=GROUP,
     )
     watch_check = Check(
         HELD,
@@ -66,20 +68,22 @@ def build_evaluation(settings: Settings) -> list[Stage]:
         "conditions have fallen",
         blocking=False,
     )
-    scores = evaluation_stage(
+    scores = stage_beside(
         SCORES,
         "scores",
         "Scores of the experiment's answers by gold answers, gold passages and claims.",
         ANSWERS,
         score_experiment,
         watch_check,
+        group=GROUP,
     )
-    verdicts = evaluation_stage(
+    verdicts = stage_beside(
         VERDICTS,
         "verdicts",
         "How the judge decides between pairs of the experiment's answers: win rates and winners.",
         SCORES,
         judge_experiment,
+        group=GROUP,
     )
     judging = [verdicts] if _is_judged(Path(options.experiment).expanduser()) else []
     return [answers, scores, *judging]

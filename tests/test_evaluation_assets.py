@@ -181,11 +181,11 @@ def test_a_release_is_measured_once_and_what_goes_wrong_fails_no_run(
     monkeypatch.setenv("GRAPHRAG_HOME", str(tmp_path))
     publish(tmp_path)
     from graphrag_pipeline.assets import Names
-    from graphrag_pipeline.assets.quality import index_quality
+    from graphrag_pipeline.assets.quality import build_measures
 
     def measured() -> dict[str, object]:
         done = dg.materialize(
-            [index_quality.build(Names(), {})],
+            [stage.build(Names(), {}) for stage in build_measures()],
             resources={"index": IndexResource.of(load_settings())},
             run_config=QUIET,
             instance=dg.DagsterInstance.ephemeral(),

@@ -15,10 +15,18 @@ import pytest
 from commands import command, run_python
 from typer.testing import CliRunner
 
+from graphrag_pipeline.assets import Names
+from graphrag_pipeline.assets.quality import build_measures
 from graphrag_pipeline.cli.app import app
 from graphrag_pipeline.cli.commands import COMMANDS
 from graphrag_pipeline.core import doors
 from graphrag_pipeline.core.errors import ConfigError, StorageError
+from graphrag_pipeline.core.prompting import (
+    PROMPT_FOLDERS,
+    check_prompts,
+    load_prompt,
+    prompt_names,
+)
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.definitions import DEFINITIONS, build_definitions
 from graphrag_pipeline.exchange.exporting import EXPORTERS
@@ -26,6 +34,9 @@ from graphrag_pipeline.index import Index
 from graphrag_pipeline.ingest.reading import FORMATS, FileFormat, ReadingOptions, read_file
 from graphrag_pipeline.ingest.reading.formats import reader_versions
 from graphrag_pipeline.ingest.reading.separate import Limits, Readers
+from graphrag_pipeline.planning.pending import nothing_pending
+from graphrag_pipeline.releases.measuring import MEASURES
+from graphrag_pipeline.resources import IndexResource
 from graphrag_pipeline.structures import (
     STRUCTURES,
     Structure,
@@ -214,6 +225,48 @@ def test_its_asset_stands_beside_those_of_the_index(index: Index) -> None:
     (asset,) = (each for each in built.assets or () if key in getattr(each, "keys", ()))
     made = dg.materialize([asset]).asset_materializations_for_node("press__document_count")
     assert made[0].metadata["documents"].value == 2
+
+
+def test_its_measure_is_made_once_of_each_release(index: Index) -> None:
+    assert not nothing_pending(index)
+    assets = [stage.build(Names(), {}) for stage in build_measures()]
+    made = dg.materialize(
+        assets,
+        resources={"index": IndexResource.of(index.settings)},
+        selection="document_sizes",
+        instance=dg.DagsterInstance.ephemeral(),
+    )
+    (event,) = made.asset_materializations_for_node("document_sizes")
+    assert event.metadata["mean_characters"].value == 62
+    sizes = MEASURES.find("document_sizes")
+    assert sizes
+    assert sizes.is_made(index, str(event.metadata["release"].value))
+    assert not sizes.is_made(index, "another release")
+
+
+def test_prompts_of_a_package_are_read_replaced_and_checked_as_ours(site: Path) -> None:
+    prompts, own = site / "shipped", site / "own"
+    prompts.mkdir()
+    own.mkdir()
+    (prompts / "greeting.txt").write_text("Greet {{who}} from {{text}}.")
+    (prompts / "basic_answer.txt").write_text("Say nothing.")
+    (site / "greetings.py").write_text(
+        f"from pathlib import Path\nPROMPTS = Path({str(prompts)!r})\nNONE = PROMPTS / 'none'"
+    )
+    places = {"greetings": "greetings:PROMPTS", "none": "greetings:NONE"}
+    install(site, "greetings", {PROMPT_FOLDERS.group: places})
+    assert "greeting" in prompt_names()
+    assert (
+        "Greet Ann from "
+        in load_prompt("greeting", own).render(who="Ann", text="us")[-1]["content"]
+    )
+    assert "Say nothing" not in load_prompt("basic_answer").user
+    (own / "greeting.txt").write_text("Hail {{who}}.")
+    with pytest.raises(ConfigError, match=r"greeting\.txt: placeholder \{\{text\}\} is missing"):
+        check_prompts(own)
+    (own / "greeting.txt").write_text("Hail {{who}}: {{text}}.")
+    check_prompts(own)
+    assert load_prompt("greeting", own).user == "Hail {{who}}: {{text}}."
 
 
 def test_definitions_that_fail_are_told_and_left_out(

@@ -47,6 +47,8 @@ DOORS = {
     "methods": "a way to answer questions: a `Method`",
     "structures": "a stage after the graph, with tables, vectors and an estimate: a `Structure`",
     "definitions": "Dagster's assets, jobs and sensors beside an index: a function of a `Building`",
+    "measures": "what is measured of each release once it is published: a `Measure`",
+    "prompts": "a folder of prompts, each a file `NAME.txt`: a `Path`",
     "home_files": "a file or folder of the home: a `HomeFile`, called as it is",
 }
 """The doors by name, and what comes in by each. The group of entry points of the door ``formats``

@@ -1,10 +1,11 @@
 """Prompts: text files with placeholders, a user's own in place of those that ship.
 
-A prompt is ``prompts/NAME.txt``: a part for the system and a part for the user, each begun by a
-line ``=== system ===`` or ``=== user ===``. ``{{name}}`` is replaced once by a value; what was put
-in is never read again, so braces in a document are only braces. Values that come from documents
-are fenced: they stand between markers that carry a hash of what they hold, which nothing inside can
-therefore imitate, and the prompt says that whatever stands there is data.
+A prompt is a file ``NAME.txt`` in a folder that comes in by the door ``prompts``: a part for the
+system and a part for the user, each begun by a line ``=== system ===`` or ``=== user ===``.
+``{{name}}`` is replaced once by a value; what was put in is never read again, so braces in a
+document are only braces. Values that come from documents are fenced: they stand between markers
+that carry a hash of what they hold, which nothing inside can therefore imitate, and the prompt says
+that whatever stands there is data.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from graphrag_pipeline.core.doors import Door
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.identity import content_hash, make_id
 
@@ -49,6 +51,22 @@ DEFAULTS: Final[Mapping[str, str]] = {
     "response_type": "multiple paragraphs",
 }
 """What is put into a placeholder for which no value is given."""
+
+
+def _check_folder(name: str, folder: Path) -> None:
+    if not folder.is_dir():
+        raise ConfigError(f"{folder} is no folder")
+
+
+PROMPT_FOLDERS: Door[Path] = Door(
+    "prompts",
+    Path,
+    "folder of prompts",
+    own={"core": "prompting:PROMPTS"},
+    beside=__name__,
+    check=_check_folder,
+)
+"""The folders of the prompts that ship; of two prompts of one name the first counts."""
 
 _PART = re.compile(r"^===[ \t]*(system|user)[ \t]*===[ \t]*$", re.MULTILINE | re.IGNORECASE)
 _PLACEHOLDER = re.compile(r"\{\{([^{}\n]{0,100})\}\}")
@@ -152,7 +170,8 @@ def bake(name: str, folder: Path | None = None, **values: str) -> str:
 
 def prompt_names() -> list[str]:
     """Return the names of all prompts."""
-    return sorted(path.stem for path in PROMPTS.glob("*.txt"))
+    folders = PROMPT_FOLDERS.usable().values()
+    return sorted({path.stem for folder in folders for path in folder.glob("*.txt")})
 
 
 def domains(folder: Path | None = None) -> list[str]:
@@ -244,12 +263,21 @@ def _problems(placeholders: frozenset[str], allowed_names: frozenset[str]) -> It
 
 @cache
 def _shipped(name: str) -> Prompt:
-    path = PROMPTS / f"{name}.txt"
-    if not _NAME.fullmatch(name) or not path.is_file():
+    path = _place(name) if _NAME.fullmatch(name) else None
+    if path is None:
         raise ConfigError(f"no prompt named {name!r}; there are {', '.join(prompt_names())}")
     parts = _parts(_read(path))
     placeholders = _placeholders(parts["system"]) | _placeholders(parts["user"])
     return Prompt(name, parts["system"], parts["user"], placeholders)
+
+
+def _place(name: str) -> Path | None:
+    """Return where a prompt is. One of the program's own needs no look at other packages."""
+    own = PROMPTS / f"{name}.txt"
+    if own.is_file():
+        return own
+    paths = (folder / own.name for folder in PROMPT_FOLDERS.usable().values())
+    return next(filter(Path.is_file, paths), None)
 
 
 def _parts(text: str) -> dict[str, str]:

@@ -9,13 +9,12 @@ from pathlib import Path
 import duckdb
 
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.evaluation.metrics.index import known_metrics
-from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.graph.descriptions import descriptions_to_merge
 from graphrag_pipeline.graph.resolution.resolving import undecided_pairs
 from graphrag_pipeline.ingest.stages import batch_versions, pending_batches
 from graphrag_pipeline.planning.rereading import reasons_by_batch
 from graphrag_pipeline.releases.kept import published_release
+from graphrag_pipeline.releases.measuring import MEASURES
 from graphrag_pipeline.releases.publishing import reasons_to_refresh, refresh_needed
 from graphrag_pipeline.store.batches import Look
 from graphrag_pipeline.store.sources import SourceChange
@@ -118,8 +117,7 @@ def _is_owed(con: duckdb.DuckDBPyConnection, settings: Settings) -> bool:
 
 
 def _is_measured(workspace: Workspace) -> bool:
-    """Whether the last stage of a run, which measures what is published, was done."""
+    """Whether the last stages of a run, which measure what is published, were done."""
     release = published_release(workspace.home)
-    if release is None or not workspace.paths.evaluation.is_file():
-        return False
-    return bool(known_metrics(EvaluationStore(workspace.home), release))
+    measures = MEASURES.usable().values()
+    return release is not None and all(each.is_made(workspace, release) for each in measures)
