@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
+from importlib import resources
 from importlib.metadata import version
 from pathlib import Path
 
@@ -31,9 +32,8 @@ from graphrag_pipeline.core.guarded import guarded
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.locks import locked
 from graphrag_pipeline.core.temporary import sweep, temporary_folder
-from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.releases.kept import changing_releases, published_release, release_file
-from graphrag_pipeline.store.index_store import connect_published
+from graphrag_pipeline.store.index_store import OtherStore, connect_published
 from graphrag_pipeline.store.migrations import migrations
 
 MARTS_JOB = "build_marts"
@@ -61,6 +61,7 @@ _BUILT_FROM = """
 SELECT release_id, project_version, coalesce(evaluated_at, TIMESTAMPTZ 'epoch'), built_at
 FROM built_from
 """
+_HAS_EXPERIMENTS = "FROM duckdb_tables() WHERE table_name = 'experiments'"
 _EVALUATED = "SELECT coalesce(max(finished_at), TIMESTAMPTZ 'epoch') FROM experiments"
 _SCHEMA = "SELECT value FROM meta WHERE key = 'schema_version'"
 _ROWS = """
@@ -232,12 +233,12 @@ def marts_outdated(home: Path) -> Origin | None:
 
 
 def _evaluated_at(home: Path) -> datetime:
-    if not Home(home).evaluation.is_file():
-        return datetime.fromtimestamp(0, UTC)
-    with EvaluationStore(home).read() as con:
-        row = con.execute(_EVALUATED).fetchone()
-    assert row is not None
-    return row[0]
+    row = None
+    if Home(home).evaluation.is_file():
+        with OtherStore(Home(home).evaluation).read() as con:
+            if con.execute(_HAS_EXPERIMENTS).fetchone():
+                row = con.execute(_EVALUATED).fetchone()
+    return row[0] if row else datetime.fromtimestamp(0, UTC)
 
 
 def is_of_this_version(release: Path) -> bool:
@@ -355,10 +356,10 @@ def copy_evaluation(home: Path, folder: Path) -> Path:
 
     Returns the file. Raises StorageError when it cannot be read or written.
     """
-    copy = EvaluationStore(folder)
+    copy = Home(folder).evaluation
     if Home(home).evaluation.is_file():
-        EvaluationStore(home).copy_to(copy.path)
-    else:
-        with copy.read():
-            pass
-    return copy.path
+        OtherStore(Home(home).evaluation).copy_to(copy)
+    tables = resources.files("graphrag_pipeline.marts").joinpath("evaluations.sql")
+    with OtherStore(copy).transaction() as con:
+        con.execute(tables.read_text("utf-8"))
+    return copy
