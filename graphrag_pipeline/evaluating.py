@@ -22,7 +22,6 @@ from graphrag_pipeline.evaluation.documents import (
     Apart,
     calls_by_chunk,
     documents_asked,
-    indexes_in,
     outdated_indexes,
     remove_indexes,
     settings_apart,
@@ -153,11 +152,13 @@ def _prepared(settings: Settings, ready: _Fitted) -> tuple[Experiment, Made | No
         spread_over(experiment, documents)
         place.mkdir(mode=0o700, exist_ok=True)
         with locked(place / "lock"):
-            outdated = outdated_indexes(release, indexes_in(settings.home_path))
+            outdated = outdated_indexes(release, Home(settings.home_path).indexes_of_documents())
             remove_indexes(outdated)
             n_made = _make(settings, documents, release.facts.id)
     asked = {document.folder for document in documents}
-    unasked = [folder for folder in indexes_in(settings.home_path) if folder not in asked]
+    unasked = [
+        folder for folder in Home(settings.home_path).indexes_of_documents() if folder not in asked
+    ]
     made = Made(len(documents), n_made, len(outdated), len(unasked))
     return spread_over(experiment, documents), made
 

@@ -19,7 +19,6 @@ from graphrag_pipeline.cli.app import app
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.evaluating import plan_experiment, run_experiment
-from graphrag_pipeline.evaluation.documents import indexes_in
 from graphrag_pipeline.evaluation.experiment import Assertions, Experiment, experiment_of
 from graphrag_pipeline.evaluation.presets.found import Found
 from graphrag_pipeline.evaluation.presets.tables import tables_of_experiment
@@ -56,7 +55,7 @@ class Corpus:
 
     @property
     def folders(self) -> set[str]:
-        return {folder.name for folder in indexes_in(self.settings.home_path)}
+        return {folder.name for folder in Home(self.settings.home_path).indexes_of_documents()}
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         with EvaluationStore(self.settings.home_path).read() as con:
@@ -64,7 +63,7 @@ class Corpus:
 
     def spent(self) -> int:
         """Calls that were paid in all homes."""
-        homes = [self.settings.home_path, *indexes_in(self.settings.home_path)]
+        homes = [self.settings.home_path, *Home(self.settings.home_path).indexes_of_documents()]
         return sum(len(calls.filter(~calls["cached"])) for calls in map(calls_since, homes))
 
 
@@ -106,7 +105,7 @@ def test_each_question_is_answered_from_its_own_document_alone(plain: Corpus) ->
     assert (done.answered.made, done.answered.failed) == (6, {})
     assert len(plain.folders) == 2
     # Blocks of the usual size would make these 11 and 7 MB.
-    for folder in indexes_in(plain.settings.home_path):
+    for folder in Home(plain.settings.home_path).indexes_of_documents():
         files = ("index.duckdb", "published.duckdb")
         assert sum((folder / name).stat().st_size for name in files) < 6e6
     other = {"mill": ("bridge", "ferry"), "mill.txt": ("bridge", "ferry"), "bridge": ("ferry",)}
@@ -177,13 +176,13 @@ def test_a_model_is_paid_once_whichever_index_needs_it(
     assert done.answered.made == 3
     extracted = [
         len(calls.filter((calls["stage"] == "extractions") & ~calls["cached"]))
-        for calls in map(calls_since, indexes_in(whole.settings.home_path))
+        for calls in map(calls_since, Home(whole.settings.home_path).indexes_of_documents())
     ]
     assert extracted == [0, 0]
     assert whole.rows("SELECT count(*) FROM answers WHERE citations_resolved > 0") != [(0,)]
     # Indexes and answers that are lost are made again from what was paid: in the home of all.
     spent, requests = whole.spent(), len(server.requests)
-    for folder in indexes_in(whole.settings.home_path):
+    for folder in Home(whole.settings.home_path).indexes_of_documents():
         shutil.rmtree(folder)
     with EvaluationStore(whole.settings.home_path).transaction() as con:
         con.execute("DELETE FROM answers")

@@ -96,6 +96,11 @@ class Home:
         """The folder of the indexes that single documents have, for evaluations, a folder each."""
         return self.folder / "document_indexes"
 
+    def indexes_of_documents(self) -> list[Path]:
+        """Return the folders of the indexes that single documents have."""
+        place = self.document_indexes
+        return sorted(path for path in place.iterdir() if path.is_dir()) if place.is_dir() else []
+
     @property
     def marts(self) -> Path:
         """The DuckDB file of dbt's marts."""

@@ -132,12 +132,6 @@ def settings_apart(settings: Settings, folder: Path) -> Settings:
     return settings.model_copy(update=update)
 
 
-def indexes_in(home: Path) -> list[Path]:
-    """Return the folders of the indexes that single documents have in a home."""
-    place = Home(home).document_indexes
-    return sorted(path for path in place.iterdir() if path.is_dir()) if place.is_dir() else []
-
-
 def outdated_indexes(
     release: Release, folders: Iterable[Path], removed: Collection[str] = ()
 ) -> list[Path]:

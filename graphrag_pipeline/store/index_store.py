@@ -366,6 +366,13 @@ def memory_database(limits: Limits | None = None) -> duckdb.DuckDBPyConnection:
     return con
 
 
+class OtherStore(IndexStore):
+    """A DuckDB file beside the index whose tables are another part's, and are left as they are."""
+
+    def ensure_schema(self, con: duckdb.DuckDBPyConnection) -> None:
+        """Leave the file as it is."""
+
+
 def connect_published(
     path: Path, *, limits: Limits | None = None, **more: Path
 ) -> duckdb.DuckDBPyConnection:

@@ -20,7 +20,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, cast
 
 from graphrag_pipeline.core.errors import InputError, StorageError
-from graphrag_pipeline.upkeep.home_files import HOME_FILES, HomeFile
+from graphrag_pipeline.upkeep.home_files import HomeFile, files
 
 FORMAT = 1
 CONTENTS = "backup.json"
@@ -245,9 +245,9 @@ def _checked(raw: Mapping[str, Any]) -> Contents:
     stored = {member.name for member in members if member.same_as is None}
     if len({member.name for member in members}) != len(members):
         raise ValueError("a name stands there twice")
-    files = HOME_FILES.usable()
+    known_files = files()
     for member in members:
-        if not _is_allowed(member.name, files):
+        if not _is_allowed(member.name, known_files):
             raise ValueError(f"{member.name[:100]!r} is no file of an index, nor of a package")
         if member.size < 0 or not _SHA256.fullmatch(member.sha256):
             raise ValueError(f"size or hash of {member.name} is none")

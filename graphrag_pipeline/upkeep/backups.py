@@ -28,8 +28,6 @@ from graphrag_pipeline.core.errors import InputError, StorageError
 from graphrag_pipeline.core.files import PRIVATE, make_private, replace_durably
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.temporary import sweep, temporary_folder
-from graphrag_pipeline.evaluation.documents import indexes_in
-from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.releases.kept import published_release
 from graphrag_pipeline.store.vector_store import VectorStore
 from graphrag_pipeline.store.workspace import Workspace
@@ -42,7 +40,7 @@ from graphrag_pipeline.upkeep.archives import (
     sha256_of,
     write_archive,
 )
-from graphrag_pipeline.upkeep.home_files import HOME_FILES, HomeFile
+from graphrag_pipeline.upkeep.home_files import HOME_FILES, HomeFile, files
 from graphrag_pipeline.upkeep.purging import between_purges
 from graphrag_pipeline.upkeep.release_files import release_paths
 from graphrag_pipeline.upkeep.vector_tables import reading_vectors
@@ -128,7 +126,7 @@ def back_up(workspace: Workspace, archive: Path, *, with_history: bool = False) 
             contents.n_bytes,
             archive.stat().st_size,
             tuple(left_out),
-            len(indexes_in(home)),
+            len(Home(home).indexes_of_documents()),
         )
 
 
@@ -187,8 +185,6 @@ def _gather(workspace: Workspace, folder: Path, *, with_history: bool) -> list[s
             "there: run graphrag-pipeline check"
         )
     _copy_sqlite(Home(home).calls, folder / Home(home).calls.name)
-    if Home(home).evaluation.is_file():
-        EvaluationStore(home).copy_to(folder / Home(home).evaluation.name)
     _copy_files(home, folder)
     if with_history:
         _copy_history(Home(home).dagster, folder / "dagster")
@@ -213,9 +209,11 @@ def _link_files(home: Path, folder: Path) -> None:
 
 
 def _copy_files(home: Path, folder: Path) -> None:
-    """Copy the files of other packages that these change where they stand."""
+    """Copy the files of other parts that these change where they stand."""
     for name, file in _backed_up(is_linked=False):
-        if name in HOME_FILES.own:
+        if file.copy is not None and (home / name).exists():
+            file.copy(home / name, folder / name)
+        if file.copy is not None or name in HOME_FILES.own:
             continue
         for path in _files_below(home / name) if file.is_folder else [home / name]:
             if path.is_file():
@@ -225,8 +223,11 @@ def _copy_files(home: Path, folder: Path) -> None:
 
 
 def _backed_up(*, is_linked: bool) -> list[tuple[str, HomeFile]]:
-    files = HOME_FILES.usable().items()
-    return [(name, f) for name, f in files if f.in_backup and f.is_linked is is_linked]
+    return [
+        (name, file)
+        for name, file in files().items()
+        if file.in_backup and file.is_linked is is_linked
+    ]
 
 
 def _files_below(folder: Path) -> Iterator[Path]:

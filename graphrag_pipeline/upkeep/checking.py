@@ -15,7 +15,6 @@ from graphrag_pipeline.core.errors import BusyError, StorageError
 from graphrag_pipeline.core.open_files import require_open_files
 from graphrag_pipeline.core.rows import one_line
 from graphrag_pipeline.core.text import counted
-from graphrag_pipeline.evaluation.documents import indexes_in
 from graphrag_pipeline.llm.configured import configured_embedder
 from graphrag_pipeline.releases.kept import release_ids
 from graphrag_pipeline.releases.publishing import behind
@@ -274,7 +273,7 @@ def _notes(workspace: Workspace, problems: Sequence[Problem]) -> Iterator[str]:
         if not release_ids(workspace.home) and not problems:
             yield f"there is no index in {workspace.home} yet"
         return
-    if apart := indexes_in(workspace.home):
+    if apart := workspace.paths.indexes_of_documents():
         yield (
             f"not looked at: {counted(len(apart), 'index', 'indexes')} of single documents, which "
             "experiments make again where they are missing; each folder of document_indexes is a "

@@ -1,23 +1,24 @@
-"""Evaluations: those of releases that held nothing but what is still in the index."""
+"""Evaluations in a purge: those stay whose releases held nothing but what is still there."""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import duckdb
 
-from graphrag_pipeline.core.errors import StorageError
-from graphrag_pipeline.evaluation.documents import indexes_in
+from graphrag_pipeline.core.errors import NothingPublishedError
+from graphrag_pipeline.evaluation.documents import outdated_indexes
 from graphrag_pipeline.evaluation.making.generating import generated_key, release_key
 from graphrag_pipeline.evaluation.store import EvaluationStore
-from graphrag_pipeline.releases.kept import release_file, release_ids
+from graphrag_pipeline.query.release import open_release
 from graphrag_pipeline.store.frames import drop_rows, put_rows
-from graphrag_pipeline.store.index_store import connect_published, get_meta, set_meta
+from graphrag_pipeline.store.index_store import get_meta, set_meta
 from graphrag_pipeline.store.workspace import Workspace
+from graphrag_pipeline.upkeep import home_files
+from graphrag_pipeline.upkeep.home_files import Experiments, KeptExperiments
 
-_CONTENTS = "SELECT id, content_hash FROM documents"
 _RELEASES = f"""
 SELECT release FROM conditions WHERE release <> '' UNION SELECT release FROM answers UNION
 SELECT value FROM meta WHERE starts_with(key, '{release_key("")}') AND value <> ''
@@ -81,38 +82,6 @@ DELETE FROM judgments WHERE first_answer NOT IN (SELECT answer_id FROM answers)
 _HOLDS_ALL = "holds_all"
 
 
-@dataclass(frozen=True)
-class KeptExperiments:
-    """How many evaluations stay, and how many go."""
-
-    kept: int = 0
-    dropped: int = 0
-
-
-def clean_releases(workspace: Workspace, removed: Collection[str] = ()) -> set[str]:
-    """Return the ids of releases all of whose documents are in the index, as they were then.
-
-    Those of the indexes that single documents have are among them.
-
-    Of a release that is not kept any more nobody knows. Documents of ``removed`` files count as
-    gone.
-    """
-    with workspace.store.read() as con:
-        rows = con.execute(f"{_CONTENTS} WHERE source NOT IN (SELECT unnest(?))", [list(removed)])
-        now = set(rows.fetchall())
-    clean: set[str] = set()
-    homes = (workspace.home, *indexes_in(workspace.home))
-    for home, release in [(place, release) for place in homes for release in release_ids(place)]:
-        with contextlib.suppress(StorageError, duckdb.Error):
-            con = connect_published(release_file(home, release))
-            try:
-                if now.issuperset(con.execute(_CONTENTS).fetchall()):
-                    clean.add(release)
-            finally:
-                con.close()
-    return clean
-
-
 def unused_experiments(workspace: Workspace, clean: Collection[str]) -> KeptExperiments:
     """Return what :func:`drop_experiments` would drop."""
     if not workspace.paths.evaluation.is_file():
@@ -156,3 +125,26 @@ def _marked(con: duckdb.DuckDBPyConnection, clean: Collection[str]) -> KeptExper
 def _others(rows: Iterable[tuple[str]], clean: Collection[str], before: str) -> list[str]:
     """Return the releases that are not clean, and not older than a clean one that holds all."""
     return [release for (release,) in rows if release not in clean and release >= before]
+
+
+def outdated(workspace: Workspace, removed: Collection[str]) -> Sequence[Path]:
+    """Return the folders of indexes of single documents that are gone or have changed.
+
+    Documents of ``removed`` files count as gone.
+    """
+    folders = workspace.paths.indexes_of_documents()
+    if not folders:
+        return []
+    try:
+        with open_release(workspace.home, settings=workspace.settings) as release:
+            return outdated_indexes(release, folders, removed)
+    except NothingPublishedError:
+        return folders
+
+
+EVALUATIONS = replace(
+    home_files.EVALUATIONS,
+    experiments=Experiments(unused=unused_experiments, drop=drop_experiments),
+    extra="",
+)
+DOCUMENT_INDEXES = replace(home_files.DOCUMENT_INDEXES, outdated=outdated, extra="")

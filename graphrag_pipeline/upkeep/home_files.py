@@ -1,9 +1,13 @@
-"""The files and folders of a home, by name: a door. Checks, backups and purges ask what each is."""
+"""The files and folders of a home, by name: a door. Checks, backups and purges ask what each is.
+
+What an extra keeps in a home is known here too, so far that a backup keeps it and a check looks at
+it where the extra is not installed. A purge asks the extra itself, and is refused without it.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,13 +15,38 @@ import duckdb
 
 from graphrag_pipeline.core.doors import Door, require_takes
 from graphrag_pipeline.core.errors import ConfigError, StorageError
+from graphrag_pipeline.core.extras import how_to_install
 from graphrag_pipeline.core.rows import one_line
-from graphrag_pipeline.evaluation.store import EvaluationStore
-from graphrag_pipeline.store.index_store import connect_published
+from graphrag_pipeline.store.index_store import OtherStore, connect_published
+from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.upkeep.index_tables import scan
 from graphrag_pipeline.upkeep.problems import unreadable
 
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*(?<!\.tmp)(?<!\.lock)(?<!\.wal)(?<!\.new)(?<!\.pid)")
+
+
+@dataclass(frozen=True)
+class KeptExperiments:
+    """How many evaluations stay, and how many go."""
+
+    kept: int = 0
+    dropped: int = 0
+
+    def __add__(self, other: KeptExperiments) -> KeptExperiments:
+        return KeptExperiments(self.kept + other.kept, self.dropped + other.dropped)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiments:
+    """How a purge goes about a file that holds evaluations of releases.
+
+    Releases that are clean held no document but those that the index holds. Both are given their
+    ids: ``unused`` counts what must go, and ``drop`` removes it, once a release was published that
+    holds no more than the index; its id is given third.
+    """
+
+    unused: Callable[[Workspace, Collection[str]], KeptExperiments]
+    drop: Callable[[Workspace, Collection[str], str], KeptExperiments]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +64,9 @@ class HomeFile:
     is_linked
         Whether it is never changed where it stands, but replaced as a whole: a backup gives it a
         second name. Else it is copied.
+    copy
+        Copies it, from a path to a path, while others may write to it; without, it is copied byte
+        for byte.
     is_made_again
         Whether a purge removes it, as all that is needed of it will be made again.
     fault
@@ -44,16 +76,27 @@ class HomeFile:
     purge
         Takes out of it what the published release, a DuckDB file that is given second, no longer
         holds.
+    experiments
+        What a purge does about the evaluations that it holds.
+    outdated
+        Returns the paths in it that a purge removes, as nothing in the index needs them; documents
+        of the files that are given second count as gone.
+    extra
+        The extra that keeps it and is not installed: a purge is refused.
     """
 
     about: str
     is_folder: bool = False
     in_backup: bool = False
     is_linked: bool = True
+    copy: Callable[[Path, Path], None] | None = None
     is_made_again: bool = False
     fault: Callable[[Path], str] | None = None
     remedy: str = ""
     purge: Callable[[Path, Path], None] | None = None
+    experiments: Experiments | None = None
+    outdated: Callable[[Workspace, Collection[str]], Sequence[Path]] | None = None
+    extra: str = ""
 
 
 def _check(name: str, file: HomeFile) -> None:
@@ -63,6 +106,10 @@ def _check(name: str, file: HomeFile) -> None:
         require_takes(file.fault, "path")
     if file.purge is not None:
         require_takes(file.purge, "path", "published")
+    if file.copy is not None:
+        require_takes(file.copy, "path", "target")
+    if file.outdated is not None:
+        require_takes(file.outdated, "workspace", "removed")
 
 
 def _unreadable(path: Path) -> str:
@@ -74,24 +121,23 @@ def _unreadable(path: Path) -> str:
     return ""
 
 
-def _unreadable_evaluations(path: Path) -> str:
-    """Wait until nobody writes to it, as evaluations may go on."""
+def unreadable_database(path: Path) -> str:
+    """Return why a DuckDB file cannot be read, once nobody writes to it; nothing where it can."""
     try:
-        with EvaluationStore(path.parent).look() as con:
+        with OtherStore(path).look() as con:
             scan(con)
     except (StorageError, duckdb.Error) as error:
         return unreadable(path, error)
     return ""
 
 
+def copy_database(path: Path, target: Path) -> None:
+    """Copy a DuckDB file once nobody writes to it. Raises StorageError where it cannot be."""
+    OtherStore(path).copy_to(target)
+
+
 INDEX = HomeFile(about="The pipeline's own tables.", in_backup=True, is_linked=False)
 CALLS = HomeFile(about="Answers of models, and each call.", in_backup=True, is_linked=False)
-EVALUATIONS = HomeFile(
-    about="Questions, answers and scores.",
-    in_backup=True,
-    is_linked=False,
-    fault=_unreadable_evaluations,
-)
 HISTORY = HomeFile(about="Dagster's runs.", is_folder=True, in_backup=True, is_linked=False)
 REPLACED = HomeFile(about="A file that is only ever replaced.", in_backup=True)
 FOLDER = HomeFile(about="Files that are never changed.", is_folder=True, in_backup=True)
@@ -114,7 +160,7 @@ HOME_FILES: Door[HomeFile] = Door(
         "index.duckdb": "home_files:INDEX",
         "published.duckdb": "home_files:REPLACED",
         "llm_cache.sqlite": "home_files:CALLS",
-        "evaluation.duckdb": "home_files:EVALUATIONS",
+        "evaluation.duckdb": "experiments:EVALUATIONS",
         "marts.duckdb": "home_files:MARTS",
         "marts.duckdb.wal": "home_files:DERIVED",
         "marts_dev.duckdb": "home_files:DERIVED",
@@ -135,7 +181,7 @@ HOME_FILES: Door[HomeFile] = Door(
         "web": "home_files:FOLDER",
         "ocr": "home_files:FOLDER",
         "dagster": "home_files:HISTORY",
-        "document_indexes": "home_files:OWN",
+        "document_indexes": "experiments:DOCUMENT_INDEXES",
         "seen.json": "home_files:OWN",
         "left_out.json": "home_files:OWN",
     },
@@ -144,13 +190,45 @@ HOME_FILES: Door[HomeFile] = Door(
 )
 """What may be in a home, by its name there."""
 
+EVALUATIONS = HomeFile(
+    about="Questions, answers and scores.",
+    in_backup=True,
+    is_linked=False,
+    copy=copy_database,
+    fault=unreadable_database,
+    extra="evaluation",
+)
+DOCUMENT_INDEXES = HomeFile(
+    about="Indexes of single documents.", is_folder=True, extra="evaluation"
+)
+OF_EXTRAS: Mapping[str, HomeFile] = {
+    "evaluation.duckdb": EVALUATIONS,
+    "document_indexes": DOCUMENT_INDEXES,
+}
+"""What extras keep in a home, as it is dealt with where they are not installed."""
+
+
+def files() -> dict[str, HomeFile]:
+    """Return what may be in a home by name, as far as it is known here."""
+    return {**OF_EXTRAS, **HOME_FILES.usable()}
+
+
+def check_extras(home: Path) -> None:
+    """Raise ConfigError where an extra is not installed that keeps what a purge must look at."""
+    for name, file in files().items():
+        if file.extra and (home / name).exists():
+            raise ConfigError(
+                f"{home / name} may hold what is to be gone, and the extra [{file.extra}], which "
+                f"can take it out, is not installed: {how_to_install(file.extra)}, or delete it"
+            )
+
 
 def faults(home: Path, names: tuple[str, ...] = ()) -> Iterator[tuple[str, str, str]]:
     """Yield the name of each file that is not whole, what is wrong, and what to do.
 
     With ``names``, only these are looked at.
     """
-    for name, file in HOME_FILES.usable().items():
+    for name, file in files().items():
         if file.fault is None or not (home / name).exists() or (names and name not in names):
             continue
         try:
@@ -163,7 +241,8 @@ def faults(home: Path, names: tuple[str, ...] = ()) -> Iterator[tuple[str, str, 
 
 def brought() -> tuple[str, ...]:
     """Return the names of the files that other packages bring."""
-    return tuple(name for name in HOME_FILES.names() if name not in HOME_FILES.own)
+    own = HOME_FILES.own + tuple(OF_EXTRAS)
+    return tuple(name for name in HOME_FILES.names() if name not in own)
 
 
 def purge_files(home: Path, published: Path) -> None:

@@ -6,15 +6,13 @@ import contextlib
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from graphrag_pipeline.core.errors import NothingPublishedError, StorageError
+from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.temporary import sweep_home, temporary_folder
-from graphrag_pipeline.evaluation.documents import indexes_in, outdated_indexes
 from graphrag_pipeline.ingest.documents import ocr_options
 from graphrag_pipeline.ingest.reading.ocr import text_file
-from graphrag_pipeline.query.release import open_release
 from graphrag_pipeline.releases.kept import changing_releases
 from graphrag_pipeline.store.workspace import Workspace
-from graphrag_pipeline.upkeep.home_files import HOME_FILES, purge_files
+from graphrag_pipeline.upkeep.home_files import files, purge_files
 
 # What a repair has put aside.
 _DAMAGED = "*.damaged-*"
@@ -23,26 +21,18 @@ _DAMAGED = "*.damaged-*"
 def made_again(workspace: Workspace, removed: Collection[str] = ()) -> list[str]:
     """Return the paths in the home of files and folders that can be made again, or are damaged.
 
-    The indexes of single documents are among them where the documents are gone, as those of
-    ``removed`` files are taken to be, or have changed.
+    What files of the home call outdated is among them; documents of ``removed`` files count as
+    gone.
     """
     home = workspace.home
     damaged = (path.relative_to(home).as_posix() for path in home.rglob(_DAMAGED))
-    derived = (name for name, file in HOME_FILES.usable().items() if file.is_made_again)
-    names = [name for name in derived if (home / name).exists()]
-    return [*names, *sorted(damaged), *_outdated(workspace, removed)]
-
-
-def _outdated(workspace: Workspace, removed: Collection[str]) -> list[str]:
-    folders = indexes_in(workspace.home)
-    if not folders:
-        return []
-    try:
-        with open_release(workspace.home, settings=workspace.settings) as release:
-            folders = outdated_indexes(release, folders, removed)
-    except NothingPublishedError:
-        pass
-    return [folder.relative_to(workspace.home).as_posix() for folder in folders]
+    there = [(name, file) for name, file in files().items() if (home / name).exists()]
+    names = [name for name, file in there if file.is_made_again]
+    outdated = [
+        path for _, file in there if file.outdated for path in file.outdated(workspace, removed)
+    ]
+    names += sorted(damaged)
+    return names + [path.relative_to(home).as_posix() for path in outdated]
 
 
 def drop_leftovers(workspace: Workspace) -> list[str]:

@@ -17,17 +17,21 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import duckdb
+
 from graphrag_pipeline.core import progress, showing
-from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.core.errors import InputError, StorageError
 from graphrag_pipeline.query.carrying import carry_arrays
 from graphrag_pipeline.releases.kept import (
     changing_releases,
     keep_only,
+    release_file,
     release_ids,
     rolled_back_from,
 )
 from graphrag_pipeline.releases.publishing import publish_while_changing
 from graphrag_pipeline.releases.sharing import forget_shared
+from graphrag_pipeline.store.index_store import connect_published
 from graphrag_pipeline.store.spending import uses_model
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.vector_tables import note_versions
@@ -38,13 +42,8 @@ from graphrag_pipeline.upkeep.answers import (
     shared_elsewhere,
     unused_answers,
 )
-from graphrag_pipeline.upkeep.experiments import (
-    KeptExperiments,
-    clean_releases,
-    drop_experiments,
-    unused_experiments,
-)
 from graphrag_pipeline.upkeep.history import finished_runs, history_elsewhere, wipe_history
+from graphrag_pipeline.upkeep.home_files import Experiments, KeptExperiments, check_extras, files
 from graphrag_pipeline.upkeep.leftovers import drop_leftovers, made_again
 from graphrag_pipeline.upkeep.naming import check_gone, named_sources
 from graphrag_pipeline.upkeep.tables import (
@@ -67,6 +66,7 @@ _MODEL_LOGS = "the logs of the model's server"
 _SHARED = "the paid answers of {}, which this index shares: purge the index there, too"
 _POSTGRES = "dumps, replicas and archived logs of Postgres"
 _LOOK_SECONDS = 0.2
+_CONTENTS = "SELECT id, content_hash FROM documents"
 _STEPS = ("tables", "vectors", "publish", "releases", "answers", "evaluations", "history", "files")
 
 
@@ -164,6 +164,47 @@ def between_purges(workspace: Workspace) -> Iterator[None]:
         time.sleep(_LOOK_SECONDS)
 
 
+def clean_releases(workspace: Workspace, removed: Collection[str] = ()) -> set[str]:
+    """Return the ids of releases all of whose documents are in the index, as they were then.
+
+    Those of the indexes that single documents have are among them.
+
+    Of a release that is not kept any more nobody knows. Documents of ``removed`` files count as
+    gone.
+    """
+    with workspace.store.read() as con:
+        rows = con.execute(f"{_CONTENTS} WHERE source NOT IN (SELECT unnest(?))", [list(removed)])
+        now = set(rows.fetchall())
+    clean: set[str] = set()
+    homes = (workspace.home, *workspace.paths.indexes_of_documents())
+    for home, release in [(place, release) for place in homes for release in release_ids(place)]:
+        with contextlib.suppress(StorageError, duckdb.Error):
+            con = connect_published(release_file(home, release))
+            try:
+                if now.issuperset(con.execute(_CONTENTS).fetchall()):
+                    clean.add(release)
+            finally:
+                con.close()
+    return clean
+
+
+def unused_experiments(workspace: Workspace, clean: Collection[str]) -> KeptExperiments:
+    """Return what :func:`drop_experiments` would drop."""
+    counts = (each.unused(workspace, clean) for each in _experiments(workspace.home))
+    return sum(counts, KeptExperiments())
+
+
+def drop_experiments(workspace: Workspace, clean: Collection[str], release: str) -> KeptExperiments:
+    """Remove evaluations of releases that are not ``clean``; ``release`` is published now."""
+    counts = (each.drop(workspace, clean, release) for each in _experiments(workspace.home))
+    return sum(counts, KeptExperiments())
+
+
+def _experiments(home: Path) -> list[Experiments]:
+    there = (file for name, file in files().items() if (home / name).exists())
+    return [file.experiments for file in there if file.experiments]
+
+
 def _elsewhere(workspace: Workspace) -> list[str]:
     """Return the places where copies may be that no command of this program can reach."""
     history = history_elsewhere(workspace.settings)
@@ -175,8 +216,13 @@ def _elsewhere(workspace: Workspace) -> list[str]:
 
 
 def _checked(workspace: Workspace, names: Sequence[str]) -> list[str]:
-    """Return the files of these names. Raises InputError where they, or all, cannot be purged."""
+    """Return the files of these names.
+
+    Raises InputError where they, or all, cannot be purged, and ConfigError where an extra is
+    lacking that can.
+    """
     _check_there(workspace)
+    check_extras(workspace.home)
     if newest := rolled_back_from(workspace.home):
         raise InputError(
             f"readers see an older release than the index holds: graphrag-pipeline rollback "
