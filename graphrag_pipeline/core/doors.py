@@ -27,11 +27,12 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
+from graphrag_pipeline.core import systems
 from graphrag_pipeline.core.errors import ConfigError, GraphRAGError
 
 if TYPE_CHECKING:
@@ -99,6 +100,11 @@ class Door(Generic[T]):
         The program's own parts: ``module:NAME`` by name, in the order in which they are listed.
     beside
         The module of the door: those of ``own`` are named from its package.
+    has_systems
+        Whether the systems of the program (:mod:`~graphrag_pipeline.core.systems`) bring parts,
+        too. They are the program's own.
+    listed
+        Names of the program's own parts in the order in which they are listed. Others follow them.
     check
         Raises an error of the project's for a part that could not work; it is given the name and
         the part of another package.
@@ -112,16 +118,26 @@ class Door(Generic[T]):
         *,
         own: Mapping[str, str],
         beside: str,
+        has_systems: bool = False,
+        listed: Sequence[str] = (),
         check: Callable[[str, T], None] | None = None,
     ) -> None:
         if name not in DOORS:
             raise ValueError(f"no door is called {name}")
         self.name, self.group = name, f"{_PREFIX}{name}"
         self._kind, self._what, self._check = kind, what, check
-        self._own, self._package = own, beside.rpartition(".")[0]
+        package = beside.rpartition(".")[0]
+        self._core = {part: f"{package}.{place}" for part, place in own.items()}
+        self._has_systems, self._listed = has_systems, listed
         self._added: dict[str, T] = {}
         self._loaded: dict[object, T | PartError] = {}
         self._lock = threading.RLock()
+
+    @functools.cached_property
+    def _own(self) -> Mapping[str, str]:
+        """Where the program's own parts are."""
+        own = self._core | dict(systems.parts(self.name) if self._has_systems else ())
+        return {name: own[name] for name in (*self._listed, *own) if name in own}
 
     @property
     def own(self) -> tuple[str, ...]:
@@ -137,7 +153,8 @@ class Door(Generic[T]):
 
         Raises PartError where another package brings it and it cannot be used.
         """
-        if name in self._own:
+        # One of the core's need not wait until is known which systems there are.
+        if name in self._core or name in self._own:
             return self._load_own(name)
         if name in self._added:
             return self._added[name]
@@ -184,8 +201,9 @@ class Door(Generic[T]):
     def _load_own(self, name: str) -> T:
         with self._lock:
             if name not in self._loaded:
-                module, _, attribute = self._own[name].partition(":")
-                part = getattr(import_module(f"{self._package}.{module}"), attribute)
+                place = self._core.get(name) or self._own[name]
+                module, _, attribute = place.partition(":")
+                part = getattr(import_module(module), attribute)
                 self._loaded[name] = part
             return cast(T, self._loaded[name])
 

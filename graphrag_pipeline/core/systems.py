@@ -1,0 +1,61 @@
+"""The published systems that the program has: a folder each, and no list of them anywhere.
+
+A folder of ``graphrag_pipeline/systems/`` with an ``__init__.py`` is a system. That file says as
+``SYSTEM`` what comes in by which door, and imports nothing of it. Without the folder the program
+works as before, and has these methods and structures no more.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+FOLDER: Final = Path(__file__).parents[1] / "systems"
+PACKAGE: Final = "graphrag_pipeline.systems"
+
+
+@dataclass(frozen=True, kw_only=True)
+class System:
+    """What a system brings: ``methods`` and ``structures``, by name, as ``module:NAME`` within it.
+
+    ``reads`` are the vector tables of every index that a method searches besides the chunks.
+    """
+
+    methods: Mapping[str, str] = field(default_factory=dict)
+    structures: Mapping[str, str] = field(default_factory=dict)
+    reads: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+@cache
+def systems() -> Mapping[str, System]:
+    """Return the systems that there are, by the names of their folders."""
+    names = sorted(path.parent.name for path in FOLDER.glob("*/__init__.py"))
+    return {name: import_module(f"{PACKAGE}.{name}").SYSTEM for name in names}
+
+
+def parts(door: str) -> Iterator[tuple[str, str]]:
+    """Yield what comes in by a door: the name of each part, and where it is."""
+    for folder, system in systems().items():
+        of_door: Mapping[str, str] = getattr(system, door)
+        for name, place in of_door.items():
+            yield name, f"{PACKAGE}.{folder}.{place}"
+
+
+def moved(module: str, names: Mapping[str, str], name: str) -> Any:
+    """Return what a module had by this name and a system has now, with a DeprecationWarning.
+
+    ``names`` says in which ``SYSTEM.MODULE`` each is. Raises AttributeError for another name, and
+    where the system is not there.
+    """
+    system, _, inner = names.get(name, "").partition(".")
+    if system not in systems():
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+    place = f"{PACKAGE}.{system}.{inner}"
+    line = f"{module}.{name} is {place}.{name} now; the old name will be gone in the next release"
+    warnings.warn(line, DeprecationWarning, stacklevel=3)
+    return getattr(import_module(place), name)
