@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from graphrag_pipeline.structures.archrag.chnsw import (
+from graphrag_pipeline.systems.archrag.chnsw import (
     EF_CONSTRUCTION,
     LINKS,
     SCANNED,

@@ -22,7 +22,7 @@ from graphrag_pipeline.releases.publishing import publish_copy
 from graphrag_pipeline.store.index_store import IndexStore, insert
 from graphrag_pipeline.store.vector_store import VectorStore
 from graphrag_pipeline.store.workspace import Workspace
-from graphrag_pipeline.structures.archrag.index import update_chnsw
+from graphrag_pipeline.systems.archrag.index import update_chnsw
 
 CHUNK, OVERLAP = 260, 60
 NOT_A_TABLE = "Zebra Quagga"

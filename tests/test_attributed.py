@@ -29,9 +29,11 @@ from graphrag_pipeline.releases.publishing import publish
 from graphrag_pipeline.resources import IndexResource
 from graphrag_pipeline.store.index_store import set_meta
 from graphrag_pipeline.store.vector_store import VectorStore
-from graphrag_pipeline.structures.archrag import communities as attributed
-from graphrag_pipeline.structures.archrag import similarity, structure
-from graphrag_pipeline.structures.archrag.communities import (
+from graphrag_pipeline.structures.registry import ask_for_clustering, vector_tables
+from graphrag_pipeline.structures.vector_tables import ENTITIES, update_vectors
+from graphrag_pipeline.systems.archrag import communities as attributed
+from graphrag_pipeline.systems.archrag import similarity, structure
+from graphrag_pipeline.systems.archrag.communities import (
     CLUSTERINGS,
     COMMUNITY_VECTORS,
     LevelClusters,
@@ -43,11 +45,9 @@ from graphrag_pipeline.structures.archrag.communities import (
     links_of,
     update_attributed,
 )
-from graphrag_pipeline.structures.archrag.index import update_chnsw
-from graphrag_pipeline.structures.archrag.similarity import update_similarity
-from graphrag_pipeline.structures.archrag.spectral import spectral_clusters
-from graphrag_pipeline.structures.registry import ask_for_clustering, vector_tables
-from graphrag_pipeline.structures.vector_tables import ENTITIES, update_vectors
+from graphrag_pipeline.systems.archrag.index import update_chnsw
+from graphrag_pipeline.systems.archrag.similarity import update_similarity
+from graphrag_pipeline.systems.archrag.spectral import spectral_clusters
 
 ASKED = {
     "hierarchies": HierarchySettings(attributed=True),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from graphrag_pipeline.core.errors import StorageError
-from graphrag_pipeline.structures.archrag.chnsw import (
+from graphrag_pipeline.systems.archrag.chnsw import (
     SCANNED,
     CommunityHnsw,
     layer_graph,

@@ -9,11 +9,11 @@ import polars as pl
 import pytest
 
 from graphrag_pipeline.core.settings import HierarchySettings
-from graphrag_pipeline.structures.archrag.codicil import codicil_edges
-from graphrag_pipeline.structures.archrag.communities import CLUSTERINGS
-from graphrag_pipeline.structures.archrag.flat import common_neighbours
-from graphrag_pipeline.structures.archrag.node2vec import WeightedGraph, node2vec_clusters
-from graphrag_pipeline.structures.archrag.scan import scan_clusters
+from graphrag_pipeline.systems.archrag.codicil import codicil_edges
+from graphrag_pipeline.systems.archrag.communities import CLUSTERINGS
+from graphrag_pipeline.systems.archrag.flat import common_neighbours
+from graphrag_pipeline.systems.archrag.node2vec import WeightedGraph, node2vec_clusters
+from graphrag_pipeline.systems.archrag.scan import scan_clusters
 
 
 def test_neighbours_in_common_are_counted_as_by_sets():
@@ -52,7 +52,7 @@ def test_scan_leaves_a_hub_and_an_outlier_alone():
 def test_scan_joins_what_is_like_a_core_to_it_and_starts_no_cluster_from_it(monkeypatch):
     # 4 is as like 0 as 2 / sqrt(5 * 2) = 0.63, and has no other neighbour: no core, where three
     # are asked for. 5 and 6 are alike, but two alone are none either.
-    monkeypatch.setattr("graphrag_pipeline.structures.archrag.scan.MU", 3)
+    monkeypatch.setattr("graphrag_pipeline.systems.archrag.scan.MU", 3)
     edges = unweighted([*clique(0, 1, 2, 3), (0, 4), (5, 6)])
     found = sorted(cluster.members for cluster in scan_clusters(list("abcdefg"), edges, 15, 0))
     assert found == [tuple("abcde"), ("f",), ("g",)]
@@ -69,7 +69,7 @@ def test_codicil_keeps_of_each_nodes_edges_the_root_of_their_number(monkeypatch)
     ]  # fmt: skip
     assert edges["similarity"].to_list() == [1, 1, 0, 0, 1, 1]
     # What no link joins is joined where it is alike.
-    monkeypatch.setattr("graphrag_pipeline.structures.archrag.codicil.NEAREST", 1)
+    monkeypatch.setattr("graphrag_pipeline.systems.archrag.codicil.NEAREST", 1)
     apart = codicil_edges(vectors[[0, 3, 0, 3]], (np.array([0]), np.array([1])))
     assert set(apart.select("source", "target").rows()) == {(0, 1), (0, 2), (1, 3)}
     assert codicil_edges(vectors[:0], (one[:0], two[:0])).is_empty()

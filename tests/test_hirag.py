@@ -21,23 +21,24 @@ from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.releases import invariants
 from graphrag_pipeline.releases.publishing import publish as publish_index
 from graphrag_pipeline.store.workspace import Workspace
-from graphrag_pipeline.structures.hirag import layers, structure
-from graphrag_pipeline.structures.hirag.communities import (
+from graphrag_pipeline.structures.registry import ask_for_clustering, vector_tables
+from graphrag_pipeline.structures.vector_tables import ENTITIES, update_vectors
+from graphrag_pipeline.systems.hirag import layers, structure
+from graphrag_pipeline.systems.hirag import operators as hirag
+from graphrag_pipeline.systems.hirag.communities import (
     hirag_communities_current,
     update_hirag_communities,
     update_hirag_reports,
 )
-from graphrag_pipeline.structures.hirag.layers import (
+from graphrag_pipeline.systems.hirag.layers import (
     Nodes,
     build_layers,
     cluster_sparsity,
     is_settled,
 )
-from graphrag_pipeline.structures.hirag.structure import ENTITY_VECTORS
-from graphrag_pipeline.structures.hirag.tables import update_hirag
-from graphrag_pipeline.structures.hirag.writing import Summary, SummaryEntity, SummaryLink
-from graphrag_pipeline.structures.registry import ask_for_clustering, vector_tables
-from graphrag_pipeline.structures.vector_tables import ENTITIES, update_vectors
+from graphrag_pipeline.systems.hirag.structure import ENTITY_VECTORS
+from graphrag_pipeline.systems.hirag.tables import update_hirag
+from graphrag_pipeline.systems.hirag.writing import Summary, SummaryEntity, SummaryLink
 
 TOPICS = {
     "ship": "sails harbour ropes masts tide anchor keel deck crew cargo port lighthouse fleet",
@@ -440,8 +441,8 @@ CHRISTMAS, PHYSICS, TOP = (
 
 def test_the_bridge_is_what_relates_the_entities_on_shortest_paths_through_the_layers(search):
     def bridged(*titles):
-        found = op.bridge_relationships(search.index, [_key(title) for title in titles], 999)
-        records = op.layered_relationship_records(search.index, found)
+        found = hirag.bridge_relationships(search.index, [_key(title) for title in titles], 999)
+        records = hirag.layered_relationship_records(search.index, found)
         return [(record.title, record.score) for record in records]
 
     # Degrees: Scrooge 5, Fezziwig 2, Christmas 5, People 2, Physics 4, Marie Curie 4.
@@ -459,13 +460,13 @@ def test_the_bridge_is_what_relates_the_entities_on_shortest_paths_through_the_l
 
 def test_key_entities_are_taken_community_by_community_the_most_similar_first(search):
     ranked = {_key(title): 1.0 for title in ("Paris", "Tiny Tim", "Marie Curie", "Scrooge")}
-    found = op.communities_of_layers(search.index, ranked, level=0)
-    titles = [r.title for r in op.layered_report_records(search.index, found)]
+    found = hirag.communities_of_layers(search.index, ranked, level=0)
+    titles = [r.title for r in hirag.layered_report_records(search.index, found)]
     assert [title.split(",")[0] for title in titles] == ["Scrooge", "Marie Curie"]
-    keys = op.key_entities(search.index, found, ranked, 2)
+    keys = hirag.key_entities(search.index, found, ranked, 2)
     assert keys == [_key(t) for t in ("Tiny Tim", "Scrooge", "Paris", "Marie Curie")]
-    assert op.key_entities(search.index, found, ranked, 1) == [_key("Tiny Tim"), _key("Paris")]
-    deeper = op.communities_of_layers(search.index, ranked, level=2)
+    assert hirag.key_entities(search.index, found, ranked, 1) == [_key("Tiny Tim"), _key("Paris")]
+    deeper = hirag.communities_of_layers(search.index, ranked, level=2)
     assert len(deeper) == 5
 
 
@@ -495,21 +496,21 @@ def test_without_the_hierarchical_index_the_graph_itself_is_searched(search):
     own = {row["id"] for row in search.index.rows("SELECT id FROM community_reports")}
     assert own.issuperset(record.id for record in flat.records if record.kind == "report")
     keys = [_key("Fezziwig"), _key("Scrooge"), _key("Marie Curie")]
-    bridged = op.bridge_relationships(search.index, keys, 999, flat=True)
-    records = op.layered_relationship_records(search.index, bridged)
+    bridged = hirag.bridge_relationships(search.index, keys, 999, flat=True)
+    records = hirag.layered_relationship_records(search.index, bridged)
     assert [record.title for record in records] == ["Scrooge – Fezziwig"]
 
 
 def test_entities_of_higher_layers_are_found_too_and_bring_no_text_of_their_own(search):
-    found = op.entities_of_layers(search.index, "Christmas and others", 3)
+    found = hirag.entities_of_layers(search.index, "Christmas and others", 3)
     assert CHRISTMAS in found
-    (record,) = op.layered_entity_records(search.index, {CHRISTMAS: 1.0})
+    (record,) = hirag.layered_entity_records(search.index, {CHRISTMAS: 1.0})
     assert (record.title, record.attributes["layer"]) == ("Christmas and others", 1)
-    assert op.chunks_by_links(search.index, {CHRISTMAS: 1.0, TOP: 1.0, PHYSICS: 1.0}) == {}
+    assert hirag.chunks_by_links(search.index, {CHRISTMAS: 1.0, TOP: 1.0, PHYSICS: 1.0}) == {}
 
 
 def test_chunks_come_by_entity_and_then_by_how_many_of_its_neighbours_they_mention(search):
-    chunks = op.chunks_by_links(search.index, {_key("Tiny Tim"): 1.0, _key("Paris"): 0.5})
+    chunks = hirag.chunks_by_links(search.index, {_key("Tiny Tim"): 1.0, _key("Paris"): 0.5})
     records = op.chunk_records(search.index, chunks)
     of_tim = [r for r in records if "Tiny Tim" in r.text]
     assert records[: len(of_tim)] == of_tim

@@ -27,7 +27,7 @@ from graphrag_pipeline.evaluation.presets.tables import tables_of
 from graphrag_pipeline.evaluation.questions.question import Question
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.query import open_release
-from graphrag_pipeline.structures.archrag.communities import CLUSTERINGS
+from graphrag_pipeline.systems.archrag.communities import CLUSTERINGS
 
 PAPERS = ("graphrag", "archrag", "hirag", "rag_vs_graphrag")
 

@@ -12,11 +12,11 @@ from graphrag_pipeline.query import QueryEngine
 from graphrag_pipeline.releases import invariants
 from graphrag_pipeline.releases.publishing import publish
 from graphrag_pipeline.structures.nested_mixtures import NestedMixture
-from graphrag_pipeline.structures.raptor import structure
-from graphrag_pipeline.structures.raptor.structure import RAPTOR, TREE_VECTORS
-from graphrag_pipeline.structures.raptor.tree import TreeChanges, _Fit, update_tree
 from graphrag_pipeline.structures.registry import ask_for_clustering, vector_tables
 from graphrag_pipeline.structures.vector_tables import CHUNKS, update_vectors
+from graphrag_pipeline.systems.raptor import structure
+from graphrag_pipeline.systems.raptor.structure import RAPTOR, TREE_VECTORS
+from graphrag_pipeline.systems.raptor.tree import TreeChanges, _Fit, update_tree
 
 ASKED = HierarchySettings(raptor=True, raptor_cluster_tokens=100, summary_tokens=40)
 NODES = "SELECT id, layer, text, n_children FROM raptor_nodes ORDER BY ALL"

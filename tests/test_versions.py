@@ -96,27 +96,27 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
     ),
     "llm/embedders.py:_LOCAL_VERSION": ("llm/embedders.py", "llm/embeddings.py"),
     "structures/synonyms/linking.py:_VERSION": ("structures/synonyms/linking.py",),
-    "structures/archrag/similarity.py:_VERSION": (
-        "structures/archrag/similarity.py",
+    "systems/archrag/similarity.py:_VERSION": (
+        "systems/archrag/similarity.py",
         "structures/cosines.py",
     ),
-    "structures/archrag/communities.py:ATTRIBUTED_VERSION": (
-        "structures/archrag/communities.py",
-        "structures/archrag/reports.py",
+    "systems/archrag/communities.py:ATTRIBUTED_VERSION": (
+        "systems/archrag/communities.py",
+        "systems/archrag/reports.py",
     ),
-    "structures/archrag/index.py:_VERSION": (
-        "structures/archrag/index.py",
-        "structures/archrag/chnsw.py",
+    "systems/archrag/index.py:_VERSION": (
+        "systems/archrag/index.py",
+        "systems/archrag/chnsw.py",
     ),
-    "structures/hirag/tables.py:_VERSION": (
-        "structures/hirag/communities.py",
-        "structures/hirag/layers.py",
-        "structures/hirag/tables.py",
-        "structures/hirag/writing.py",
+    "systems/hirag/tables.py:_VERSION": (
+        "systems/hirag/communities.py",
+        "systems/hirag/layers.py",
+        "systems/hirag/tables.py",
+        "systems/hirag/writing.py",
     ),
-    "structures/raptor/summaries.py:_VERSION": ("structures/raptor/summaries.py",),
-    "structures/raptor/tree.py:_VERSION": (
-        "structures/raptor/tree.py",
+    "systems/raptor/summaries.py:_VERSION": ("systems/raptor/summaries.py",),
+    "systems/raptor/tree.py:_VERSION": (
+        "systems/raptor/tree.py",
         "structures/*mixtures.py",
     ),
     "evaluation/judging/claims.py:_VERSION": ("evaluation/judging/claims.py",),

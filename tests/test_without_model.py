@@ -6,7 +6,10 @@ from query_fixture import _key, publish, settings_for
 
 from graphrag_pipeline.query import QueryEngine
 from graphrag_pipeline.query import operators as op
-from graphrag_pipeline.structures.hirag.writing import ExtractiveClusters
+from graphrag_pipeline.systems.archrag import operators as archrag
+from graphrag_pipeline.systems.hirag import operators as hirag
+from graphrag_pipeline.systems.hirag.writing import ExtractiveClusters
+from graphrag_pipeline.systems.raptor import operators as raptor
 
 # In no beginning of a document, which is what the tree's summaries are made of.
 DETAIL = "Who carried a horn of plenty?"
@@ -21,7 +24,7 @@ def engine(tmp_path_factory):
 
 def test_each_layer_of_archrag_is_searched_by_words(engine):
     question = "Which prize did the Curie family win for radium?"
-    entities, *levels = op.nearest_in_layers(engine.index, question, 2, 100)
+    entities, *levels = archrag.nearest_in_layers(engine.index, question, 2, 100)
     assert entities == op.nearest(engine.index, "entities", question, 2)
     titles = [
         [record.title for record in op.attributed_report_records(engine.index, level)]
@@ -34,8 +37,8 @@ def test_each_layer_of_archrag_is_searched_by_words(engine):
 
 def test_a_summary_of_the_tree_is_as_near_as_the_best_chunk_below_it(engine):
     for k in (1, 2):
-        nodes = op.down_the_tree(engine.index, DETAIL, k)
-        records = op.tree_records(engine.index, DETAIL, nodes)
+        nodes = raptor.down_the_tree(engine.index, DETAIL, k)
+        records = raptor.tree_records(engine.index, DETAIL, nodes)
         best = next(record for record in records if record.kind == "chunk")
         assert "horn of" in best.text
         summary = next(record for record in records if record.kind == "summary")
@@ -44,7 +47,7 @@ def test_a_summary_of_the_tree_is_as_near_as_the_best_chunk_below_it(engine):
 
 
 def test_a_question_without_a_known_word_ends_the_way_down_the_tree_in_order(engine):
-    assert set(op.down_the_tree(engine.index, "xyzzy", 2).values()) == {0.0}
+    assert set(raptor.down_the_tree(engine.index, "xyzzy", 2).values()) == {0.0}
 
 
 def test_hirag_says_what_its_index_lacks(engine):
@@ -56,7 +59,7 @@ def test_hirag_says_what_its_index_lacks(engine):
 def test_where_no_community_is_found_the_best_entities_are_joined(engine, monkeypatch):
     found = engine.retrieve("Fezziwig and Scrooge", "hirag", mode="bridge")
     assert "no community found" not in " ".join(found.steps)
-    monkeypatch.setattr(op, "communities_of_layers", lambda *_, **__: {})
+    monkeypatch.setattr(hirag, "communities_of_layers", lambda *_, **__: {})
     found = engine.retrieve("Fezziwig and Scrooge", "hirag", mode="bridge")
     assert found.steps[-1] == "no community found: the best entities are the key entities"
     ids = {record.attributes["source_id"] for record in found.records if record.kind != "chunk"}
@@ -79,10 +82,10 @@ def test_a_cluster_that_no_model_summarised_is_a_group_named_after_its_central_m
 
 def test_a_link_that_no_model_described_says_no_more_than_it_knows(engine, monkeypatch):
     keys = [_key(title) for title in ("Fezziwig", "Scrooge", "Marie Curie")]
-    links = op.bridge_relationships(engine.index, keys, 999)
+    links = hirag.bridge_relationships(engine.index, keys, 999)
     rows = engine.index.records("SELECT * FROM hirag_relationships", links)
     bare = {key: {**row, "description": ""} for key, row in rows.items()}
     monkeypatch.setattr(type(engine.index), "records", lambda self, sql, ids: bare)
-    texts = [r.text for r in op.layered_relationship_records(engine.index, links)]
+    texts = [r.text for r in hirag.layered_relationship_records(engine.index, links)]
     assert "Scrooge is put together with Christmas and others." in texts
     assert not any("summarises" in text for text in texts)

@@ -6,13 +6,14 @@ Who has to do with structures asks here, and names none.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import duckdb
 
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.identity import content_hash
 from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.core.systems import systems
 from graphrag_pipeline.graph import communities
 from graphrag_pipeline.store.hierarchy import GRAPH, Hierarchy
 from graphrag_pipeline.store.index_store import get_meta, set_meta
@@ -52,6 +53,7 @@ def wanted_structures(settings: Settings) -> tuple[Structure, ...]:
     Raises ConfigError where there is none of a name in ``structures.wanted``, or it cannot be used.
     """
     shipped = {structure.name: structure for structure in shipped_structures()}
+    _check_hierarchies(settings, {structure.setting for structure in shipped.values()})
     here = (*shipped.values(), *STRUCTURES.added().values())
     wanted = {each.name: each for each in here if each.is_wanted(settings)}
     for name in settings.structures.wanted:
@@ -61,6 +63,17 @@ def wanted_structures(settings: Settings) -> tuple[Structure, ...]:
             )
         wanted[name] = _named(name)
     return tuple(wanted.values())
+
+
+def _check_hierarchies(settings: Settings, known: Collection[str]) -> None:
+    """Raise ConfigError where a hierarchy is asked for whose system is not there."""
+    for name, value in settings.hierarchies:
+        setting = f"hierarchies.{name}"
+        if value is True and setting not in known:
+            raise ConfigError(
+                f"{setting} = true: there is no system that keeps it (there are "
+                f"{', '.join(systems())}): set it to false, or put its folder back"
+            )
 
 
 def _named(name: str) -> Structure:

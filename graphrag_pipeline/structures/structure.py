@@ -266,11 +266,9 @@ STRUCTURES: Door[Structure] = Door(
     own={
         "facts": "synonyms.structure:FACTS",
         "synonyms": "synonyms.structure:SYNONYMS",
-        "attributed": "archrag.structure:ATTRIBUTED",
-        "hirag": "hirag.structure:HIRAG",
-        "raptor": "raptor.structure:RAPTOR",
     },
     beside=__name__,
+    has_systems=True,
     check=_check,
 )
 """All structures by name; each of ours is made from the graph and from those before it."""

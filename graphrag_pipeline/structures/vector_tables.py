@@ -12,6 +12,7 @@ from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.languages import analysis_version
 from graphrag_pipeline.core.settings import EmbeddingSettings
 from graphrag_pipeline.core.spreading import maker_of
+from graphrag_pipeline.core.systems import systems
 from graphrag_pipeline.llm.configured import configured_embedder
 from graphrag_pipeline.llm.embedding_slices import EMBEDDINGS, SpreadEmbedder
 from graphrag_pipeline.store.frames import put_rows
@@ -46,7 +47,7 @@ INSERT INTO staging.embedded_texts BY NAME SELECT ? AS vectors, id, digest FROM 
 """
 _CHUNKS_ALONE = frozenset(
     ["basic", "bm25", "hybrid", "kg_triplets", "kg_triplets_text", "hipporag",
-     "hipporag2", "raptor", "lazy", "text_summary", "ircot", "zero_shot", "cot"]
+     "hipporag2", "lazy", "text_summary", "ircot", "zero_shot", "cot"]
 )  # fmt: skip
 
 CHUNKS = VectorTable(
@@ -62,7 +63,7 @@ ENTITIES = VectorTable(
        NULL::VARCHAR AS batch FROM entities""",
     made_from=("entities",),
     about="Vectors and full text of entities, in LanceDB.",
-    read_by=_AROUND_ENTITIES | {"lightrag", "fast_graphrag", "hirag", "archrag"},
+    read_by=_AROUND_ENTITIES | {"lightrag", "fast_graphrag"},
 )
 RELATIONSHIPS = VectorTable(
     "relationships",
@@ -70,7 +71,7 @@ RELATIONSHIPS = VectorTable(
        NULL::INTEGER AS level, NULL::VARCHAR AS batch FROM relationships""",
     made_from=("relationships",),
     about="Vectors and full text of relationships, in LanceDB.",
-    read_by=frozenset({"ppr", "auto", "lightrag", "archrag", "kag"}),
+    read_by=frozenset({"ppr", "auto", "lightrag", "kag"}),
 )
 REPORTS = VectorTable(
     "community_reports",
@@ -90,7 +91,8 @@ def tables_read(settings: EmbeddingSettings, others: Collection[str]) -> tuple[V
     reads.
     """
     chosen = set(settings.methods)
-    known = _CHUNKS_ALONE.union(*(table.read_by for table in TABLES))
+    read_by = {table.name: table.read_by | _systems_reading(table.name) for table in TABLES}
+    known = _CHUNKS_ALONE.union(*read_by.values(), *(s.methods for s in systems().values()))
     if strangers := sorted(chosen - known):
         raise ConfigError(
             f"embeddings.methods: {strangers[0]!r} is none of {', '.join(sorted(known))}; "
@@ -101,8 +103,18 @@ def tables_read(settings: EmbeddingSettings, others: Collection[str]) -> tuple[V
     return tuple(
         table
         for table in TABLES
-        if not table.read_by or chosen & table.read_by or table.name in others
+        if not table.read_by or chosen & read_by[table.name] or table.name in others
     )
+
+
+def _systems_reading(table: str) -> set[str]:
+    """Return the methods of systems that search one of :data:`TABLES`."""
+    return {
+        method
+        for system in systems().values()
+        for method, tables in system.reads.items()
+        if table in tables
+    }
 
 
 @dataclass(frozen=True)

@@ -67,6 +67,13 @@ def _check_brought(name: str, method: Method[Any]) -> None:
     _check(method)
 
 
+_LISTED = (
+    "basic bm25 hybrid local global kg_triplets kg_triplets_text hipporag hipporag2 lightrag "
+    "fast_graphrag hirag raptor kag ppr auto selection integration archrag drift lazy text_summary "
+    "ircot zero_shot cot"
+)
+"""The order in which methods are listed, where they are there. Those of other systems follow."""
+
 ALL_METHODS: Door[Method[Any]] = Door(
     "methods",
     Method,
@@ -83,14 +90,11 @@ ALL_METHODS: Door[Method[Any]] = Door(
         "hipporag2": "hipporag2_search:HIPPORAG2",
         "lightrag": "lightrag:LIGHTRAG",
         "fast_graphrag": "fast_graphrag:FAST_GRAPHRAG",
-        "hirag": "hirag_search:HIRAG",
-        "raptor": "raptor_search:RAPTOR",
         "kag": "kag_search:KAG",
         "ppr": "ppr_search:PPR",
         "auto": "auto_search:AUTO",
         "selection": "combined_search:SELECTION",
         "integration": "combined_search:INTEGRATION",
-        "archrag": "archrag_search:ARCHRAG",
         "drift": "drift_search:DRIFT",
         "lazy": "lazy_search:LAZY",
         "text_summary": "text_summary:TEXT_SUMMARY",
@@ -99,6 +103,8 @@ ALL_METHODS: Door[Method[Any]] = Door(
         "cot": "no_retrieval:COT",
     },
     beside=__name__,
+    has_systems=True,
+    listed=_LISTED.split(),
     check=_check_brought,
 )
 """All methods by name. A question to one waits neither for the others nor for other packages."""

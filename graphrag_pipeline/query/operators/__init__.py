@@ -4,7 +4,9 @@ Searches return rankings (ids with scores, best first), graph operators turn ran
 rankings, ``*_records`` fetch what was ranked, and ``fill`` fits it to a budget.
 """
 
-from graphrag_pipeline.query.operators.archrag import nearest_in_layers
+from typing import Any
+
+from graphrag_pipeline.core.systems import moved
 from graphrag_pipeline.query.operators.attributed import (
     attributed_findings_at,
     attributed_report_records,
@@ -56,17 +58,6 @@ from graphrag_pipeline.query.operators.graph import (
     personalized_pagerank,
     shortest_path,
 )
-from graphrag_pipeline.query.operators.hirag import (
-    bridge_relationships,
-    chunks_by_links,
-    communities_of_layers,
-    entities_of_layers,
-    key_entities,
-    lacks_of_layers,
-    layered_entity_records,
-    layered_relationship_records,
-    layered_report_records,
-)
 from graphrag_pipeline.query.operators.ranking import (
     Ranking,
     at_least,
@@ -95,7 +86,6 @@ from graphrag_pipeline.query.operators.reranking import (
 )
 from graphrag_pipeline.query.operators.scoring import relevance
 from graphrag_pipeline.query.operators.seeds import likely, names_known, scaled_search
-from graphrag_pipeline.query.operators.summaries import best_of_tree, down_the_tree, tree_records
 from graphrag_pipeline.query.operators.titles import telling, titled_first, titles_in
 
 __all__ = [
@@ -108,29 +98,23 @@ __all__ = [
     "attributed_reports_at",
     "best",
     "best_facts",
-    "best_of_tree",
     "bridge",
-    "bridge_relationships",
     "by_place",
     "by_terms",
     "child_communities",
     "chunk_lengths",
     "chunk_records",
-    "chunks_by_links",
     "chunks_by_words",
     "chunks_of",
     "chunks_within",
     "claim_records",
     "claims_of",
     "communities_of",
-    "communities_of_layers",
     "covering",
-    "down_the_tree",
     "ends_of_facts",
     "entities_for",
     "entities_in",
     "entities_named_in",
-    "entities_of_layers",
     "entities_titled",
     "entity_records",
     "every_chunk",
@@ -145,11 +129,6 @@ __all__ = [
     "in_proportion",
     "in_turn",
     "k_hop",
-    "key_entities",
-    "lacks_of_layers",
-    "layered_entity_records",
-    "layered_relationship_records",
-    "layered_report_records",
     "likely",
     "link_entities",
     "mean_chunk_length",
@@ -158,7 +137,6 @@ __all__ = [
     "n_candidates",
     "names_known",
     "nearest",
-    "nearest_in_layers",
     "neighbours",
     "personalized_pagerank",
     "rarity",
@@ -182,6 +160,26 @@ __all__ = [
     "titled_first",
     "titles_in",
     "tokens_of",
-    "tree_records",
     "vector_search",
 ]
+
+_MOVED = {
+    "nearest_in_layers": "archrag.operators",
+    "bridge_relationships": "hirag.operators",
+    "chunks_by_links": "hirag.operators",
+    "communities_of_layers": "hirag.operators",
+    "entities_of_layers": "hirag.operators",
+    "key_entities": "hirag.operators",
+    "lacks_of_layers": "hirag.operators",
+    "layered_entity_records": "hirag.operators",
+    "layered_relationship_records": "hirag.operators",
+    "layered_report_records": "hirag.operators",
+    "best_of_tree": "raptor.operators",
+    "down_the_tree": "raptor.operators",
+    "tree_records": "raptor.operators",
+}
+"""Operators that only one system uses, and where they are now."""
+
+
+def __getattr__(name: str) -> Any:
+    return moved(__name__, _MOVED, name)

@@ -1,1 +1,12 @@
-"""ArchRAG's attributed communities, their reports, and the C-HNSW index over them."""
+"""ArchRAG: attributed communities, level upon level, and one search down through them.
+
+Source: Wang et al., 2025 (ArchRAG). README.md says what it does.
+"""
+
+from graphrag_pipeline.core.systems import System
+
+SYSTEM = System(
+    methods={"archrag": "method:ARCHRAG"},
+    structures={"attributed": "structure:ATTRIBUTED"},
+    reads={"archrag": ("entities", "relationships")},
+)

@@ -18,10 +18,10 @@ import numpy.typing as npt
 import polars as pl
 
 from graphrag_pipeline.core.arrays import distinct
-from graphrag_pipeline.structures.archrag.chnsw import Vectors
-from graphrag_pipeline.structures.archrag.flat import Places, common_neighbours
-from graphrag_pipeline.structures.archrag.similarity import nearest
 from graphrag_pipeline.structures.cosines import similarities
+from graphrag_pipeline.systems.archrag.chnsw import Vectors
+from graphrag_pipeline.systems.archrag.flat import Places, common_neighbours
+from graphrag_pipeline.systems.archrag.similarity import nearest
 
 NEAREST = 50
 ALPHA = 0.5

@@ -1,7 +1,7 @@
 """Attributed communities: entities that are linked and alike, level upon level (ArchRAG).
 
 Source: Wang et al., 2025 (ArchRAG), Algorithm 1: the graph is augmented by edges between nodes
-that are alike (:mod:`~graphrag_pipeline.structures.archrag.similarity`), each edge weighs how
+that are alike (:mod:`~graphrag_pipeline.systems.archrag.similarity`), each edge weighs how
 alike its ends are, weighted Leiden finds communities, each gets a report, and the communities are
 the nodes of the next graph, linked where their members are. That ends after
 ``hierarchies.attributed_levels`` levels (4), or once a level has fewer than :data:`FEWEST`
@@ -52,16 +52,19 @@ from graphrag_pipeline.store.frames import drop_rows, put_rows
 from graphrag_pipeline.store.hashing import rows_hash
 from graphrag_pipeline.store.index_store import get_meta, set_meta
 from graphrag_pipeline.store.workspace import Workspace
-from graphrag_pipeline.structures.archrag.chnsw import Vectors
-from graphrag_pipeline.structures.archrag.codicil import codicil_edges
-from graphrag_pipeline.structures.archrag.node2vec import node2vec_clusters
-from graphrag_pipeline.structures.archrag.reports import (
+from graphrag_pipeline.structures.cosines import similarities
+from graphrag_pipeline.structures.structure import VectorTable
+from graphrag_pipeline.structures.vector_tables import stale_tables
+from graphrag_pipeline.systems.archrag.chnsw import Vectors
+from graphrag_pipeline.systems.archrag.codicil import codicil_edges
+from graphrag_pipeline.systems.archrag.node2vec import node2vec_clusters
+from graphrag_pipeline.systems.archrag.reports import (
     ATTRIBUTED_COMMUNITIES,
     Draft,
     reports_version,
 )
-from graphrag_pipeline.structures.archrag.scan import scan_clusters
-from graphrag_pipeline.structures.archrag.similarity import (
+from graphrag_pipeline.systems.archrag.scan import scan_clusters
+from graphrag_pipeline.systems.archrag.similarity import (
     WIDER,
     Places,
     entity_vectors,
@@ -72,10 +75,7 @@ from graphrag_pipeline.structures.archrag.similarity import (
     similar_pairs,
     unit,
 )
-from graphrag_pipeline.structures.archrag.spectral import spectral_clusters
-from graphrag_pipeline.structures.cosines import similarities
-from graphrag_pipeline.structures.structure import VectorTable
-from graphrag_pipeline.structures.vector_tables import stale_tables
+from graphrag_pipeline.systems.archrag.spectral import spectral_clusters
 
 if TYPE_CHECKING:
     from graphrag_pipeline.llm.embedders import Embedder

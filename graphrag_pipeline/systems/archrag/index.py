@@ -16,7 +16,7 @@ import numpy as np
 
 from graphrag_pipeline.store.index_store import get_meta, insert, set_meta
 from graphrag_pipeline.store.workspace import Workspace
-from graphrag_pipeline.structures.archrag.chnsw import CommunityHnsw, Rows, StoredLayer
+from graphrag_pipeline.systems.archrag.chnsw import CommunityHnsw, Rows, StoredLayer
 
 if TYPE_CHECKING:
     from graphrag_pipeline.store.vector_store import VectorSnapshot

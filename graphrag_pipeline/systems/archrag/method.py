@@ -13,6 +13,7 @@ from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.writing.map_reduce import Scored, points_of, reduced
 from graphrag_pipeline.query.writing.references import Shown
 from graphrag_pipeline.query.writing.single import from_records
+from graphrag_pipeline.systems.archrag import operators as own
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
@@ -72,7 +73,7 @@ def archrag_layers(index: Release, question: str, p: ArchRagParameters) -> list[
     Reports have half of the tokens, in equal shares, and come as summaries where they do not fit.
     """
     index.tell_left_out("reports on attributed communities")
-    layers = op.nearest_in_layers(index, question, p.k, p.ef)[: LAYERS[p.layers]]
+    layers = own.nearest_in_layers(index, question, p.k, p.ef)[: LAYERS[p.layers]]
     entities, *communities = layers
     share = p.max_context_tokens // 2 // max(1, len(communities))
     reports = [

@@ -26,7 +26,7 @@ import polars as pl
 
 from graphrag_pipeline.core.arrays import distinct
 from graphrag_pipeline.graph.clustering import Cluster
-from graphrag_pipeline.structures.archrag.flat import Places, labelled
+from graphrag_pipeline.systems.archrag.flat import Places, labelled
 
 P, Q = 1.0, 0.5
 WALKS, LENGTH, WINDOW = 10, 80, 10

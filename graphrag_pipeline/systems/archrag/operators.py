@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from graphrag_pipeline.query.operators.attributed import check_attributed
 from graphrag_pipeline.query.operators.ranking import Ranking, nearest
 from graphrag_pipeline.query.trace import operator
-from graphrag_pipeline.structures.archrag.index import open_chnsw
+from graphrag_pipeline.systems.archrag.index import open_chnsw
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release

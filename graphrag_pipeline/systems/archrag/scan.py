@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 
 from graphrag_pipeline.graph.clustering import Cluster
-from graphrag_pipeline.structures.archrag.flat import common_neighbours, labelled
+from graphrag_pipeline.systems.archrag.flat import common_neighbours, labelled
 
 EPSILON = 0.5
 MU = 2

@@ -28,8 +28,8 @@ from graphrag_pipeline.store.frames import put_rows
 from graphrag_pipeline.store.hashing import rows_hash
 from graphrag_pipeline.store.index_store import get_meta, replace_links, set_meta
 from graphrag_pipeline.store.workspace import Workspace
-from graphrag_pipeline.structures.archrag.chnsw import Vectors, layer_graph
 from graphrag_pipeline.structures.cosines import similarities
+from graphrag_pipeline.systems.archrag.chnsw import Vectors, layer_graph
 
 SHARE = 0.7
 WIDER = 1.5

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import polars as pl
 
 from graphrag_pipeline.graph.clustering import Cluster
-from graphrag_pipeline.structures.archrag.flat import labelled
+from graphrag_pipeline.systems.archrag.flat import labelled
 
 
 def spectral_clusters(

@@ -10,16 +10,6 @@ from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.llm.estimates import ENTITIES, Estimate, Growth
 from graphrag_pipeline.store import hierarchy
 from graphrag_pipeline.store.workspace import Workspace
-from graphrag_pipeline.structures.archrag.communities import (
-    COMMUNITY_VECTORS,
-    attributed_current,
-    attributed_version,
-    forget_clusters,
-    update_attributed,
-)
-from graphrag_pipeline.structures.archrag.index import chnsw_current, update_chnsw
-from graphrag_pipeline.structures.archrag.reports import ATTRIBUTED_COMMUNITIES
-from graphrag_pipeline.structures.archrag.similarity import similarity_current, update_similarity
 from graphrag_pipeline.structures.structure import (
     Check,
     FailureWarning,
@@ -28,6 +18,16 @@ from graphrag_pipeline.structures.structure import (
     Step,
     Structure,
 )
+from graphrag_pipeline.systems.archrag.communities import (
+    COMMUNITY_VECTORS,
+    attributed_current,
+    attributed_version,
+    forget_clusters,
+    update_attributed,
+)
+from graphrag_pipeline.systems.archrag.index import chnsw_current, update_chnsw
+from graphrag_pipeline.systems.archrag.reports import ATTRIBUTED_COMMUNITIES
+from graphrag_pipeline.systems.archrag.similarity import similarity_current, update_similarity
 
 # Attributed communities for each entity: 1,670 for 7,269, 103 for 529.
 _COMMUNITIES = 0.2

@@ -23,8 +23,8 @@ import polars as pl
 from graphrag_pipeline.core.identity import content_hash, make_id
 from graphrag_pipeline.core.text import normalize_title
 from graphrag_pipeline.core.tokens import count_tokens
-from graphrag_pipeline.structures.hirag.writing import Summary, SummaryEntity
 from graphrag_pipeline.structures.nested_mixtures import NestedMixture
+from graphrag_pipeline.systems.hirag.writing import Summary, SummaryEntity
 
 LEAST_CHANGE = 0.05
 """Building stops once cluster sparsity changes by no more than this share (the paper's epsilon)."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.methods.method import Method, choice, flag, hierarchy_level, number
 from graphrag_pipeline.query.results import Record
+from graphrag_pipeline.systems.hirag import operators as own
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.operators import Ranking
@@ -60,13 +61,13 @@ def hirag_search(index: Release, question: str, p: HiragParameters) -> list[Reco
     local = op.best(candidates, p.entities)
     reports: list[Record] = []
     if p.mode != "local":
-        found = op.communities_of_layers(index, local, p.level, flat=not p.hi_index)
-        candidate_reports = op.layered_report_records(index, found, flat=not p.hi_index)
+        found = own.communities_of_layers(index, local, p.level, flat=not p.hi_index)
+        candidate_reports = own.layered_report_records(index, found, flat=not p.hi_index)
         reports = op.fill(index, candidate_reports, _budgets(p)[0])
     edges = _bridge(index, reports, candidates, p) if p.mode in ("full", "bridge") else []
     nodes = _nodes(index, local, p) if p.mode in ("full", "local", "nobridge") else []
     budget = _budgets(p)[2] - op.tokens_of(index, nodes)
-    ranking = op.rerank(index, question, op.chunks_by_links(index, local), p.reranked)
+    ranking = op.rerank(index, question, own.chunks_by_links(index, local), p.reranked)
     chunks = op.chunks_within(index, ranking, budget)
     text = op.fill(index, op.chunk_records(index, chunks), budget)
     shown_reports = reports if p.mode in ("full", "global", "nobridge") else []
@@ -77,8 +78,8 @@ def _candidates(index: Release, question: str, p: HiragParameters) -> Ranking:
     """Return the entities most similar to the question; say what the layers lack that they need."""
     if not p.hi_index:
         return op.nearest(index, "entities", question, _CANDIDATES * p.entities)
-    candidates = op.entities_of_layers(index, question, _CANDIDATES * p.entities)
-    for lack in op.lacks_of_layers(index):
+    candidates = own.entities_of_layers(index, question, _CANDIDATES * p.entities)
+    for lack in own.lacks_of_layers(index):
         index.trace.step(lack)
     return candidates
 
@@ -97,18 +98,18 @@ def _bridge(
     """
     communities = [record.attributes["community_id"] for record in reports]
     flat = not p.hi_index
-    keys = op.key_entities(index, communities, candidates, p.key_entities, flat=flat)
+    keys = own.key_entities(index, communities, candidates, p.key_entities, flat=flat)
     if not keys:
         index.trace.step("no community found: the best entities are the key entities")
         keys = list(op.best(candidates, p.key_entities))
     budget = _budgets(p)[1]
-    edges = op.bridge_relationships(index, keys, budget, flat=flat)
-    return op.fill(index, op.layered_relationship_records(index, edges), budget)
+    edges = own.bridge_relationships(index, keys, budget, flat=flat)
+    return op.fill(index, own.layered_relationship_records(index, edges), budget)
 
 
 def _nodes(index: Release, local: Ranking, p: HiragParameters) -> list[Record]:
     """Return the entities, in half of what they and their text may take."""
-    return op.fill(index, op.layered_entity_records(index, local), _budgets(p)[2] // 2)
+    return op.fill(index, own.layered_entity_records(index, local), _budgets(p)[2] // 2)
 
 
 HIRAG = Method(

@@ -11,7 +11,6 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.errors import InputError
-from graphrag_pipeline.query.layered_graph import layered_graph
 from graphrag_pipeline.query.operators.communities import report_record
 from graphrag_pipeline.query.operators.entities import entity_records
 from graphrag_pipeline.query.operators.graph import bridge
@@ -19,7 +18,8 @@ from graphrag_pipeline.query.operators.ranking import Ranking, best, decoded, ne
 from graphrag_pipeline.query.operators.relationships import relationship_records
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.trace import operator
-from graphrag_pipeline.structures.hirag.groups import is_group
+from graphrag_pipeline.systems.hirag.groups import is_group
+from graphrag_pipeline.systems.hirag.layered_graph import layered_graph
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.graph_arrays import Numbers

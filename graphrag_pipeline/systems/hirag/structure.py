@@ -16,22 +16,6 @@ from graphrag_pipeline.llm.estimates import (
 )
 from graphrag_pipeline.store import hierarchy
 from graphrag_pipeline.store.workspace import Workspace
-from graphrag_pipeline.structures.hirag.communities import (
-    LAYERED,
-    communities_version,
-    forget_communities,
-    hirag_clustered,
-    hirag_communities_current,
-    update_hirag_communities,
-    update_hirag_reports,
-)
-from graphrag_pipeline.structures.hirag.tables import (
-    forget_mixtures,
-    hirag_current,
-    hirag_version,
-    update_hirag,
-)
-from graphrag_pipeline.structures.hirag.writing import STAGE
 from graphrag_pipeline.structures.structure import (
     Check,
     FailureWarning,
@@ -41,6 +25,22 @@ from graphrag_pipeline.structures.structure import (
     Structure,
     VectorTable,
 )
+from graphrag_pipeline.systems.hirag.communities import (
+    LAYERED,
+    communities_version,
+    forget_communities,
+    hirag_clustered,
+    hirag_communities_current,
+    update_hirag_communities,
+    update_hirag_reports,
+)
+from graphrag_pipeline.systems.hirag.tables import (
+    forget_mixtures,
+    hirag_current,
+    hirag_version,
+    update_hirag,
+)
+from graphrag_pipeline.systems.hirag.writing import STAGE
 
 # Of 1,669 podcast transcripts: clusters for each full one's tokens of entities, how full clusters
 # are, clusters that a new chunk changes, and tokens of an answer.

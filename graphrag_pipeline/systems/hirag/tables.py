@@ -30,14 +30,15 @@ from graphrag_pipeline.store.index_store import (
     set_meta,
 )
 from graphrag_pipeline.store.workspace import Workspace
-from graphrag_pipeline.structures.hirag.layers import (
+from graphrag_pipeline.structures.nested_mixtures import NestedMixture
+from graphrag_pipeline.systems.hirag.layers import (
     Fitted,
     Layer,
     LayeredEntities,
     Nodes,
     build_layers,
 )
-from graphrag_pipeline.structures.hirag.writing import (
+from graphrag_pipeline.systems.hirag.writing import (
     ExtractiveClusters,
     Summary,
     SummaryEntity,
@@ -45,10 +46,9 @@ from graphrag_pipeline.structures.hirag.writing import (
     cluster_writer,
     keeping,
 )
-from graphrag_pipeline.structures.nested_mixtures import NestedMixture
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.structures.hirag.layers import Vectors
+    from graphrag_pipeline.systems.hirag.layers import Vectors
 
 _VERSION = "1"
 _STATE = "hirag"

@@ -19,7 +19,7 @@ from graphrag_pipeline.llm.configured import answered_by, prompts_folder, with_m
 from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
 from graphrag_pipeline.llm.purpose import making
 from graphrag_pipeline.llm.running import work_through
-from graphrag_pipeline.structures.hirag.groups import GROUP, group_title
+from graphrag_pipeline.systems.hirag.groups import GROUP, group_title
 
 STAGE = "hirag_clusters"
 META_TYPES = (

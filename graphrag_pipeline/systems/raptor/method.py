@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.methods.method import Method, choice, number
 from graphrag_pipeline.query.results import Record
+from graphrag_pipeline.systems.raptor import operators as own
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
@@ -43,17 +44,17 @@ def raptor_search(index: Release, question: str, p: RaptorParameters) -> list[Re
     index.tell_left_out("summaries")
     records = partial(_records, question=question)
     if p.mode == TREE:
-        nodes = op.down_the_tree(index, question, p.layer_k)
+        nodes = own.down_the_tree(index, question, p.layer_k)
         most = len(nodes)
     else:
         n = op.n_candidates(index, p.top_k, p.reranked)
-        nodes, most = op.best_of_tree(index, question, n), p.top_k
+        nodes, most = own.best_of_tree(index, question, n), p.top_k
     nodes = op.best(op.rerank(index, question, nodes, p.reranked, records=records), most)
     return op.fill(index, records(index, nodes), p.max_context_tokens)
 
 
 def _records(index: Release, nodes: op.Ranking, question: str) -> list[Record]:
-    return op.tree_records(index, question, nodes)
+    return own.tree_records(index, question, nodes)
 
 
 RAPTOR = Method(

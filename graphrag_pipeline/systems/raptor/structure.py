@@ -5,13 +5,6 @@ from __future__ import annotations
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.llm.estimates import Embedded, Estimate, Growth, ModelCalls
 from graphrag_pipeline.store.workspace import Workspace
-from graphrag_pipeline.structures.raptor.summaries import STAGE
-from graphrag_pipeline.structures.raptor.tree import (
-    forget_mixtures,
-    tree_current,
-    tree_version,
-    update_tree,
-)
 from graphrag_pipeline.structures.structure import (
     Check,
     Outcome,
@@ -19,6 +12,13 @@ from graphrag_pipeline.structures.structure import (
     Step,
     Structure,
     VectorTable,
+)
+from graphrag_pipeline.systems.raptor.summaries import STAGE
+from graphrag_pipeline.systems.raptor.tree import (
+    forget_mixtures,
+    tree_current,
+    tree_version,
+    update_tree,
 )
 
 # Of 1,669 podcast transcripts: summaries for each full cluster's tokens of text, how full clusters

@@ -42,7 +42,7 @@ from graphrag_pipeline.store.index_store import (
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.mixtures import Floats, Whole
 from graphrag_pipeline.structures.nested_mixtures import NestedMixture
-from graphrag_pipeline.structures.raptor.summaries import STAGE, Summariser, configured_summariser
+from graphrag_pipeline.systems.raptor.summaries import STAGE, Summariser, configured_summariser
 
 DIMENSIONS = 10
 """Vectors are reduced to so many dimensions; a layer of hardly more rows is the top."""
