@@ -12,18 +12,18 @@ from query_player import play, step_of
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.llm import ModelOutputError
 from graphrag_pipeline.query import QueryEngine
-from graphrag_pipeline.query.methods.kag_arithmetic import (
+from graphrag_pipeline.systems.kag.arithmetic import (
     ArithmeticStepError,
     number_in,
     reckon,
 )
-from graphrag_pipeline.query.methods.kag_plan import LogicalStep, plan_by_rule, read_plan
-from graphrag_pipeline.query.methods.kag_search import (
+from graphrag_pipeline.systems.kag.method import (
     KAG,
     KagParameters,
     _number_by_rule,
     step_records,
 )
+from graphrag_pipeline.systems.kag.plan import LogicalStep, plan_by_rule, read_plan
 
 QUESTION = "Who was the son of the clerk of Scrooge?"
 

@@ -24,10 +24,10 @@ from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.llm import BudgetExceededError, ModelOutputError
 from graphrag_pipeline.query import Answer, QueryEngine
-from graphrag_pipeline.query.chunk_tree import chunk_tree
-from graphrag_pipeline.query.methods.lazy_descent import Descent
 from graphrag_pipeline.query.methods.registry import method_named
 from graphrag_pipeline.query.writer import NOTHING_RELEVANT
+from graphrag_pipeline.systems.lazy.chunk_tree import chunk_tree
+from graphrag_pipeline.systems.lazy.descent import Descent
 
 QUESTION = "Who was the clerk of Scrooge?"
 

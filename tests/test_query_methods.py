@@ -21,8 +21,8 @@ from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.query import METHODS, QueryEngine, compare, read_method
 from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.methods.combined_search import by_rule
-from graphrag_pipeline.query.methods.fast_graphrag import FastGraphragParameters, seeds
-from graphrag_pipeline.query.methods.lightrag import (
+from graphrag_pipeline.systems.fast_graphrag.method import FastGraphragParameters, seeds
+from graphrag_pipeline.systems.lightrag.method import (
     Keywords,
     LightragParameters,
     by_keywords,

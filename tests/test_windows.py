@@ -25,10 +25,10 @@ from graphrag_pipeline.llm.windows import evidence_room, history_tokens, window_
 from graphrag_pipeline.planning.plan import plan_run
 from graphrag_pipeline.planning.windows import check_windows
 from graphrag_pipeline.query import open_release
-from graphrag_pipeline.query.methods.ircot import IrcotParameters, fitted
 from graphrag_pipeline.query.methods.registry import METHODS
 from graphrag_pipeline.query.results import render_context
 from graphrag_pipeline.query.writing.map_reduce import Scored, render_answers, within
+from graphrag_pipeline.systems.ircot.method import IrcotParameters, fitted
 
 CORPUS = Path(__file__).parents[1] / "examples" / "corpus" / "press"
 OWN = "http://127.0.0.1:9/v1"

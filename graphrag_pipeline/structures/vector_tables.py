@@ -24,7 +24,7 @@ from graphrag_pipeline.structures.structure import VectorTable
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_AROUND_ENTITIES = frozenset({"local", "auto", "selection", "integration", "drift"})
+_AROUND_ENTITIES = frozenset({"local", "auto", "selection", "integration"})
 _KEY, _ANEW = "vectors:", "vectors_written_anew:"
 _BY = "terms:"
 _IS_KNOWN = "SELECT 1 FROM staging.embedded_texts WHERE vectors = ? LIMIT 1"
@@ -45,10 +45,7 @@ DELETE FROM staging.embedded_texts WHERE vectors = $vectors AND (
 _REMEMBER_CHANGED = """
 INSERT INTO staging.embedded_texts BY NAME SELECT ? AS vectors, id, digest FROM changed_texts
 """
-_CHUNKS_ALONE = frozenset(
-    ["basic", "bm25", "hybrid", "kg_triplets", "kg_triplets_text", "hipporag",
-     "hipporag2", "lazy", "text_summary", "ircot", "zero_shot", "cot"]
-)  # fmt: skip
+_CHUNKS_ALONE = frozenset({"basic", "bm25", "hybrid", "text_summary", "zero_shot", "cot"})
 
 CHUNKS = VectorTable(
     "chunks",
@@ -63,7 +60,7 @@ ENTITIES = VectorTable(
        NULL::VARCHAR AS batch FROM entities""",
     made_from=("entities",),
     about="Vectors and full text of entities, in LanceDB.",
-    read_by=_AROUND_ENTITIES | {"lightrag", "fast_graphrag"},
+    read_by=_AROUND_ENTITIES,
 )
 RELATIONSHIPS = VectorTable(
     "relationships",
@@ -71,7 +68,7 @@ RELATIONSHIPS = VectorTable(
        NULL::INTEGER AS level, NULL::VARCHAR AS batch FROM relationships""",
     made_from=("relationships",),
     about="Vectors and full text of relationships, in LanceDB.",
-    read_by=frozenset({"ppr", "auto", "lightrag", "kag"}),
+    read_by=frozenset({"ppr", "auto"}),
 )
 REPORTS = VectorTable(
     "community_reports",

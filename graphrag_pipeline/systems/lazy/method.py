@@ -10,9 +10,13 @@ from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.text import counted
 from graphrag_pipeline.query import operators as op
-from graphrag_pipeline.query.chunk_tree import chunk_tree
-from graphrag_pipeline.query.methods.lazy_descent import Descent
-from graphrag_pipeline.query.methods.lazy_tests import (
+from graphrag_pipeline.query.methods.method import Method, number
+from graphrag_pipeline.query.results import Record
+from graphrag_pipeline.query.writing.lists import ask_lists
+from graphrag_pipeline.query.writing.map_reduce import reduced
+from graphrag_pipeline.systems.lazy.chunk_tree import chunk_tree
+from graphrag_pipeline.systems.lazy.descent import Descent
+from graphrag_pipeline.systems.lazy.relevance import (
     MARKED,
     ChunkSentences,
     SubSearch,
@@ -20,10 +24,6 @@ from graphrag_pipeline.query.methods.lazy_tests import (
     ask_test,
     tests_of,
 )
-from graphrag_pipeline.query.methods.method import Method, number
-from graphrag_pipeline.query.results import Record
-from graphrag_pipeline.query.writing.lists import ask_lists
-from graphrag_pipeline.query.writing.map_reduce import reduced
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from graphrag_pipeline.query.chunk_tree import Path
+from graphrag_pipeline.systems.lazy.chunk_tree import Path
 
 
 class Descent:

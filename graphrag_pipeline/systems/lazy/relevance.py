@@ -14,8 +14,8 @@ from graphrag_pipeline.extraction.rules.sentences import Span, sentence_spans
 from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
 from graphrag_pipeline.query import operators as op
-from graphrag_pipeline.query.methods.lazy_descent import Descent
 from graphrag_pipeline.query.results import Record
+from graphrag_pipeline.systems.lazy.descent import Descent
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
 from graphrag_pipeline.query import operators as op
-from graphrag_pipeline.query.methods.kag_arithmetic import REFERENCE
 from graphrag_pipeline.query.wanted import asks_to_compare
 from graphrag_pipeline.query.writing.lists import one_line_of
+from graphrag_pipeline.systems.kag.arithmetic import REFERENCE
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release

@@ -12,24 +12,24 @@ from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
 from graphrag_pipeline.llm.errors import ModelError
 from graphrag_pipeline.query import operators as op
-from graphrag_pipeline.query.methods.kag_arithmetic import (
+from graphrag_pipeline.query.methods.method import Method, number
+from graphrag_pipeline.query.results import Record
+from graphrag_pipeline.query.writing.asking import Final
+from graphrag_pipeline.query.writing.lists import one_line_of
+from graphrag_pipeline.query.writing.references import Shown, shown_to_model
+from graphrag_pipeline.systems.kag.arithmetic import (
     ArithmeticStepError,
     number_in,
     reckon,
     year_in,
 )
-from graphrag_pipeline.query.methods.kag_plan import (
+from graphrag_pipeline.systems.kag.plan import (
     PLAN_SCHEMA,
     LogicalStep,
     plan_by_rule,
     read_plan,
     use_of,
 )
-from graphrag_pipeline.query.methods.method import Method, number
-from graphrag_pipeline.query.results import Record
-from graphrag_pipeline.query.writing.asking import Final
-from graphrag_pipeline.query.writing.lists import one_line_of
-from graphrag_pipeline.query.writing.references import Shown, shown_to_model
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
