@@ -56,40 +56,36 @@ description || CASE WHEN by_rule AND NOT regexp_matches(description, '\\p{P}\\s*
                ELSE '' END;
 """
 
-# What is folded: all, or what may differ.
-_WHOLE = """
-CREATE OR REPLACE TEMP MACRO is_touched(of_id) AS true;
-CREATE OR REPLACE TEMP MACRO is_retold(of_id) AS true;
-CREATE OR REPLACE TEMP MACRO is_retold_hash(of_entity) AS true;
-CREATE OR REPLACE TEMP MACRO is_touched_pair(one_id, two_id) AS true;
-CREATE OR REPLACE TEMP MACRO is_wanted(of_id, now, before) AS true;
-CREATE OR REPLACE TEMP MACRO is_wanted_edge(one_id, two_id) AS true;
-CREATE OR REPLACE TEMP MACRO is_placed(in_chunk, of_id) AS true;
-CREATE OR REPLACE TEMP MACRO is_placed_edge(in_chunk, of_id) AS true;
-"""
-# A parameter of a macro stands for every column of its name, in queries within it, too.
-_DIFFERENCE = """
+# What a fold makes anew. The statements below serve both the whole index and a difference: they
+# ask these conditions. All rows of the whole meet them, and of a difference those that may be
+# another than they were. (A parameter of a macro stands for every column of its name, in queries
+# within it, too.)
+_MADE_ANEW = {
+    # An entity that something is said of in a chunk that differs: named, counted and typed again.
+    "is_touched(of_id)": "hash(of_id) IN (SELECT entity FROM touched_entities)",
+    # Two that meet in such a chunk: their relationship is weighed and described again.
+    "is_touched_pair(one_id, two_id)": "pair_of(hash(one_id), hash(two_id)) IN "
+    "(SELECT pair FROM touched_pairs)",
+    # An entity, by its hash and by its id, whose description may be another.
+    "is_retold_hash(of_entity)": "of_entity IN (SELECT entity FROM retold)",
+    "is_retold(of_id)": "is_retold_hash(hash(of_id))",
+    # An entity whose row is compared: its description, or its degree, may be another.
+    "is_wanted(of_id, now, before)": "is_retold(of_id) OR now IS DISTINCT FROM before",
+    # A relationship whose row is: it is touched, or an end has another title.
+    "is_wanted_edge(one_id, two_id)": "is_touched_pair(one_id, two_id) "
+    "OR one_id IN (SELECT id FROM retitled) OR two_id IN (SELECT id FROM retitled)",
+    # What is in which chunk, of chunks that differ and of what has come, gone or another alias.
+    "is_placed(in_chunk, of_id)": "hash(in_chunk) IN (SELECT chunk FROM changed_chunks) "
+    "OR hash(of_id) IN (SELECT entity FROM moved)",
+    "is_placed_edge(in_chunk, of_id)": "hash(in_chunk) IN (SELECT chunk FROM changed_chunks) "
+    "OR of_id IN (SELECT id FROM moved_edges)",
+}
+# Those that the conditions read and steps of a difference fill.
+_MAY_DIFFER = """
 CREATE OR REPLACE TEMP TABLE retold (entity UBIGINT);
 CREATE OR REPLACE TEMP TABLE moved (entity UBIGINT);
 CREATE OR REPLACE TEMP TABLE retitled (id VARCHAR);
 CREATE OR REPLACE TEMP TABLE moved_edges (id VARCHAR);
-CREATE OR REPLACE TEMP MACRO is_touched(of_id) AS
-    hash(of_id) IN (SELECT entity FROM touched_entities);
-CREATE OR REPLACE TEMP MACRO is_retold_hash(of_entity) AS of_entity IN (SELECT entity FROM retold);
-CREATE OR REPLACE TEMP MACRO is_retold(of_id) AS is_retold_hash(hash(of_id));
-CREATE OR REPLACE TEMP MACRO is_touched_pair(one_id, two_id) AS
-    pair_of(hash(one_id), hash(two_id)) IN (SELECT pair FROM touched_pairs);
-CREATE OR REPLACE TEMP MACRO is_wanted(of_id, now, before) AS
-    is_retold(of_id) OR now IS DISTINCT FROM before;
-CREATE OR REPLACE TEMP MACRO is_wanted_edge(one_id, two_id) AS
-    is_touched_pair(one_id, two_id) OR one_id IN (SELECT id FROM retitled)
-    OR two_id IN (SELECT id FROM retitled);
-CREATE OR REPLACE TEMP MACRO is_placed(in_chunk, of_id) AS
-    hash(in_chunk) IN (SELECT chunk FROM changed_chunks)
-    OR hash(of_id) IN (SELECT entity FROM moved);
-CREATE OR REPLACE TEMP MACRO is_placed_edge(in_chunk, of_id) AS
-    hash(in_chunk) IN (SELECT chunk FROM changed_chunks)
-    OR of_id IN (SELECT id FROM moved_edges);
 """
 
 # Of the spellings of a name the most frequent is its title, but one all in capitals, as of who
@@ -493,7 +489,7 @@ def _fold(
     options = settings.graph
     limits = {"max_sentences": options.max_description_sentences}
     con.execute(_DESCRIBING)
-    con.execute(_DIFFERENCE if by_difference else _WHOLE)
+    _say_what_is_made_anew(con, by_difference=by_difference)
     con.execute(_ENTITIES, {"min_frequency": options.min_concept_frequency})
     _apply_words(con)
     con.execute(_KEPT)
@@ -538,6 +534,14 @@ def _fold(
     for part in _parts_of(con, "relationship_mentions", _MENTION_BYTES):
         con.execute(_PLACE_ENTITIES, part)
         con.execute(_PLACE_RELATIONSHIPS, part)
+
+
+def _say_what_is_made_anew(con: duckdb.DuckDBPyConnection, *, by_difference: bool) -> None:
+    if by_difference:
+        con.execute(_MAY_DIFFER)
+    for condition, of_a_difference in _MADE_ANEW.items():
+        meaning = of_a_difference if by_difference else "true"
+        con.execute(f"CREATE OR REPLACE TEMP MACRO {condition} AS {meaning}")
 
 
 def _parts_of(con: duckdb.DuckDBPyConnection, table: str, row_bytes: int) -> list[dict[str, int]]:
