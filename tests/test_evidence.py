@@ -7,7 +7,7 @@ from query_fixture import publish, settings_for
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.prose import read_prose
 from graphrag_pipeline.query import QueryEngine, kept_rows, remembered_prose
-from graphrag_pipeline.query.wanted import asked_for
+from graphrag_pipeline.query.question import Question
 
 SHIP = (
     "The Anna Marisol was a barquentine of the Brandvik Line. She sank off Svarthorn Island in "
@@ -110,7 +110,7 @@ def test_a_question_for_a_time_or_number_prefers_sentences_with_one(ship, questi
     ],
 )
 def test_a_question_says_what_it_asks_for(question, kind):
-    assert asked_for(question) == kind
+    assert Question(question).asks_for == kind
 
 
 @pytest.mark.parametrize("method", ["bm25", "global"])

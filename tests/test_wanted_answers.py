@@ -6,6 +6,7 @@ from query_fixture import publish, settings_for
 
 from benchmarks.answers import passages_of
 from graphrag_pipeline.query import QueryEngine
+from graphrag_pipeline.query.question import Question
 from graphrag_pipeline.query.wanted import shares_written
 
 SLUICE = """The sluice of Svarthorn has a limited capacity. Every capacity of the sluice is told to
@@ -70,8 +71,14 @@ def test_a_passage_goes_on_to_the_sentence_near_that_holds_what_is_asked_for(har
 def test_figures_are_those_of_the_question_as_they_are_written(harbour):
     (point,) = points(harbour, "How was the release of Tidegauge 4.3a?", sentences=1)
     assert "lamps" in point
-    assert shares_written("Is it 3.3a?", ["It is 3.3a.", "It is 3.3.", "It is 3.3a.1"]) == [1, 0, 0]
-    assert shares_written("Is it 3.3?", ["It is 3.3.", "It is 3.3a.", "It is 13.3."]) == [1, 0, 0]
+    assert shares_written(
+        Question("Is it 3.3a?"), ["It is 3.3a.", "It is 3.3.", "It is 3.3a.1"]
+    ) == [1, 0, 0]
+    assert shares_written(Question("Is it 3.3?"), ["It is 3.3.", "It is 3.3a.", "It is 13.3."]) == [
+        1,
+        0,
+        0,
+    ]
 
 
 def test_an_item_of_a_list_that_is_no_whole_sentence_can_be_the_answer(tmp_path):

@@ -17,16 +17,15 @@ from graphrag_pipeline.query.kept_rows import KeptRows
 from graphrag_pipeline.query.operators.chunks import chunk_records
 from graphrag_pipeline.query.operators.communities import about_communities
 from graphrag_pipeline.query.operators.scoring import relevance
+from graphrag_pipeline.query.question import Question
 from graphrag_pipeline.query.remembered_prose import read_sentences
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.themes import is_name
 from graphrag_pipeline.query.trace import operator
 from graphrag_pipeline.query.wanted import (
     Wanted,
-    asks_to_compare,
     shares_written,
     wanted_of,
-    without_quantity,
 )
 from graphrag_pipeline.query.widening import RankedPassage, widened
 from graphrag_pipeline.query.windows import Sentence, sentences_of
@@ -111,21 +110,22 @@ def find_evidence(
     Each then gets the sentences around it that it needs, and an answer that is long enough has no
     more: see ``widening``. Each brings ``context`` sentences on either side.
     """
+    asked = Question.of(question)
     findings = [record for record in records if record.kind == "finding"]
     if findings:
         return _with_themes(index, _distinct(_stated(index, findings), most))
     chunks = list(dict.fromkeys(key for record in records for key in _chunks_of(record)))
     if not chunks:
         edges = [record for record in records if record.kind == "relationship"]
-        return _distinct(_related(index, question, edges), most)
+        return _distinct(_related(index, asked, edges), most)
     names = {record.title for record in records if record.kind == "entity"}
     sentences = list(sentences_of(index, chunks, context))
-    wanted = wanted_of(index, question, list(dict.fromkeys(s.chunk_id for s in sentences)))
-    ranking = _ranked(index, question, sentences, names, wanted, most)
+    wanted = wanted_of(index, asked, list(dict.fromkeys(s.chunk_id for s in sentences)))
+    ranking = _ranked(index, asked, sentences, names, wanted, most)
     best = _distinct([passage for passage, _ in ranking], most + _SPARE)
     place_of = {passage.citation: sentence for passage, sentence in ranking}
     placed = [place_of[passage.citation] for passage in best]
-    return widened(question, best, placed, wanted, most, context)
+    return widened(asked, best, placed, wanted, most, context)
 
 
 def _chunks_of(record: Record) -> Sequence[str]:
@@ -194,7 +194,7 @@ def _related(index: Release, question: str, edges: Sequence[Record]) -> list[Ran
 
 def _ranked(
     index: Release,
-    question: str,
+    question: Question,
     sentences: Sequence[Sentence],
     names: set[str],
     wanted: Wanted | None,
@@ -203,10 +203,9 @@ def _ranked(
     quotes = [sentence.quote for sentence in sentences]
     kinds = _kinds(index, sentences)
     texts, kinds = _with_subjects(index, sentences, quotes, kinds)
-    content = without_quantity(question)
     # Who speaks is no answer to a question about that person.
     said = [_unspoken(text, sentence) for text, sentence in zip(texts, sentences, strict=True)]
-    scores = relevance(index, content, said, sharing=index.lexical)
+    scores = relevance(index, question.without_quantity, said, sharing=index.lexical)
     if index.lexical and not any(scores):
         return []
     named = _shares_named(said, names)
@@ -239,7 +238,7 @@ def _ranked(
     return _by_turns(question, ranking)
 
 
-def _led_to(question: str, sentences: Sequence[Sentence], scores: Sequence[float]) -> set[str]:
+def _led_to(question: Question, sentences: Sequence[Sentence], scores: Sequence[float]) -> set[str]:
     """Return the documents whose titles the best sentence says, and the question does not.
 
     A question of several steps is answered where its first answer leads: to what is told of Port
@@ -251,7 +250,7 @@ def _led_to(question: str, sentences: Sequence[Sentence], scores: Sequence[float
     rows = {sentence.rank: sentence.window.row for sentence in sentences}.values()
     titles = {row["document_id"]: row["title"] for row in rows}
     titles.pop(lead.window.row["document_id"])
-    asked, said = (f" {' '.join(terms(text))} " for text in (question, lead.quote))
+    asked, said = (f" {' '.join(words)} " for words in (question.terms, terms(lead.quote)))
     led: set[str] = set()
     for document, title in titles.items():
         words = f" {' '.join(terms(_BRACKETED.sub('', title)))} "
@@ -313,13 +312,13 @@ def _by_worth(
 
 
 def _by_turns(
-    question: str, ranking: list[tuple[RankedPassage, Sentence]]
+    question: Question, ranking: list[tuple[RankedPassage, Sentence]]
 ) -> list[tuple[RankedPassage, Sentence]]:
     """Put first the best that says something of each name, where a question compares several.
 
     Otherwise whoever asks to compare two would often be told of one.
     """
-    names = _names_in(question) if asks_to_compare(question) else []
+    names = question.compared
     if len(names) < 2 or not ranking:
         return ranking
     floor = LEAST_SHARE * ranking[0][0].score
@@ -333,21 +332,6 @@ def _by_turns(
     first.sort()
     rest = (place for place in range(len(ranking)) if place not in first)
     return [ranking[place] for place in (*first, *rest)]
-
-
-def _names_in(question: str) -> list[frozenset[str]]:
-    """Return the names in a question: runs of words that begin with a capital, but for the first.
-
-    >>> [sorted(name) for name in _names_in("How do Port Rowan and Bergen differ?")]
-    [['port', 'rowan'], ['bergen']]
-    """
-    runs: list[list[str]] = [[]]
-    for word in question.split()[1:]:
-        if word.lstrip("\"'“‘«(")[:1].isupper():
-            runs[-1].append(word)
-        if not word[0].isupper() or word[-1] in ",;:?!.":
-            runs.append([])
-    return list(dict.fromkeys(frozenset(terms(" ".join(run))) for run in runs if run))
 
 
 def _shares_named(texts: Sequence[str], names: set[str]) -> list[float]:

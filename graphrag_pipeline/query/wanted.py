@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.text import fold, terms
-from graphrag_pipeline.core.word_lists import word_lists
+from graphrag_pipeline.query.question import words_pattern
 
 if TYPE_CHECKING:
+    from graphrag_pipeline.query.question import Question
     from graphrag_pipeline.query.release import Release
     from graphrag_pipeline.query.windows import Sentence
 
@@ -26,7 +27,6 @@ class Wanted:
     defines: bool = False
 
 
-_WORDS = word_lists("questions.txt")
 _KINDS = {"person": ("PERSON",), "place": ("GEO", "LOCATION")}
 _YEAR = r"\b(?:1\d{3}|20\d{2})\b"
 _CJK_DATE = r"\d\s*[年月日年]|[一二三四五六七八九十]+[年月日]"
@@ -41,30 +41,18 @@ WHERE type IN (SELECT unnest($types::JSON::VARCHAR[])) GROUP BY chunk_id
 """
 
 
-def _pattern(section: str) -> str:
-    words = sorted(_WORDS[section], key=len, reverse=True)
-    spaced = [re.escape(fold(w)).replace("_", r"\s+") for w in words if w[0] < "\u2e80"]
-    unspaced = [re.escape(word) for word in words if word[0] >= "\u2e80"]
-    return "|".join([rf"\b(?:{'|'.join(spaced)})\b", *unspaced])
-
-
-_ASKED = {kind: re.compile(_pattern(kind)) for kind in ("time", "number", "person", "place")}
-_WHAT = re.compile(_pattern("what"))
-_DEFINES = re.compile(_pattern("defines"))
-_DIGIT = re.compile(r"\d")
-_AROUND = "?.,;:!()\"'"
+_DEFINES = re.compile(words_pattern("defines"))
 # What a sentence may say beside the subject before it says what that is.
 _BEGINNING = 60
 # "the maximum number" or "the default size", but not "the city of a large population".
-_MEASURES = re.compile(rf"(?:the )?(?:\w+ )?(?:{_pattern('quantity')})")
+_MEASURES = re.compile(rf"(?:the )?(?:\w+ )?(?:{words_pattern('quantity')})")
 # Whoever is asked for by "the architect of the bridge" has a name.
-_DESCRIBED = re.compile(_pattern("articles"))
+_DESCRIBED = re.compile(words_pattern("articles"))
 _SAYS_OF_ONESELF = r"\b(?:i['’]m|i am|my name is)\b"
 # "Ada King (1815-52)" and "Ada King, born in London," are Ada King.
 _INSERTED = re.compile(r"\([^)]*\)|,.*,\s*$")
-_COMPARED = re.compile(_pattern("compare"))
-_TIME = re.compile(f"{_YEAR}|{_CJK_DATE}|{_pattern('date_words')}")
-_A_NUMBER = rf"\d|{_CJK_NUMBER}|{_pattern('number_words')}"
+_TIME = re.compile(f"{_YEAR}|{_CJK_DATE}|{words_pattern('date_words')}")
+_A_NUMBER = rf"\d|{_CJK_NUMBER}|{words_pattern('number_words')}"
 _NUMBER = re.compile(_A_NUMBER)
 _IS_A_NUMBER = re.compile(
     rf"\b(?:is|are|was|were)\s+(?:(?:about|only|set to|now)\s+)?(?:{_A_NUMBER})|"
@@ -72,37 +60,14 @@ _IS_A_NUMBER = re.compile(
 )
 
 
-def asked_for(question: str) -> str:
-    """Return what a question asks for: time, number, person, place, or nothing of these.
-
-    The word that stands first in it decides, the longer one where two begin at one place.
-    """
-    text = fold(question)
-    found = {kind: pattern.search(text) for kind, pattern in _ASKED.items()}
-    places = {k: (match.start(), -match.end()) for k, match in found.items() if match}
-    return min(places, key=lambda kind: places[kind], default="")
-
-
-def asks_to_compare(question: str) -> bool:
-    """Whether a question asks for two or more things beside each other."""
-    return _COMPARED.search(fold(question)) is not None
-
-
-def without_quantity(question: str) -> str:
-    """Return a question without the words that ask for a number, such as "how many"."""
-    text = fold(question)
-    return _ASKED["number"].sub(" ", text) if asked_for(text) == "number" else question
-
-
-def wanted_of(index: Release, question: str, chunks: Sequence[str]) -> Wanted | None:
+def wanted_of(index: Release, question: Question, chunks: Sequence[str]) -> Wanted | None:
     """Return what says whether a sentence holds what a question asks for; None if that is nothing.
 
     Who asks who "Ada King" is wants to know what she is, who asks for "the source" wants a name.
     A person or a place is an entity of that type in the sentence's chunk, whose name the question
     does not say itself. Who asks what a number is wants a sentence that says "is 16" or the like.
     """
-    kind = asked_for(question)
-    subject = _subject(question)
+    kind, subject = question.asks_for, question.subject
     if kind == "person" and _DESCRIBED.match(subject):
         subject = ""
     if subject and not _MEASURES.match(subject):
@@ -114,9 +79,9 @@ def wanted_of(index: Release, question: str, chunks: Sequence[str]) -> Wanted | 
 
 
 def _names_another(
-    index: Release, question: str, chunks: Sequence[str], kind: str
+    index: Release, question: Question, chunks: Sequence[str], kind: str
 ) -> Callable[[Sentence], bool]:
-    asked = fold(question)
+    asked = question.folded
     names = {
         row["chunk_id"]: [name for title in row["titles"] if (name := fold(title)) not in asked]
         for row in index.rows(_NAMES, ids=list(chunks), types=list(_KINDS[kind]))
@@ -129,25 +94,17 @@ def _names_another(
     return holds
 
 
-def shares_written(question: str, texts: Sequence[str]) -> list[float]:
+def shares_written(question: Question, texts: Sequence[str]) -> list[float]:
     """Return what share of the figures in a question each text has as they are written there.
 
     Version 3.3a is not version 3.3: search terms do not tell them apart.
     """
-    words = {fold(word).strip(_AROUND) for word in question.split() if _DIGIT.search(word)}
-    patterns = [re.compile(rf"(?<![\w.]){re.escape(w)}(?!\w|\.\d)") for w in sorted(words)]
+    patterns = [re.compile(rf"(?<![\w.]){re.escape(w)}(?!\w|\.\d)") for w in question.figures]
     if not patterns:
         return [0.0] * len(texts)
     return [
         sum(bool(p.search(text)) for p in patterns) / len(patterns) for text in map(fold, texts)
     ]
-
-
-def _subject(question: str) -> str:
-    """Return what a question asks the nature of: "Ada King" in "Who is Ada King?"; else nothing."""
-    text = fold(question).strip(" ?？¿")
-    asks = _WHAT.match(text)
-    return text[asks.end() :].strip() if asks else ""
 
 
 def _says_what_is(subject: str, *, is_person: bool) -> Callable[[Sentence], bool]:

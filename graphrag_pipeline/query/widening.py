@@ -20,6 +20,7 @@ from graphrag_pipeline.query.remembered_prose import read_sentences
 from graphrag_pipeline.query.results import Citation
 
 if TYPE_CHECKING:
+    from graphrag_pipeline.query.question import Question
     from graphrag_pipeline.query.wanted import Wanted
     from graphrag_pipeline.query.windows import Sentence, Window
 
@@ -73,7 +74,7 @@ class _Placed:
 
 
 def widened(
-    question: str,
+    question: Question,
     passages: Sequence[RankedPassage],
     sentences: Sequence[Sentence],
     wanted: Wanted | None,
@@ -88,7 +89,7 @@ def widened(
     """
     placed: list[_Placed] = []
     longest = CHARS_EACH * most
-    asked, said = frozenset(terms(question)), set()
+    asked, said = frozenset(question.terms), set()
     for passage, sentence, first in zip(passages, sentences, _firsts(sentences), strict=True):
         if len(placed) == most:
             break

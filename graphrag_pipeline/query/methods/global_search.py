@@ -22,6 +22,7 @@ from graphrag_pipeline.query.methods.method import (
     hierarchy_level,
     number,
 )
+from graphrag_pipeline.query.question import Question
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.themes import told_well
 from graphrag_pipeline.query.writing.map_reduce import map_reduce
@@ -101,9 +102,9 @@ def global_search(index: Release, question: str, p: GlobalParameters) -> list[Re
     """
     if p.mode == SIMILARITY:
         return _findings_of_nearest(index, question, p)
-    if asks_for_themes(question):
+    particulars = Question.of(question).read(_particulars)
+    if not particulars:
         return op.fill(index, _themes(index, p), p.max_context_tokens)
-    particulars = _particulars(question)
     findings_at = op.attributed_findings_at if p.hierarchy == ATTRIBUTED else op.findings_at
     candidates = findings_at(index, p.level, particulars, p.candidates)
     scores = _scores(index, particulars, candidates)
@@ -143,7 +144,7 @@ def _nearest_reports(index: Release, question: str, p: GlobalParameters) -> op.R
 
 def asks_for_themes(question: str) -> bool:
     """Whether a question asks what the documents say as a whole, and names nothing particular."""
-    return not _particulars(question)
+    return not Question.of(question).read(_particulars)
 
 
 def _particulars(question: str) -> str:

@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from graphrag_pipeline.core.text import terms, terms_batch
+from graphrag_pipeline.core.text import terms_batch
+from graphrag_pipeline.query.question import Question
 from graphrag_pipeline.query.trace import operator
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def relevance(
 
 
 def _overlap(question: str, texts: Sequence[str]) -> list[float]:
-    question_terms = frozenset(terms(question))
+    question_terms = frozenset(Question.of(question).terms)
     common_terms = [question_terms.intersection(line.split()) for line in terms_batch(texts)]
     # Many texts have the same few of them.
     n_texts = Counter(common_terms)

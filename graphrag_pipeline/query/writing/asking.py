@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from graphrag_pipeline.core.prompting import Message, load_prompt
@@ -15,6 +16,7 @@ from graphrag_pipeline.llm.windows import history_tokens
 from graphrag_pipeline.query import short_answers as short
 from graphrag_pipeline.query.history import Turn
 from graphrag_pipeline.query.json_answers import json_rule, plain_json
+from graphrag_pipeline.query.question import Question
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.trace import Trace
 from graphrag_pipeline.query.writing.references import Shown
@@ -71,11 +73,11 @@ class Asking:
         self._history = _recent(ask.history, most, index.encoding)
         self._turns = asyncio.Semaphore(2 * client.options.concurrency)
 
-    @property
-    def search_text(self) -> str:
+    @cached_property
+    def search_text(self) -> Question:
         """What to search for: the question, then what was asked before it in the conversation."""
         turns = [text for role, text in self._history if role == "user"]
-        return "\n".join([self.question, *reversed(turns)])
+        return Question("\n".join([self.question, *reversed(turns)]))
 
     async def retrieve(self, work: Callable[[], T]) -> T:
         """Return what some work on the index gives, done in a thread.

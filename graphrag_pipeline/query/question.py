@@ -1,0 +1,126 @@
+"""A question, and what is read from it by rule, each once: its terms, and what it asks for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, TypeVar
+
+from graphrag_pipeline.core.text import asked_language, fold, terms
+from graphrag_pipeline.core.word_lists import word_lists
+
+T = TypeVar("T")
+
+_WORDS = word_lists("questions.txt")
+
+
+def words_pattern(section: str) -> str:
+    """Return a pattern of the words and phrases of a section of the lists for questions."""
+    words = sorted(_WORDS[section], key=len, reverse=True)
+    spaced = [re.escape(fold(w)).replace("_", r"\s+") for w in words if w[0] < "\u2e80"]
+    unspaced = [re.escape(word) for word in words if word[0] >= "\u2e80"]
+    return "|".join([rf"\b(?:{'|'.join(spaced)})\b", *unspaced])
+
+
+_ASKED = {kind: re.compile(words_pattern(kind)) for kind in ("time", "number", "person", "place")}
+_WHAT = re.compile(words_pattern("what"))
+_COMPARED = re.compile(words_pattern("compare"))
+_DIGIT = re.compile(r"\d")
+_AROUND = "?.,;:!()\"'"
+
+
+class Question(str):
+    """A question that is its text, with what is read from it: each when it is first asked for.
+
+    :class:`~graphrag_pipeline.query.Ask` holds one, so that methods and operators, which take any
+    text, share what one of them has read. Terms are those of the language in which texts are
+    compared now (``Release.asked_in``).
+    """
+
+    @classmethod
+    def of(cls, text: str) -> Question:
+        """Return a text as a question: itself, where it is one."""
+        return text if isinstance(text, cls) else cls(text)
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """Its search terms in their order, each as often as it stands there."""
+        return self.read(_terms_of)
+
+    @property
+    def distinct_terms(self) -> list[str]:
+        """Its search terms in the order in which they first stand there, each once."""
+        return list(dict.fromkeys(self.terms))
+
+    @cached_property
+    def folded(self) -> str:
+        """Its text without case and marks."""
+        return fold(self)
+
+    @cached_property
+    def asks_for(self) -> str:
+        """What it asks for: time, number, person, place, or nothing of these.
+
+        The word that stands first decides, the longer one where two begin at one place.
+        """
+        matches = {kind: pattern.search(self.folded) for kind, pattern in _ASKED.items()}
+        places = {kind: (m.start(), -m.end()) for kind, m in matches.items() if m}
+        return min(places, key=lambda kind: places[kind], default="")
+
+    @cached_property
+    def compares(self) -> bool:
+        """Whether it asks for two or more things beside each other."""
+        return _COMPARED.search(self.folded) is not None
+
+    @cached_property
+    def subject(self) -> str:
+        """What it asks the nature of: "ada king" in "Who is Ada King?"; else nothing."""
+        text = self.folded.strip(" ?？¿")
+        asks = _WHAT.match(text)
+        return text[asks.end() :].strip() if asks else ""
+
+    @cached_property
+    def without_quantity(self) -> Question:
+        """Itself without the words that ask for a number, such as "how many"."""
+        if self.asks_for != "number":
+            return self
+        return Question(_ASKED["number"].sub(" ", self.folded))
+
+    @cached_property
+    def figures(self) -> list[str]:
+        """Its words that have figures, without case and the marks around them."""
+        words = {fold(word).strip(_AROUND) for word in self.split() if _DIGIT.search(word)}
+        return sorted(words)
+
+    def read(self, reader: Callable[[str], T]) -> T:
+        """Return what a function reads from its text, such as the names in it."""
+        key = (asked_language(), reader)
+        if key not in self._read:
+            self._read[key] = reader(self)
+        return self._read[key]
+
+    @property
+    def compared(self) -> list[frozenset[str]]:
+        """The terms of each thing that it compares: runs of words that begin with a capital.
+
+        Without the first word. Empty where it compares nothing.
+
+        >>> [sorted(each) for each in Question("How do Port Rowan and Bergen differ?").compared]
+        [['port', 'rowan'], ['bergen']]
+        """
+        runs: list[list[str]] = [[]]
+        for word in self.split()[1:] if self.compares else ():
+            if word.lstrip("\"'“‘«(")[:1].isupper():
+                runs[-1].append(word)
+            if not word[0].isupper() or word[-1] in ",;:?!.":
+                runs.append([])
+        return list(dict.fromkeys(frozenset(terms(" ".join(run))) for run in runs if run))
+
+    @cached_property
+    def _read(self) -> dict[tuple[str | None, Callable[[str], Any]], Any]:
+        return {}
+
+
+def _terms_of(text: str) -> tuple[str, ...]:
+    return tuple(terms(text))
