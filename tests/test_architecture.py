@@ -97,6 +97,19 @@ def test_only_the_command_line_imports_our_modules_within_functions() -> None:
     assert {file: names for file, names in within.items() if names} == LAZY
 
 
+def test_our_modules_are_loaded_by_name_in_the_doors_alone() -> None:
+    loads = re.compile(r"import_module\(\s*(?:f[\"']|[\"'](?:graphrag_|\.))|__import__\(")
+    rooms = (ROOT / room for room in (PACKAGE, "assets", "resources", "sensors", *WINGS))
+    files = {
+        str(path.relative_to(ROOT))
+        for room in rooms
+        for path in room.rglob("*.py")
+        if loads.search(path.read_text())
+    }
+    # In the first, names that a package shows stand in its imports for a type checker, too.
+    assert files == {f"{PACKAGE}/core/lazy.py", f"{PACKAGE}/core/systems.py"}
+
+
 def local_imports(path: Path) -> set[str]:
     """Return our modules that functions of a module import."""
     functions = (ast.FunctionDef, ast.AsyncFunctionDef)

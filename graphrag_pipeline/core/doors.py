@@ -51,6 +51,7 @@ DOORS = {
     "measures": "what is measured of each release once it is published: a `Measure`",
     "prompts": "a folder of prompts, each a file `NAME.txt`: a `Path`",
     "home_files": "a file or folder of the home: a `HomeFile`, called as it is",
+    "run_histories": "a folder of the home with a history of runs: a `RunHistory`, called as it is",
 }
 """The doors by name, and what comes in by each. The group of entry points of the door ``formats``
 is ``graphrag_pipeline.formats``."""

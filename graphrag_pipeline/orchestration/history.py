@@ -24,6 +24,7 @@ from graphrag_pipeline.llm.database import compact
 from graphrag_pipeline.orchestration.runs import opened_instance
 from graphrag_pipeline.resources.liveness import count_dead_runs, end_dead_runs
 from graphrag_pipeline.store.batches import BatchLog
+from graphrag_pipeline.upkeep.history import RunHistory
 
 _BUSY_SECONDS = 60.0
 _RUNS = {
@@ -130,3 +131,6 @@ def _opened(path: Path) -> sqlite3.Connection:
     con = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
     con.execute("PRAGMA secure_delete = ON")
     return con
+
+
+DAGSTER = RunHistory(finished_runs, empty_history)

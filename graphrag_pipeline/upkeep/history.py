@@ -1,14 +1,41 @@
-"""Where Dagster's history of an index is, and its removal where Dagster has run."""
+"""The histories of runs in a home: a door. A purge empties them, and asks who keeps each.
+
+The engine knows no Dagster: it is loaded by this door, and only where Dagster has run.
+"""
 
 from __future__ import annotations
 
 import os
-from importlib import import_module
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 
+from graphrag_pipeline.core.doors import Door
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import Settings
+
+
+@dataclass(frozen=True)
+class RunHistory:
+    """What keeps a history of runs in a folder of the home, called as the folder is.
+
+    Both are given the settings and return a number of finished runs: ``finished`` how many there
+    are, ``empty`` how many it has taken out, those under way staying as they are. ``empty`` raises
+    StorageError where a file cannot be written.
+    """
+
+    finished: Callable[[Settings], int]
+    empty: Callable[[Settings], int]
+
+
+HISTORIES: Door[RunHistory] = Door(
+    "run_histories",
+    RunHistory,
+    "history of runs",
+    own={"dagster": "orchestration.history:DAGSTER"},
+    beside="graphrag_pipeline.doors",
+)
+"""The histories of runs, by the folders of the home that hold them."""
 
 
 def history_elsewhere(settings: Settings) -> Path | None:
@@ -19,24 +46,23 @@ def history_elsewhere(settings: Settings) -> Path | None:
 
 
 def wipe_history(settings: Settings) -> int:
-    """Take all finished runs out of the history in the home of an index; return their number.
+    """Take all finished runs out of the histories in the home of an index; return their number.
 
     A history that is kept elsewhere is left alone. Raises StorageError where a file cannot be
     written.
     """
-    return _history().empty_history(settings) if _is_here(settings) else 0
+    return sum(history.empty(settings) for history in _here(settings))
 
 
 def finished_runs(settings: Settings) -> int:
     """Return the number of runs that :func:`wipe_history` would take out."""
-    return _history().finished_runs(settings) if _is_here(settings) else 0
+    return sum(history.finished(settings) for history in _here(settings))
 
 
-def _is_here(settings: Settings) -> bool:
-    is_there = (Home(settings.home_path).dagster / "history").is_dir()
-    return is_there and history_elsewhere(settings) is None
-
-
-def _history() -> ModuleType:
-    # The engine knows no Dagster: it is loaded by name, and only where Dagster has run.
-    return import_module("graphrag_pipeline.orchestration.history")
+def _here(settings: Settings) -> Iterator[RunHistory]:
+    for name in HISTORIES.names():
+        is_elsewhere = name == "dagster" and history_elsewhere(settings) is not None
+        if (settings.home_path / name / "history").is_dir() and not is_elsewhere:
+            history = HISTORIES.find(name)
+            if history is not None:
+                yield history
