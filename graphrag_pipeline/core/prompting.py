@@ -1,6 +1,7 @@
 """Prompts: text files with placeholders, a user's own in place of those that ship.
 
-A prompt is a file ``NAME.txt`` in a folder that comes in by the door ``prompts``: a part for the
+A prompt is a file ``NAME.txt`` in ``graphrag_pipeline/prompts``, in the folder ``prompts`` of one
+of the program's systems, or in a folder that comes in by the door ``prompts``: a part for the
 system and a part for the user, each begun by a line ``=== system ===`` or ``=== user ===``.
 ``{{name}}`` is replaced once by a value; what was put in is never read again, so braces in a
 document are only braces. Values that come from documents are fenced: they stand between markers
@@ -21,6 +22,7 @@ from typing import Final
 from graphrag_pipeline.core.doors import Door
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.identity import content_hash, make_id
+from graphrag_pipeline.core.systems import prompt_folders
 
 PROMPTS: Final = Path(__file__).parents[1] / "prompts"
 EXAMPLES: Final = "examples"
@@ -170,8 +172,7 @@ def bake(name: str, folder: Path | None = None, **values: str) -> str:
 
 def prompt_names() -> list[str]:
     """Return the names of all prompts."""
-    folders = PROMPT_FOLDERS.usable().values()
-    return sorted({path.stem for folder in folders for path in folder.glob("*.txt")})
+    return sorted({path.stem for folder in _folders() for path in folder.glob("*.txt")})
 
 
 def domains(folder: Path | None = None) -> list[str]:
@@ -263,7 +264,8 @@ def _problems(placeholders: frozenset[str], allowed_names: frozenset[str]) -> It
 
 @cache
 def _shipped(name: str) -> Prompt:
-    path = _place(name) if _NAME.fullmatch(name) else None
+    paths = (folder / f"{name}.txt" for folder in _folders() if _NAME.fullmatch(name))
+    path = next(filter(Path.is_file, paths), None)
     if path is None:
         raise ConfigError(f"no prompt named {name!r}; there are {', '.join(prompt_names())}")
     parts = _parts(_read(path))
@@ -271,13 +273,11 @@ def _shipped(name: str) -> Prompt:
     return Prompt(name, parts["system"], parts["user"], placeholders)
 
 
-def _place(name: str) -> Path | None:
-    """Return where a prompt is. One of the program's own needs no look at other packages."""
-    own = PROMPTS / f"{name}.txt"
-    if own.is_file():
-        return own
-    paths = (folder / own.name for folder in PROMPT_FOLDERS.usable().values())
-    return next(filter(Path.is_file, paths), None)
+def _folders() -> Iterator[Path]:
+    """Yield the folders of prompts. One of the program's own needs no look at other packages."""
+    yield PROMPTS
+    yield from prompt_folders()
+    yield from PROMPT_FOLDERS.usable().values()
 
 
 def _parts(text: str) -> dict[str, str]:

@@ -46,6 +46,12 @@ def parts(door: str) -> Iterator[tuple[str, str]]:
             yield name, f"{PACKAGE}.{folder}.{place}"
 
 
+@cache
+def prompt_folders() -> tuple[Path, ...]:
+    """Return the folders of the systems' prompts, in the order of the systems."""
+    return tuple(folder for name in systems() if (folder := FOLDER / name / "prompts").is_dir())
+
+
 def moved(module: str, names: Mapping[str, str], name: str) -> Any:
     """Return what a module had by this name and a system has now, with a DeprecationWarning.
 
