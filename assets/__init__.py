@@ -12,7 +12,6 @@ from graphrag_pipeline.assets.names import Names
 from graphrag_pipeline.assets.publishing import build_published_index
 from graphrag_pipeline.assets.quality import build_measures
 from graphrag_pipeline.assets.reports import build_reports
-from graphrag_pipeline.assets.slices import build_slices
 from graphrag_pipeline.assets.stages import Stage as AssetStage
 from graphrag_pipeline.assets.structures import build_structures
 from graphrag_pipeline.assets.upkeep import build_index_check
@@ -33,7 +32,6 @@ __all__ = [
     "build_inbox",
     "build_index_check",
     "build_ingestion",
-    "build_slices",
     "build_tail",
     "build_web_pages",
 ]

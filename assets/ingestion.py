@@ -102,7 +102,7 @@ def cut_chunks(index: IndexResource, batch: str) -> Outcome:
 def extract(index: IndexResource, batch: str) -> Outcome:
     """Extract from the chunks of a batch."""
     outcome = _outcome(ingest.ingest_extractions(index.workspace, batch))
-    index.ship_part()
+    index.workspace.hand_over()
     return outcome
 
 

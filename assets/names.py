@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import dagster as dg
 
 from graphrag_pipeline.core.errors import ConfigError
-from graphrag_pipeline.workers.slices import SliceKind
 
 BATCHES = "document_batch"
 INDEX = "index"
@@ -56,7 +55,3 @@ class Names:
     def batches(self) -> dg.DynamicPartitionsDefinition:
         """The partitions of ingestion: batches of documents."""
         return dg.DynamicPartitionsDefinition(name=self.name(BATCHES))
-
-    def slices(self, kind: SliceKind) -> dg.DynamicPartitionsDefinition:
-        """Return the partitions of what workers make in slices."""
-        return dg.DynamicPartitionsDefinition(name=self.name(kind.partitions))

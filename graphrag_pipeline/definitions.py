@@ -17,7 +17,6 @@ from graphrag_pipeline.assets import (
     build_inbox,
     build_index_check,
     build_ingestion,
-    build_slices,
     build_tail,
     build_web_pages,
 )
@@ -43,7 +42,6 @@ from graphrag_pipeline.sensors import (
     check_crons,
 )
 from graphrag_pipeline.store.spending import uses_model
-from graphrag_pipeline.workers.slices import wanted_kinds
 
 Automation = Literal["off", "on"]
 """Whether sensors and schedules begin switched on."""
@@ -89,7 +87,7 @@ DEFINITIONS: Door[Any] = Door(
         "check": "definitions:check_definitions",
         "addresses": "definitions:address_definitions",
         "evaluation": "definitions:evaluation_definitions",
-        "slices": "definitions:slice_definitions",
+        "slices": "cluster.definitions:slice_definitions",
         "marts": "definitions:marts_definitions",
     },
     beside=__name__,
@@ -195,7 +193,7 @@ def _check_prefix(home: Path, prefix: tuple[str, ...]) -> None:
         )
 
 
-def _job_beside(name: str, assets: Sequence[dg.AssetsDefinition], about: str) -> Any:
+def job_beside(name: str, assets: Sequence[dg.AssetsDefinition], about: str) -> Any:
     """Return a job of assets that writes nothing to the index, and so waits for no other."""
     return dg.define_asset_job(
         name,
@@ -232,24 +230,13 @@ def address_definitions(building: Building) -> list[dg.Definitions]:
     pages = build_web_pages(index.settings, names)
     if not pages:
         return []
-    job = _job_beside(
+    job = job_beside(
         names.name(FETCH_JOB),
         pages,
         "Fetch new and changed pages of the addresses in the settings.",
     )
     sensor = build_addresses_sensor(job, index, names, building.status)
     return [dg.Definitions(assets=pages, jobs=[job], sensors=[sensor])]
-
-
-def slice_definitions(building: Building) -> list[dg.Definitions]:
-    """Return the slices that workers make of a stage."""
-    index, names = building.index, building.names
-    parts = []
-    for kind in wanted_kinds(index.settings):
-        slices = build_slices(kind, names)
-        job = _job_beside(names.name(kind.job), [slices], kind.about)
-        parts.append(dg.Definitions(assets=[slices], jobs=[job]))
-    return parts
 
 
 def evaluation_definitions(building: Building) -> list[dg.Definitions]:
@@ -260,7 +247,7 @@ def evaluation_definitions(building: Building) -> list[dg.Definitions]:
     from graphrag_pipeline.assets.evaluation import build_experiment
 
     experiment = build_experiment(index.settings, names)
-    job = _job_beside(
+    job = job_beside(
         names.name(EVALUATION_JOB),
         experiment,
         "Run, score and judge the experiment of the settings on the published release.",
@@ -279,7 +266,7 @@ def marts_definitions(building: Building) -> list[dg.Definitions]:
 
     index, names = building.index, building.names
     models = build_marts(manifest(index.home), names)
-    job = _job_beside(
+    job = job_beside(
         names.name(MARTS_JOB),
         [models],
         "Build and test the marts of the published release and the experiments.",

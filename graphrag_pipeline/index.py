@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from graphrag_pipeline.core import showing
 from graphrag_pipeline.core.errors import AccessError, ConfigError, GraphRAGError, InputError
 from graphrag_pipeline.core.settings import Settings, load_settings
+from graphrag_pipeline.core.sharing import sharing_of
 from graphrag_pipeline.exchange.exporting import Export, export_release
 from graphrag_pipeline.exchange.importing import ImportResult, import_graphrag
 from graphrag_pipeline.ingest.sites import Fetched, fetch_sites
@@ -26,7 +27,6 @@ from graphrag_pipeline.releases.kept import (
     release_file,
 )
 from graphrag_pipeline.releases.rollback import Rollback, rollback
-from graphrag_pipeline.releases.sharing import follow_published
 from graphrag_pipeline.sql import query_published
 from graphrag_pipeline.store import cache_limit
 from graphrag_pipeline.store.cache_limit import CacheUse
@@ -207,7 +207,7 @@ class Index(Workspace):
     @property
     def _followed_home(self) -> Path:
         """The home, with what is published of a shared index brought into it."""
-        follow_published(self.settings)
+        sharing_of(self.settings).follow()
         return self.home
 
     def _source(self, source: object) -> tuple[Path, Fetched | None]:

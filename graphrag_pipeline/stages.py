@@ -14,6 +14,7 @@ import duckdb
 from graphrag_pipeline.core.errors import CheckFailedError
 from graphrag_pipeline.core.memory import return_freed_memory
 from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.core.sharing import sharing_of
 from graphrag_pipeline.graph.communities import CommunityChanges, update_communities
 from graphrag_pipeline.graph.descriptions import update_graph
 from graphrag_pipeline.graph.fold import GraphChanges
@@ -22,7 +23,6 @@ from graphrag_pipeline.planning.pending import nothing_to_refresh
 from graphrag_pipeline.releases import invariants
 from graphrag_pipeline.releases.kept import is_rolled_back, published_release
 from graphrag_pipeline.releases.publishing import Release, current_release, publish
-from graphrag_pipeline.releases.sharing import share_release
 from graphrag_pipeline.reports.levels import LevelReports, update_reports
 from graphrag_pipeline.reports.model_writer import report_writer
 from graphrag_pipeline.store.workspace import Workspace
@@ -173,7 +173,7 @@ def _hand_on(workspace: Workspace) -> None:
     from graphrag_pipeline.query.carrying import carry_arrays
 
     carry_arrays(workspace.home, workspace.settings)
-    share_release(workspace)
+    sharing_of(workspace.settings).publish()
 
 
 def unchanged_release(workspace: Workspace) -> Release | None:

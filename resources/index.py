@@ -17,20 +17,17 @@ from pydantic import Field, PrivateAttr
 from graphrag_pipeline.core.errors import ConfigError, GraphRAGError, is_interrupt
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.memory import as_out_of_memory
-from graphrag_pipeline.core.settings import IN_PROCESS, Settings
+from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.ingest.stages import pending_batches
 from graphrag_pipeline.llm.errors import ModelError
 from graphrag_pipeline.releases.kept import release_file
-from graphrag_pipeline.resources.connections import kept_connected
+from graphrag_pipeline.resources.launching import launcher_of
 from graphrag_pipeline.resources.liveness import show_life
-from graphrag_pipeline.store.beats import beating
 from graphrag_pipeline.store.cache_limit import keep_cache_within
 from graphrag_pipeline.store.index_store import IndexStore, connect_published
-from graphrag_pipeline.store.objects import ObjectStore
 from graphrag_pipeline.store.space import changes_of, check_space
 from graphrag_pipeline.store.spending import LEDGER_TAG, Spent, counting, ledger_position, spending
 from graphrag_pipeline.store.workspace import Workspace
-from graphrag_pipeline.workers.making import PartWorkspace, making_part, ship
 
 if TYPE_CHECKING or find_spec("dagster_duckdb"):
     from dagster_duckdb import DuckDBResource
@@ -43,8 +40,6 @@ BATCH = "dagster/partition"
 """Run tag: the batch that a run is for, where it is for one."""
 ON_A_WORKER = "DAGSTER_GRAPHRAG_WORKER"
 """Environment variable: this process makes parts, and its home holds no index."""
-SLICE = "graphrag/slice"
-"""Run tag: the run makes a slice of a stage's work, and needs no index."""
 BESIDE_OTHERS = "graphrag/beside_others"
 """Run tag: the run writes nothing to the index, and need not wait for those that do."""
 
@@ -92,7 +87,7 @@ class IndexResource(DuckDBResource):
 
     _given_ledger_began: int | None = PrivateAttr(default=None)
     _space_is_checked: bool = PrivateAttr(default=False)
-    _part: PartWorkspace | None = PrivateAttr(default=None)
+    _part: Workspace | None = PrivateAttr(default=None)
 
     @classmethod
     def of(cls, settings: Settings) -> IndexResource:
@@ -116,14 +111,11 @@ class IndexResource(DuckDBResource):
         """
         run = context.run
         with contextlib.ExitStack() as turn, readable_failures():
-            if run and BATCH in run.tags and self.settings.workers.launcher != IN_PROCESS:
-                turn.enter_context(beating(self.settings, run.run_id))
-                if context.instance:
-                    turn.enter_context(kept_connected(context.instance))
-                if SLICE not in run.tags:
-                    objects = ObjectStore(self.settings.storage.url)
-                    part = making_part(self.settings, objects, run.tags[BATCH])
-                    self._part = turn.enter_context(part)
+            launcher, part = launcher_of(self.settings), None
+            if run and BATCH in run.tags:
+                part = launcher.working(self.settings, run, context.instance)
+            if part is not None:
+                self._part = turn.enter_context(part)
             elif os.environ.get(ON_A_WORKER):
                 raise ConfigError(
                     "a worker makes parts of batches and nothing else: run graphrag-pipeline index "
@@ -146,11 +138,6 @@ class IndexResource(DuckDBResource):
     @cached_property
     def _own_workspace(self) -> Workspace:
         return Workspace(self.settings)
-
-    def ship_part(self) -> None:
-        """On a worker, hand over the part of the batch that was made."""
-        if self._part is not None:
-            ship(self._part, ObjectStore(self.settings.storage.url))
 
     @property
     def home(self) -> Path:

@@ -12,8 +12,9 @@ from typing import Any, TypeVar
 import polars as pl
 from model_server import Messages, ModelServer
 
+from graphrag_pipeline.cluster.calls import PostgresCalls
+from graphrag_pipeline.cluster.postgres import Postgres
 from graphrag_pipeline.core.environment import Secret
-from graphrag_pipeline.core.postgres import Postgres
 from graphrag_pipeline.llm import (
     ChatRequest,
     Completion,
@@ -112,7 +113,8 @@ def ask_beside_others(
 
     async def run() -> None:
         options = LlmOptions(base_url, KEY, retry_seconds=0.02, **given)
-        async with ModelClient(options, Postgres(Secret(address), url), since=since) as client:
+        place = PostgresCalls(Postgres(Secret(address), url))
+        async with ModelClient(options, place, since=since) as client:
             await client.complete_many([ChatRequest(said(text), "test") for text in texts], tell)
 
     run_calls(run)

@@ -24,7 +24,7 @@ LAZY = {
         "graphrag_pipeline.resources.marts",
     },
     # Celery's main process forks: what has threads of its own is loaded in the child.
-    "graphrag_pipeline/orchestration/celery_app.py": {"graphrag_pipeline.orchestration"},
+    "graphrag_pipeline/cluster/celery_app.py": {"graphrag_pipeline.cluster"},
     # Only the last stage makes what questions need.
     "graphrag_pipeline/stages.py": {"graphrag_pipeline.query.carrying"},
     # What a question of all documents, and a server that no assistant asks, do without.

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from graphrag_pipeline.core import progress
-from graphrag_pipeline.workers.dispatch import (
+from graphrag_pipeline.cluster.dispatch import (
     AT_ONCE,
     LATE_LEASES,
     MOST_TRIES,
@@ -21,6 +20,7 @@ from graphrag_pipeline.workers.dispatch import (
     NotLaunchedError,
     PartsFailedError,
 )
+from graphrag_pipeline.core import progress
 
 STEP = 5.0
 LEASE_SECONDS = 30.0

@@ -15,12 +15,12 @@ import yaml
 from dagster_k8s.models import k8s_model_from_dict, k8s_snake_case_dict
 from kubernetes_server import Kubernetes
 
-from graphrag_pipeline.core.postgres import Session
+from graphrag_pipeline.cluster.dispatch import NotLaunchedError
+from graphrag_pipeline.cluster.objects import ObjectStore
+from graphrag_pipeline.cluster.postgres import Session
+from graphrag_pipeline.cluster.runs import DagsterRuns
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.orchestration.parts import DagsterRuns
-from graphrag_pipeline.store.objects import ObjectStore
 from graphrag_pipeline.store.workspace import Workspace
-from graphrag_pipeline.workers.dispatch import NotLaunchedError
 
 ROOT = Path(__file__).parents[1]
 PASSWORD = "of-tests"

@@ -11,11 +11,13 @@ import time
 import cluster_services
 import pytest
 
+from graphrag_pipeline.cluster.lease import coordinating, current_release
+from graphrag_pipeline.cluster.postgres import Postgres
 from graphrag_pipeline.core.environment import POSTGRES
 from graphrag_pipeline.core.errors import ConfigError, StorageError
-from graphrag_pipeline.core.postgres import Postgres
 from graphrag_pipeline.core.settings import Settings, load_settings
-from graphrag_pipeline.store.lease import coordinating, current_release
+from graphrag_pipeline.core.sharing import sharing_of
+from graphrag_pipeline.store.workspace import Workspace
 
 pytestmark = pytest.mark.cluster
 
@@ -70,7 +72,7 @@ def test_a_lease_outlives_its_first_seconds_because_it_is_renewed(shared):
 HOLDS = """
 import sys, time
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.store.lease import coordinating
+from graphrag_pipeline.cluster.lease import coordinating
 with coordinating(Settings.exactly(eval(sys.argv[1])), seconds=1.5) as lease:
     print(lease.fence, flush=True)
     sys.stdin.readline()
@@ -145,10 +147,9 @@ def test_a_lease_that_cannot_be_renewed_is_lost(shared, server):
 
 def test_an_index_in_its_home_has_no_lease_and_asks_nobody(tmp_path):
     settings = Settings(home=str(tmp_path))
-    with coordinating(settings) as lease, coordinating(settings):
-        lease.check()
-        lease.publish("any")
-    assert current_release(settings) is None
+    workspace = Workspace(settings)
+    with workspace.coordinating(), workspace.coordinating():
+        assert sharing_of(settings).calls() is None
 
 
 def test_postgres_that_is_away_is_one_line_without_the_password(monkeypatch, tmp_path):
@@ -198,7 +199,7 @@ def test_a_newer_schema_is_refused_in_one_line_and_left_as_it_is(shared):
 def test_many_that_make_the_tables_at_once_make_them_once(shared):
     code = (
         "import sys; from graphrag_pipeline.core.settings import Settings;"
-        "from graphrag_pipeline.store.lease import current_release as c;"
+        "from graphrag_pipeline.cluster.lease import current_release as c;"
         "print(c(Settings.exactly(eval(sys.argv[1]))))"
     )
     processes = [
@@ -259,8 +260,8 @@ def test_workers_need_a_place_that_they_share(tmp_path):
 def test_nothing_of_postgres_is_imported_without_a_url(tmp_path):
     code = (
         "import sys; from graphrag_pipeline.core.settings import Settings;"
-        "from graphrag_pipeline.store.lease import coordinating;"
-        f"coordinating(Settings(home={str(tmp_path)!r})).__enter__();"
+        "from graphrag_pipeline.store.workspace import Workspace;"
+        f"Workspace(Settings(home={str(tmp_path)!r})).coordinating().__enter__();"
         "print(sorted(m for m in sys.modules if m.startswith(('psycopg', 'celery', 'redis'))))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

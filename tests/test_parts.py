@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 from index_differences import differing_tables
 
+from graphrag_pipeline.cluster.making import INGESTION, make_part, making_part
+from graphrag_pipeline.cluster.objects import MissingObjectError, ObjectStore
+from graphrag_pipeline.cluster.orders import find_order, place_order
+from graphrag_pipeline.cluster.parts import find_part
+from graphrag_pipeline.cluster.taking import take_part
 from graphrag_pipeline.core.errors import ConfigError, StorageError
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.ingest.stages import pending_batches
-from graphrag_pipeline.store.objects import MissingObjectError, ObjectStore
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.updating import cut_batches, run_stages
-from graphrag_pipeline.workers.making import INGESTION, make_part, making_part
-from graphrag_pipeline.workers.orders import find_order, place_order
-from graphrag_pipeline.workers.parts import find_part
-from graphrag_pipeline.workers.taking import take_part
 
 CORPUS = Path(__file__).parent.parent / "examples" / "corpus"
 SMALL_BATCHES = {"max_files": 2}

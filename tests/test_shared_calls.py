@@ -24,9 +24,11 @@ from llm_helpers import (
 )
 from model_server import ModelServer
 
+from graphrag_pipeline.cluster.calls import PostgresCalls
+from graphrag_pipeline.cluster.holders import SharedBudget, WorkerHolder
+from graphrag_pipeline.cluster.postgres import Postgres, Session
 from graphrag_pipeline.core.environment import Secret
 from graphrag_pipeline.core.errors import StorageError
-from graphrag_pipeline.core.postgres import Postgres, Session
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.llm import (
     BudgetExceededError,
@@ -38,7 +40,6 @@ from graphrag_pipeline.llm.cache import today
 from graphrag_pipeline.llm.cache_size import measure_cache, trim_cache, vacuum_cache
 from graphrag_pipeline.llm.database import CallDatabase, Write
 from graphrag_pipeline.llm.offline import vectors_known
-from graphrag_pipeline.llm.sharing import Holder, SharedBudget
 from graphrag_pipeline.store.spending import record_calls, spending
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.upkeep.answers import drop_unused, unused_answers
@@ -57,11 +58,11 @@ def server():
 @pytest.fixture
 def place(server, tmp_path):
     """The tables of an index that no other test has."""
-    return Postgres(Secret(server.address), f"file://{tmp_path}")
+    return PostgresCalls(Postgres(Secret(server.address), f"file://{tmp_path}"))
 
 
 def rows(place, sql, *values):
-    session = Session(place)
+    session = Session(place.postgres)
     try:
         return session.rows(sql, values)
     finally:
@@ -94,7 +95,7 @@ class Worker:
         told.touch()
         self.process = processes.Process(
             target=ask_beside_others,
-            args=(address, place.url, model.base_url, since, texts, given, told),
+            args=(address, place.postgres.url, model.base_url, since, texts, given, told),
         )
         self.process.start()
 
@@ -161,7 +162,10 @@ def test_what_a_killed_worker_asked_is_asked_again_and_nothing_else(place, worke
 def test_a_worker_waits_for_what_another_asks_until_that_is_heard_of_no_more(place):
     async def run():
         databases = [CallDatabase(place) for _ in range(2)]
-        one, other = Holder(databases[0], seconds=0.6), Holder(databases[1], seconds=0.6)
+        one, other = (
+            WorkerHolder(databases[0], seconds=0.6),
+            WorkerHolder(databases[1], seconds=0.6),
+        )
         keys = [b"a", b"b"]
         assert await one.claim([b"b"]) == [b"b"]
         assert await other.claim(keys) == [b"a"]
@@ -195,7 +199,7 @@ def test_workers_of_a_run_spend_one_budget_together(place, worker):
 
 
 def shared_budget(database, place, seconds=30.0, most=100):
-    return SharedBudget(Holder(database, seconds), 0, most, None, Amount())
+    return SharedBudget(WorkerHolder(database, seconds), 0, most, None, Amount())
 
 
 STATE = "SELECT spent_tokens, reserved_tokens FROM budgets"
@@ -285,7 +289,7 @@ def test_postgres_restarted_in_the_middle_costs_no_answer(place, server, worker)
 
 
 def test_postgres_that_goes_away_for_good_ends_a_run_in_one_line(place, server, monkeypatch):
-    monkeypatch.setattr("graphrag_pipeline.core.postgres.LOST_SECONDS", 0.5)
+    monkeypatch.setattr("graphrag_pipeline.cluster.postgres.LOST_SECONDS", 0.5)
 
     async def use_and_lose(client):
         await client.complete(said("first"), stage="test")
@@ -305,9 +309,9 @@ def test_postgres_that_goes_away_for_good_ends_a_run_in_one_line(place, server, 
 
 
 def test_postgres_that_hangs_is_given_up_after_a_while(place, server, monkeypatch):
-    monkeypatch.setattr("graphrag_pipeline.core.postgres._ANSWER_SECONDS", 0.5)
-    monkeypatch.setattr("graphrag_pipeline.core.postgres.LOST_SECONDS", 0.5)
-    session = Session(place)
+    monkeypatch.setattr("graphrag_pipeline.cluster.postgres._ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr("graphrag_pipeline.cluster.postgres.LOST_SECONDS", 0.5)
+    session = Session(place.postgres)
     server.pause()
     try:
         began = time.monotonic()
@@ -391,10 +395,10 @@ def test_a_cache_that_is_too_large_loses_what_was_not_used_for_longest(place):
 
 
 def test_a_vacuum_waits_as_long_as_it_takes_and_no_other_statement_does(place, monkeypatch):
-    session = Session(place)
-    with place.connect() as reader, ThreadPoolExecutor(1) as beside:
-        monkeypatch.setattr("graphrag_pipeline.core.postgres._ANSWER_SECONDS", 0.4)
-        monkeypatch.setattr("graphrag_pipeline.core.postgres._STATEMENT_MS", 200)
+    session = Session(place.postgres)
+    with place.postgres.connect() as reader, ThreadPoolExecutor(1) as beside:
+        monkeypatch.setattr("graphrag_pipeline.cluster.postgres._ANSWER_SECONDS", 0.4)
+        monkeypatch.setattr("graphrag_pipeline.cluster.postgres._STATEMENT_MS", 200)
         with reader.transaction():
             reader.execute("SELECT count(*) FROM responses")
             vacuum = beside.submit(session.vacuum)
@@ -402,7 +406,7 @@ def test_a_vacuum_waits_as_long_as_it_takes_and_no_other_statement_does(place, m
                 vacuum.result(0.8)
         vacuum.result(60)
     session.close()
-    with contextlib.closing(Session(place)) as session:
+    with contextlib.closing(Session(place.postgres)) as session:
         session.vacuum()
         with pytest.raises(StorageError, match="statement timeout"):
             session.rows("SELECT pg_sleep(5)")
@@ -413,7 +417,7 @@ def test_a_stage_counts_its_own_calls_and_the_index_has_those_of_all(place, serv
         ask_many(model, place, TEXTS[:3])
         settings = Settings(
             home=str(tmp_path / "home"),
-            storage={"url": place.url, "postgres": server.address},
+            storage={"url": place.postgres.url, "postgres": server.address},
             profile="llm",
             llm={"base_url": model.base_url},
         )
@@ -429,7 +433,7 @@ def test_a_stage_counts_its_own_calls_and_the_index_has_those_of_all(place, serv
 
 def test_a_purge_leaves_nothing_of_an_answer_in_the_tables_of_postgres(place, server, tmp_path):
     settings = Settings(
-        home=str(tmp_path / "home"), storage={"url": place.url, "postgres": server.address}
+        home=str(tmp_path / "home"), storage={"url": place.postgres.url, "postgres": server.address}
     )
     workspace = Workspace(settings)
     with ModelServer(lambda messages: "told-of-nobody " * 20) as model:

@@ -14,15 +14,15 @@ import pytest
 from artefacts import copy_of
 from cluster_services import postgres
 
+from graphrag_pipeline.cluster import releases as sharing
+from graphrag_pipeline.cluster.lease import current_release
+from graphrag_pipeline.cluster.objects import MissingObjectError, ObjectStore
+from graphrag_pipeline.cluster.postgres import Postgres, Session
+from graphrag_pipeline.cluster.releases import follow_published, forget_shared, share_release
 from graphrag_pipeline.core.errors import NothingPublishedError, StorageError
-from graphrag_pipeline.core.postgres import Postgres, Session
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.index import Index
-from graphrag_pipeline.releases import sharing
 from graphrag_pipeline.releases.kept import published_release, release_ids
-from graphrag_pipeline.releases.sharing import follow_published, forget_shared, share_release
-from graphrag_pipeline.store.lease import current_release
-from graphrag_pipeline.store.objects import MissingObjectError, ObjectStore
 
 pytestmark = pytest.mark.cluster
 
@@ -64,7 +64,7 @@ def index(tmp_path: Path, url: str) -> Index:
     folder = copy_of("index to share", make_index, tmp_path / "coordinator")
     settings = settings_of(folder, url, releases={"keep": 2})
     index = Index(settings.home_path, settings)
-    share_release(index)
+    share_release(index.settings)
     return index
 
 
@@ -241,8 +241,8 @@ def test_the_home_of_the_index_follows_nothing(index: Index, url: str) -> None:
     before = published_release(index.home)
     follow_published(index.settings, at_once=True)
     assert published_release(index.home) == before
-    share_release(index)
-    forget_shared(index)
+    share_release(index.settings)
+    forget_shared(index.settings)
     assert json.loads(ObjectStore(url).read("published.json"))["release"] == before
     with pytest.raises(MissingObjectError):
         ObjectStore(url).read("parts")

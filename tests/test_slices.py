@@ -17,25 +17,26 @@ import pytest
 from model_server import Messages, ModelServer, unauthorized
 
 from conftest import Engine
-from graphrag_pipeline.core.errors import ConfigError
-from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.core.spreading import MakePieces, spreading
-from graphrag_pipeline.definitions import build_definitions
-from graphrag_pipeline.llm.embedders import HashingEmbedder, Storing
-from graphrag_pipeline.llm.embedding_slices import EMBEDDINGS, SpreadEmbedder, order_vectors
-from graphrag_pipeline.llm.errors import ModelError
-from graphrag_pipeline.reports.levels import LevelReports, update_reports
-from graphrag_pipeline.reports.model_writer import report_writer
-from graphrag_pipeline.reports.slices import REPORTS
-from graphrag_pipeline.store.objects import MissingObjectError, ObjectStore
-from graphrag_pipeline.store.vector_store import VectorStore, row_schema
-from graphrag_pipeline.workers.slices import (
+from graphrag_pipeline.cluster.embedding_slices import SpreadEmbedder, order_vectors
+from graphrag_pipeline.cluster.objects import MissingObjectError, ObjectStore
+from graphrag_pipeline.cluster.pieces import MakePieces
+from graphrag_pipeline.cluster.slices import (
     KINDS,
     SliceKind,
     make_pieces,
     make_slice,
     order_slice,
 )
+from graphrag_pipeline.core.errors import ConfigError
+from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.core.spreading import spreading
+from graphrag_pipeline.definitions import build_definitions
+from graphrag_pipeline.llm.embedders import HashingEmbedder, Storing
+from graphrag_pipeline.llm.errors import ModelError
+from graphrag_pipeline.reports.levels import LevelReports, update_reports
+from graphrag_pipeline.reports.model_writer import REPORTS, report_writer
+from graphrag_pipeline.store.vector_store import VectorStore, row_schema
+from graphrag_pipeline.structures.vector_tables import EMBEDDINGS
 
 DIMENSIONS = 32
 N_ROWS = 10
@@ -181,7 +182,7 @@ def engine_for(folder: Path, server: ModelServer) -> Engine:
 
 def report(engine: Engine, workers: Workers | None = None) -> LevelReports:
     given = engine.settings
-    with spreading({REPORTS: workers.make} if workers else {}):
+    with spreading({REPORTS: workers.kind.standing_in(workers.make)} if workers else {}):
         return update_reports(
             engine.store, given.reports, 0, and_deeper=True, writer=report_writer(given)
         )

@@ -22,11 +22,11 @@ from model_server import Request
 from strict_server import StrictServer
 
 from benchmarks.played_answers import played_answer
+from graphrag_pipeline.cluster.addresses import check_services
+from graphrag_pipeline.cluster.objects import ObjectStore
+from graphrag_pipeline.cluster.postgres import Postgres, Session
 from graphrag_pipeline.core.errors import StorageError
-from graphrag_pipeline.core.postgres import Postgres, Session
 from graphrag_pipeline.core.settings import load_settings
-from graphrag_pipeline.orchestration.addresses import check_services
-from graphrag_pipeline.store.objects import ObjectStore
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.updating import run_stages
 

@@ -139,9 +139,9 @@ def settings_here() -> Settings:
 
     settings = load_settings(CONFIG.get())
     if settings.storage.url:
-        from graphrag_pipeline.releases.sharing import follow_published
+        from graphrag_pipeline.core.sharing import sharing_of
 
-        follow_published(settings)
+        sharing_of(settings).follow()
     return settings
 
 

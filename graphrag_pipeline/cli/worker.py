@@ -17,8 +17,8 @@ def worker(
     processes: Annotated[int, typer.Option(min=1, max=256, help="Batches to work on at once.")] = 1,
 ) -> None:
     """Read, chunk and extract batches for a shared index, until it is told to end."""
-    from graphrag_pipeline.orchestration.addresses import check_services
-    from graphrag_pipeline.orchestration.working import work
+    from graphrag_pipeline.cluster.addresses import check_services
+    from graphrag_pipeline.cluster.working import work
 
     settings = settings_for_runs()
     check_services(settings)

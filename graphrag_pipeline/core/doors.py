@@ -52,6 +52,8 @@ DOORS = {
     "prompts": "a folder of prompts, each a file `NAME.txt`: a `Path`",
     "home_files": "a file or folder of the home: a `HomeFile`, called as it is",
     "run_histories": "a folder of the home with a history of runs: a `RunHistory`, called as it is",
+    "sharing": "an index of several machines: a class from `Sharing`, called like a scheme of urls",
+    "launchers": "who executes Dagster's runs: a `Launcher`, called as settings name it",
 }
 """The doors by name, and what comes in by each. The group of entry points of the door ``formats``
 is ``graphrag_pipeline.formats``."""

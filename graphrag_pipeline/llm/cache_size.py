@@ -14,12 +14,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from graphrag_pipeline.core.errors import StorageError
-from graphrag_pipeline.core.postgres import Postgres, Session
 from graphrag_pipeline.llm.cache import USED_ON, today
 from graphrag_pipeline.llm.database import (
+    Cache,
     Place,
     Rows,
     named,
@@ -61,7 +61,7 @@ class Entries:
 class CacheSize:
     """What cache and ledger take, in bytes; ``free_bytes`` of them hold nothing.
 
-    ``path`` is their file, or says where Postgres is.
+    ``path`` is their file, or says where machines share them.
     """
 
     path: Path | str
@@ -106,7 +106,7 @@ def trim_cache(place: Place, most_bytes: int, *, since: int | None = None) -> Ma
 
     It then takes 90 % of ``most_bytes``, unless what may not be dropped takes more: what was used
     today, yesterday, or by the run that began at ``since``, a position of the ledger. The space is
-    given back if the file can do so without being written anew; Postgres keeps it for what comes.
+    given back if the file can do so without being written anew.
     Raises StorageError; what was not dropped by then is there.
     """
     with _opened(place) as cache:
@@ -124,29 +124,15 @@ def vacuum_cache(place: Place) -> None:
     """Give the free space of the file back to the disk.
 
     A file of an older program is written anew for that, once: it needs as much room again, beside
-    it and among the temporary files. Tables in Postgres are each time. Raises StorageError, and
-    nothing is lost, where there is none.
+    it and among the temporary files. Raises StorageError, and nothing is lost, where there is none.
     """
     with _opened(place) as cache:
         if cache is not None:
             cache.vacuum()
 
 
-class _Cache(Protocol):
-    """The cache, where it is. ``text_bytes`` is the SQL of what a text takes."""
-
-    text_bytes: str
-
-    def read(self, sql: str, values: Sequence[Any] = ()) -> Rows: ...
-    def file_bytes(self) -> int: ...
-    def free_bytes(self) -> int: ...
-    def used_bytes(self) -> int: ...
-    def drop(self, table: str, keys: Sequence[bytes], first_kept: int) -> int: ...
-    def give_back(self) -> None: ...
-    def vacuum(self) -> None: ...
-
-
-def _entries(cache: _Cache) -> str:
+def entries(cache: Cache) -> str:
+    """Return the SQL of all entries of a cache: what they are, when they were used, their bytes."""
     return f"""(
 SELECT 'responses' AS kind, key, model, stage,
        CASE WHEN made_for IS NOT NULL THEN 1 WHEN stage IS NOT NULL THEN 0 END AS of_index,
@@ -157,26 +143,26 @@ FROM embeddings
 ) AS entries"""
 
 
-def _by_purpose(cache: _Cache) -> str:
+def _by_purpose(cache: Cache) -> str:
     return f"""
 SELECT kind, model, stage, of_index, count(*), sum(n_bytes), min(used_on), max(used_on)
-FROM {_entries(cache)} GROUP BY kind, model, stage, of_index
+FROM {entries(cache)} GROUP BY kind, model, stage, of_index
 ORDER BY kind DESC, sum(n_bytes) DESC, model, stage, of_index
 """
 
 
-def _oldest(cache: _Cache) -> str:
+def _oldest(cache: Cache) -> str:
     return f"""
 SELECT kind, key FROM (
     SELECT kind, key, sum(n_bytes) OVER (
         ORDER BY used_on, created_at, key ROWS UNBOUNDED PRECEDING
     ) - n_bytes AS n_before
-    FROM {_entries(cache)} WHERE used_on < $1
+    FROM {entries(cache)} WHERE used_on < $1
 ) AS by_use WHERE n_before < $2 ORDER BY n_before
 """
 
 
-def _drop_oldest(cache: _Cache, most_bytes: int, first_kept: int) -> Counter[str]:
+def _drop_oldest(cache: Cache, most_bytes: int, first_kept: int) -> Counter[str]:
     dropped = Counter[str]()
     while (excess := cache.used_bytes() - most_bytes) > 0:
         oldest = cache.read(_oldest(cache), (first_kept, excess))
@@ -260,54 +246,16 @@ class _FileCache:
         return self._con.execute(f"PRAGMA {name}").fetchone()[0]
 
 
-class _SharedCache:
-    """The cache in Postgres; what it uses is what its rows take, about."""
-
-    text_bytes = "pg_column_size(text)"
-
-    def __init__(self, postgres: Postgres) -> None:
-        self._session = Session(postgres)
-        self.close = self._session.close
-        self.read = self._session.rows
-
-    def file_bytes(self) -> int:
-        ((n_bytes,),) = self.read(
-            "SELECT CAST(coalesce(sum(pg_total_relation_size(c.oid)), 0) AS BIGINT)"
-            " FROM pg_class c WHERE c.relkind = 'r'"
-            " AND c.relnamespace = CAST(current_schema() AS regnamespace)"
-        )
-        return n_bytes
-
-    def free_bytes(self) -> int:
-        """Return 0: what Postgres could give back is not known before it is."""
-        return 0
-
-    def used_bytes(self) -> int:
-        sql = f"SELECT CAST(coalesce(sum(n_bytes), 0) AS BIGINT) FROM {_entries(self)}"
-        return self.read(sql)[0][0]
-
-    def drop(self, table: str, keys: Sequence[bytes], first_kept: int) -> int:
-        """Drop entries in one short transaction, but none that somebody has used meanwhile."""
-        sql = f"DELETE FROM {table} WHERE key = ANY($1) AND {USED_ON} < $2 RETURNING key"
-        return len(self._session.rows(sql, (keys, first_kept)))
-
-    def give_back(self) -> None:
-        """Leave the space to what comes: Postgres cleans up by itself."""
-
-    def vacuum(self) -> None:
-        self._session.vacuum()
-
-
 def _date(day: int) -> date:
     return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=day)).date()
 
 
 @contextlib.contextmanager
-def _opened(place: Place) -> Iterator[_FileCache | _SharedCache | None]:
+def _opened(place: Place) -> Iterator[Cache | None]:
     """Yield the cache of a place, None where there is none yet."""
     at = tables_at(place)
-    if isinstance(at, Postgres):
-        with contextlib.closing(_SharedCache(at)) as cache:
+    if not isinstance(at, Path):
+        with contextlib.closing(at.cache()) as cache:
             yield cache
     elif not at.is_file():
         yield None

@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from graphrag_pipeline.core.errors import ConfigError
-from graphrag_pipeline.core.postgres import Postgres
 from graphrag_pipeline.core.tokens import count_tokens, encoding_for
 from graphrag_pipeline.llm.answers import Answer, StreamedAnswer, Usage, read_answer
 from graphrag_pipeline.llm.budget import Amount, Budget, plus
@@ -23,7 +22,7 @@ from graphrag_pipeline.llm.cache import (
 )
 from graphrag_pipeline.llm.calls import Caller, Outgoing, Turn, log
 from graphrag_pipeline.llm.completion import Completion
-from graphrag_pipeline.llm.database import Place, Write
+from graphrag_pipeline.llm.database import Place, SharedCalls, Write
 from graphrag_pipeline.llm.embedding_calls import EmbeddingCalls
 from graphrag_pipeline.llm.embeddings import Vectors
 from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
@@ -34,7 +33,6 @@ from graphrag_pipeline.llm.paid import PaidAnswers
 from graphrag_pipeline.llm.prices import load_prices
 from graphrag_pipeline.llm.purpose import made_for
 from graphrag_pipeline.llm.requests import ChatRequest, Messages, chat_body, prompt_text
-from graphrag_pipeline.llm.sharing import Holder, SharedBudget
 from graphrag_pipeline.llm.transport import Transport
 from graphrag_pipeline.llm.windows import check_fits, check_was_read
 
@@ -49,7 +47,7 @@ OnDone = Callable[[int, ChatRequest, Completion | ModelError], object]
 class ModelClient:
     """Chat and embedding models of one OpenAI-compatible endpoint, within one event loop.
 
-    ``home`` is where cache and ledger are: a folder, or tables in Postgres. ``since`` is the
+    ``home`` is where cache and ledger are: a folder, or where machines share them. ``since`` is the
     ledger's position (:func:`~graphrag_pipeline.llm.ledger.last_position`) from which calls count
     against the budget: a run that is resumed, or has several clients, gives its own beginning; None
     counts this client's calls alone. ``elsewhere`` is what the run has spent in other homes. Every
@@ -77,8 +75,8 @@ class ModelClient:
         self._transport = Transport(options)
         self._paid = await asyncio.to_thread(PaidAnswers, self._home, options.shared_cache)
         self._database = self._paid.own
-        is_shared = isinstance(self._home, Postgres)
-        self._holder = Holder(self._database) if is_shared else None
+        shared = self._home if isinstance(self._home, SharedCalls) else None
+        self._holder = shared.holder(self._database) if shared else None
         self._budget = self._counted_budget()
         self._caller = Caller(options, self._transport, self._database, self._prices, self._budget)
         self._flights = Flights(self._holder)
@@ -87,12 +85,12 @@ class ModelClient:
         return self
 
     def _counted_budget(self) -> Budget:
-        """Return the budget: of all workers of a run where they share an index."""
+        """Return the budget: of all machines of a run where they share an index."""
         limits = (self.options.max_tokens, self.options.max_cost)
         if self._since is None:
             return Budget(*limits, self._elsewhere)
         if self._holder is not None and limits != (None, None):
-            return SharedBudget(self._holder, self._since, *limits, self._elsewhere)
+            return self._holder.budget(self._since, *limits, self._elsewhere)
         return Budget(*limits, plus(spent_since(self._database, self._since), self._elsewhere))
 
     async def __aexit__(self, *_: object) -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from graphrag_pipeline.core.errors import ConfigError
-from graphrag_pipeline.core.postgres import Postgres
 from graphrag_pipeline.core.prompting import check_prompts
 from graphrag_pipeline.core.settings import LlmSettings, Settings
+from graphrag_pipeline.core.sharing import sharing_of
 from graphrag_pipeline.llm.budget import Amount
 from graphrag_pipeline.llm.client import ModelClient
 from graphrag_pipeline.llm.database import Place
@@ -109,8 +109,8 @@ def check_own_prompts(settings: Settings) -> None:
 
 
 def calls_place(settings: Settings, home: Path | None = None) -> Place:
-    """Return where the calls of an index are kept: its home, or Postgres where workers share it."""
-    return Postgres.of(settings) if settings.storage.url else home or settings.home_path
+    """Return where the calls of an index are kept: its home, or where machines share them."""
+    return sharing_of(settings).calls() or home or settings.home_path
 
 
 def with_model(settings: Settings, work: Callable[[ModelClient], Awaitable[T]]) -> T:

@@ -1,7 +1,7 @@
 """The tables of paid answers and the ledger: many small writes, few commits, several processes.
 
-They are in a SQLite file, or in Postgres where workers share an index. Statements are the same for
-both: they name their values ``$1``, ``$2`` and so on.
+They are in a SQLite file, or elsewhere where machines share an index (:class:`SharedCalls`).
+Statements are the same for both: they name their values ``$1``, ``$2`` and so on.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import shutil
 import sqlite3
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -22,7 +23,7 @@ from typing import Any, NamedTuple, Protocol
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.files import make_folder, make_private
 from graphrag_pipeline.core.home import Home
-from graphrag_pipeline.core.postgres import Postgres, Session
+from graphrag_pipeline.llm.flights import Holder
 
 _BUSY_SECONDS = 60.0
 _VERSION = 7
@@ -108,8 +109,6 @@ _MIGRATIONS = {
 
 
 Rows = list[tuple[Any, ...]]
-Place = Path | Postgres
-"""Where an index keeps its calls: its home folder, or its tables in Postgres."""
 
 
 class Write(NamedTuple):
@@ -147,16 +146,80 @@ class Tables(Protocol):
         ...
 
 
+class Cache(Protocol):
+    """The same tables, for who measures them and takes entries away.
+
+    Everything raises StorageError. ``text_bytes`` is the SQL of what a text takes.
+    """
+
+    text_bytes: str
+
+    def read(self, sql: str, values: Sequence[Any] = ()) -> Rows:
+        """Return the rows of a query."""
+        ...
+
+    def file_bytes(self) -> int:
+        """Return what the tables take."""
+        ...
+
+    def free_bytes(self) -> int:
+        """Return how much of it holds nothing."""
+        ...
+
+    def used_bytes(self) -> int:
+        """Return how much of it holds something."""
+        ...
+
+    def drop(self, table: str, keys: Sequence[bytes], first_kept: int) -> int:
+        """Drop entries that nobody has used since a day; return how many."""
+        ...
+
+    def give_back(self) -> None:
+        """Give free space back, as far as that takes no room."""
+        ...
+
+    def vacuum(self) -> None:
+        """Give all free space back."""
+        ...
+
+    def close(self) -> None:
+        """Close the tables."""
+        ...
+
+
+class SharedCalls(ABC):
+    """Where machines that share an index keep its calls; as text, where that is.
+
+    Two of one place are equal. Everything raises StorageError.
+    """
+
+    @abstractmethod
+    def tables(self) -> Tables:
+        """Return the tables, opened."""
+
+    @abstractmethod
+    def cache(self) -> Cache:
+        """Return the tables, opened by who measures them and takes entries away."""
+
+    @abstractmethod
+    def holder(self, database: CallDatabase) -> Holder:
+        """Return a client among those of all machines, which reads and writes the tables."""
+
+
+Place = Path | SharedCalls
+"""Where an index keeps its calls: its home folder, or where machines share them."""
+
+
 class CallDatabase:
     """Reads at once, writes through one thread that commits whatever has gathered together.
 
     A commit is on disk before :meth:`write` returns (in SQLite: WAL, ``synchronous=FULL``), so
-    neither ``kill -9`` nor a power cut takes it back. ``at`` is a SQLite file, or the tables in
-    Postgres. Raises StorageError when they cannot be used.
+    neither ``kill -9`` nor a power cut takes it back. ``at`` is a SQLite file, or where machines
+    share the tables. Raises StorageError when they cannot be used.
     """
 
-    def __init__(self, at: Path | Postgres) -> None:
-        self._tables: Tables = _File(at) if isinstance(at, Path) else _Shared(at)
+    def __init__(self, at: Place) -> None:
+        self._tables: Tables = _File(at) if isinstance(at, Path) else at.tables()
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._failure: StorageError | None = None
         self._thread = threading.Thread(target=self._work, name="llm-cache", daemon=True)
@@ -260,59 +323,6 @@ class _File:
             self._writer.close()
 
 
-class _Shared:
-    """The tables in Postgres, which several workers write to.
-
-    They commit one after the other: so calls are numbered in the order in which they can be seen,
-    and who has read up to a number has missed none below it.
-    """
-
-    def __init__(self, postgres: Postgres) -> None:
-        self._postgres = postgres
-        self._reader = Session(postgres)
-
-    @cached_property
-    def _writer(self) -> Session:
-        return Session(self._postgres)
-
-    def read(self, sql: str, values: Sequence[Any] = ()) -> Rows:
-        return self._reader.rows(sql, values)
-
-    def commit(self, jobs: Sequence[Sequence[Write]]) -> list[Rows]:
-        try:
-            return self._writer.run(lambda con: [_done(con, writes) for writes in jobs], alone=True)
-        except (ValueError, OverflowError) as error:
-            raise self._postgres.error(error) from None
-
-    def forget(self, writes: Sequence[Write]) -> None:
-        self.commit([writes])
-        self._writer.vacuum()
-
-    def close(self) -> None:
-        self._reader.close()
-        if "_writer" in self.__dict__:
-            self._writer.close()
-
-
-def _done(con: Any, writes: Sequence[Write]) -> Rows:
-    """Do writes in Postgres, and return what the last one returns."""
-    rows: Rows = []
-    for sql, values in writes:
-        some = [tuple(map(_without_nul, each)) for each in values]
-        cursor = con.cursor()
-        if len(some) == 1:
-            cursor.execute(sql.encode(), some[0])
-        else:
-            cursor.executemany(sql.encode(), some)
-        rows = cursor.fetchall() if len(some) == 1 and cursor.description else []
-    return rows
-
-
-def _without_nul(value: object) -> object:
-    """Return a value that Postgres can hold: its texts have no NUL."""
-    return value.replace("\0", "\ufffd") if isinstance(value, str) else value
-
-
 def compact(con: sqlite3.Connection) -> None:
     """Write a SQLite file anew and empty its log, so that nothing deleted is left in either.
 
@@ -336,12 +346,12 @@ def reading(place: Place) -> Iterator[Tables | None]:
     if isinstance(at, Path) and not at.exists():
         yield None
         return
-    with contextlib.closing(_File(at) if isinstance(at, Path) else _Shared(at)) as tables:
+    with contextlib.closing(_File(at) if isinstance(at, Path) else at.tables()) as tables:
         yield tables
 
 
-def tables_at(place: Place) -> Path | Postgres:
-    """Return the SQLite file of a home, or the tables in Postgres."""
+def tables_at(place: Place) -> Place:
+    """Return the SQLite file of a home, or where machines share the tables."""
     return Home(place).calls if isinstance(place, Path) else place
 
 

@@ -5,14 +5,47 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Sequence
+from typing import Protocol
 
-from graphrag_pipeline.llm.sharing import Holder
+from graphrag_pipeline.llm.budget import Amount, Budget
+
+
+class Holder(Protocol):
+    """One client among those of the machines that share an index, and what it holds.
+
+    Everything raises StorageError.
+    """
+
+    async def claim(self, keys: Sequence[bytes]) -> list[bytes]:
+        """Return those of the keys that no other holder asks for; they are this one's now."""
+        ...
+
+    def let_go(self, keys: Sequence[bytes]) -> None:
+        """Let others ask for keys."""
+        ...
+
+    async def landed(self, keys: Sequence[bytes]) -> None:
+        """Wait until nobody asks for these keys any more."""
+        ...
+
+    def budget(
+        self, since: int, max_tokens: int | None, max_cost: float | None, elsewhere: Amount
+    ) -> Budget:
+        """Return the budget of all machines, for the calls after a position of the ledger.
+
+        ``elsewhere`` is what the run has spent in other homes.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Let go of all that is still held."""
+        ...
 
 
 class Flights:
     """Keys that somebody is asking for. Who comes later waits and then looks in the cache.
 
-    ``holder`` is who asks among the workers of one index, which then wait for each other, too.
+    ``holder`` is who asks among the machines of one index, which then wait for each other, too.
     """
 
     def __init__(self, holder: Holder | None = None) -> None:

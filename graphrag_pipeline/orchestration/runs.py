@@ -8,9 +8,8 @@ import os
 import sqlite3
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from importlib import resources
 from pathlib import Path
 
@@ -34,40 +33,30 @@ from graphrag_pipeline.core.interrupts import end_if_interrupted, hearing_interr
 from graphrag_pipeline.core.locks import locked
 from graphrag_pipeline.core.memory import OutOfMemoryError, says_out_of_memory
 from graphrag_pipeline.core.settings import IN_PROCESS, Settings
-from graphrag_pipeline.core.spreading import MakePieces, spreading
 from graphrag_pipeline.core.temporary import sweep, sweep_home, temporary_folder
 from graphrag_pipeline.definitions import INGEST_JOB, REFRESH_JOB, build_definitions
 from graphrag_pipeline.index import Index, Update
 from graphrag_pipeline.ingest.stages import pending_batches, stage_versions
 from graphrag_pipeline.marts.build import MARTS_JOB, built_marts, marts_outdated
-from graphrag_pipeline.orchestration.addresses import export_addresses, told_of_postgres
 from graphrag_pipeline.orchestration.event_log import kept_open
-from graphrag_pipeline.orchestration.parts import make_parts, make_slices
 from graphrag_pipeline.planning.pending import nothing_pending
 from graphrag_pipeline.planning.status import changes_in
 from graphrag_pipeline.releases.kept import nothing_published, release_file
 from graphrag_pipeline.releases.publishing import current_release
 from graphrag_pipeline.resources.index import BESIDE_OTHERS
+from graphrag_pipeline.resources.launching import LAUNCHERS, Launcher, launcher_of
 from graphrag_pipeline.resources.liveness import end_dead_runs, show_life
 from graphrag_pipeline.sensors.runs import COMMAND, FIRST_BATCH, LAST_BATCH, VERSION, files_of
 from graphrag_pipeline.stages import PUBLISH
-from graphrag_pipeline.store.objects import ObjectStore
 from graphrag_pipeline.store.spending import LEDGER_TAG, ledger_position, uses_model
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.registry import ask_for_clustering
 from graphrag_pipeline.updating import cut_batches
-from graphrag_pipeline.workers.slices import make_pieces, wanted_kinds
 
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 _POLL_SECONDS = 1.0
 _HISTORY = "history"
 _NOT_IN_ADDRESSES = frozenset("?%")
-_INSTANCES = {
-    "in_process": "dagster.yaml",
-    "celery": "dagster_celery.yaml",
-    "k8s": "dagster_k8s.yaml",
-}
-"""Dagster's configuration for each launcher."""
 _TOLD_EXIT_CODES = (2, 4, 5, 6, 7)
 
 
@@ -140,18 +129,24 @@ def _require_plain(place: Path) -> None:
 
 def _write_configuration(place: Path, settings: Settings) -> None:
     """Write the files that Dagster reads, unless somebody has written others."""
-    launcher = settings.workers.launcher
-    wanted = {"workspace.yaml": "workspace.yaml", "dagster.yaml": _INSTANCES[launcher]}
-    shipped = {
-        name: resources.files("graphrag_pipeline").joinpath("data", name).read_bytes()
-        for name in {*wanted.values(), *_INSTANCES.values()}
-    }
-    for name, source in wanted.items():
-        path = place / name
-        if not path.exists() or path.read_bytes() in set(shipped.values()) - {shipped[source]}:
-            write_beside(path, shipped[source])
-    if launcher != IN_PROCESS:
-        export_addresses(settings)
+    launcher = launcher_of(settings)
+    workspace = resources.files("graphrag_pipeline").joinpath("data", "workspace.yaml")
+    _put_ours(place / "workspace.yaml", workspace.read_bytes())
+    _put_ours(place / "dagster.yaml", launcher.configuration())
+    launcher.set_addresses(settings)
+
+
+def _put_ours(path: Path, data: bytes) -> None:
+    """Write a file where there is none, or that of another launcher."""
+    if path.exists():
+        there = path.read_bytes()
+        if there == data or there not in [each.configuration() for each in _launchers()]:
+            return
+    write_beside(path, data)
+
+
+def _launchers() -> Collection[Launcher]:
+    return LAUNCHERS.usable().values()
 
 
 def _make_storage(place: Path) -> None:
@@ -222,7 +217,7 @@ def run_pending(workspace: Workspace) -> IndexOutcome:
     Where another run that was waited for has done all of it, no run is started.
     """
     settings = workspace.settings
-    defs = build_definitions(settings)
+    defs, launcher = build_definitions(settings), launcher_of(settings)
     version = {VERSION: stage_versions(settings)["extractions"]}
     run_ids = []
     shared = {COMMAND: "index"}
@@ -236,14 +231,13 @@ def run_pending(workspace: Workspace) -> IndexOutcome:
         if _wait_for_others(instance, REFRESH_JOB) and nothing_pending(workspace):
             return IndexOutcome((), (), is_new=False)
         pending = pending_batches(workspace)
-        by_workers = settings.workers.launcher != IN_PROCESS
-        if by_workers:
-            run_ids += make_parts(workspace, instance, pending, _QUIET, {**version, **shared})
-        for keys in _add_partitions(instance, [] if by_workers else pending):
+        parts = launcher.make_parts(workspace, instance, pending, _QUIET, {**version, **shared})
+        run_ids += parts or ()
+        for keys in _add_partitions(instance, pending if parts is None else ()):
             files = files_of([workspace.batches.get(key) for key in keys])
             tags = {FIRST_BATCH: keys[0], LAST_BATCH: keys[-1], **files, **version, **shared}
             run_ids.append(_run(instance, defs, INGEST_JOB, tags).run_id)
-        with spreading(_makers(workspace, instance, shared)):
+        with launcher.spreading(workspace, instance, _QUIET, shared):
             refresh = _run(instance, defs, REFRESH_JOB, shared)
     return IndexOutcome(pending, [*run_ids, refresh.run_id], _has_published(refresh))
 
@@ -262,20 +256,6 @@ def told_of_history(home: Path) -> Iterator[None]:
             f"cannot use Dagster's history in {home}: {error.orig}; is the disk full? What was "
             "finished is kept; run the command again to continue"
         ) from None
-
-
-def _makers(
-    workspace: Workspace, instance: dg.DagsterInstance, tags: Mapping[str, str]
-) -> Mapping[str, MakePieces]:
-    """Return who has workers make what they may make in slices, by kind."""
-    kinds = wanted_kinds(workspace.settings)
-    if not kinds:
-        return {}
-    objects = ObjectStore(workspace.settings.storage.url)
-    makers = {
-        kind.name: partial(make_slices, kind, workspace, instance, _QUIET, tags) for kind in kinds
-    }
-    return {name: partial(make_pieces, objects, make) for name, make in makers.items()}
 
 
 def _has_published(refresh: dg.ExecuteInProcessResult) -> bool:
@@ -333,7 +313,7 @@ def opened_instance(settings: Settings) -> Iterator[dg.DagsterInstance]:
     place = str(dagster_home(settings))
     ref = InstanceRef.from_dir(place, overrides={"compute_logs": nowhere})
     with (
-        told_of_postgres(settings),
+        launcher_of(settings).reaching(settings),
         dg.DagsterInstance.from_ref(ref) as instance,
         kept_open(instance),
     ):

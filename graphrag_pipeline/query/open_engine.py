@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from graphrag_pipeline.core.errors import GraphRAGError, StorageError
 from graphrag_pipeline.core.home import Home
+from graphrag_pipeline.core.sharing import sharing_of
 from graphrag_pipeline.query.engine import QueryEngine
 from graphrag_pipeline.releases.kept import find_release, release_ids
-from graphrag_pipeline.releases.sharing import follow_published
 
 if TYPE_CHECKING:
     from graphrag_pipeline.core.settings import Settings
@@ -166,7 +166,7 @@ class Holder:
             self._opening.release()
 
     def _open_published(self) -> None:
-        follow_published(self.settings)
+        sharing_of(self.settings).follow()
         file = _file_of(Home(self.home).published)
         before = self._current
         if before is not None and (file is None or file == before.file):

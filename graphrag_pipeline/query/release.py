@@ -23,6 +23,7 @@ from graphrag_pipeline.core.errors import (
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.languages import language_asked
 from graphrag_pipeline.core.settings import load_settings
+from graphrag_pipeline.core.sharing import sharing_of
 from graphrag_pipeline.core.text import asked_in, asked_language, counted
 from graphrag_pipeline.core.tokens import encoding_for
 from graphrag_pipeline.llm.configured import configured_embedder
@@ -46,7 +47,6 @@ from graphrag_pipeline.query.limited import (
 from graphrag_pipeline.query.trace import Trace
 from graphrag_pipeline.query.visible_vectors import VisibleVectors
 from graphrag_pipeline.releases.kept import ACCESS, nothing_published, release_file
-from graphrag_pipeline.releases.sharing import follow_published
 from graphrag_pipeline.store.bare_names import SEARCH_PATH, bare_names
 from graphrag_pipeline.store.index_store import connect_published
 from graphrag_pipeline.store.limits import Limits
@@ -707,7 +707,7 @@ def open_release(
     """
     settings = settings or load_settings(home=home)
     if settings.home_path == home.resolve():
-        follow_published(settings)
+        sharing_of(settings).follow()
     file = release_file(home, release)
     con = connect_published(file, limits=limits)
     try:

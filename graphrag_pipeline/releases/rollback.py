@@ -13,6 +13,7 @@ from graphrag_pipeline.core.errors import (
     StorageError,
 )
 from graphrag_pipeline.core.home import Home
+from graphrag_pipeline.core.sharing import sharing_of
 from graphrag_pipeline.releases.kept import (
     changing_releases,
     find_release,
@@ -25,7 +26,6 @@ from graphrag_pipeline.releases.kept import (
     release_file,
     release_ids,
 )
-from graphrag_pipeline.releases.sharing import share_release
 from graphrag_pipeline.store.index_store import connect_published
 from graphrag_pipeline.store.vector_store import VectorSnapshot
 from graphrag_pipeline.store.workspace import Workspace
@@ -73,7 +73,7 @@ def rollback(workspace: Workspace, given: str | None = None) -> Rollback:
             _check_no_purge(home, target)
             _check_readable(home, target)
             put_back(home, target)
-        share_release(workspace)
+        sharing_of(workspace.settings).publish()
     return Rollback(before, target)
 
 

@@ -13,17 +13,15 @@ from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.home import Home, make_home
 from graphrag_pipeline.core.locks import is_held, locked
 from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.core.sharing import sharing_of
 from graphrag_pipeline.core.temporary import sweep_home
 from graphrag_pipeline.store.batches import BatchLog
 from graphrag_pipeline.store.ignoring import selection_of
 from graphrag_pipeline.store.index_store import IndexStore
-from graphrag_pipeline.store.lease import Lease, coordinating
 from graphrag_pipeline.store.limits import limits_of
 from graphrag_pipeline.store.vector_store import VectorStore
 
 log = logging.getLogger("graphrag_pipeline")
-_leases: dict[str, Lease] = {}
-"""The leases that this process holds, by the url of the index."""
 
 
 class Workspace:
@@ -90,19 +88,12 @@ class Workspace:
             turn.enter_context(self.store.session())
             yield
 
-    @contextlib.contextmanager
-    def coordinating(self) -> Iterator[Lease]:
-        """Hold the lease of a shared index; within one that this process holds, it is that one."""
-        url = self.settings.storage.url
-        if url in _leases:
-            yield _leases[url]
-            return
-        with coordinating(self.settings) as lease:
-            _leases[url] = lease
-            try:
-                yield lease
-            finally:
-                del _leases[url]
+    def coordinating(self) -> contextlib.AbstractContextManager[object]:
+        """Let no other machine change a shared index; within such a context, it is that one."""
+        return sharing_of(self.settings).coordinating()
+
+    def hand_over(self) -> None:
+        """Give what was ingested to who ordered it: here nobody did."""
 
     def _log_wait(self) -> None:
         pid = "unknown"

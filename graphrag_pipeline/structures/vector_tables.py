@@ -11,10 +11,9 @@ import duckdb
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.languages import analysis_version
 from graphrag_pipeline.core.settings import EmbeddingSettings
-from graphrag_pipeline.core.spreading import maker_of
+from graphrag_pipeline.core.spreading import spread
 from graphrag_pipeline.core.systems import systems
 from graphrag_pipeline.llm.configured import configured_embedder
-from graphrag_pipeline.llm.embedding_slices import EMBEDDINGS, SpreadEmbedder
 from graphrag_pipeline.store.frames import put_rows
 from graphrag_pipeline.store.hashing import hash_of
 from graphrag_pipeline.store.index_store import get_meta, set_meta
@@ -24,6 +23,8 @@ from graphrag_pipeline.structures.structure import VectorTable
 if TYPE_CHECKING:
     import pyarrow as pa
 
+EMBEDDINGS = "embedding"
+"""The kind of work that others may stand in for."""
 _AROUND_ENTITIES = frozenset({"local", "auto", "selection", "integration"})
 _KEY, _ANEW = "vectors:", "vectors_written_anew:"
 _BY = "terms:"
@@ -131,8 +132,7 @@ def update_vectors(workspace: Workspace, table: VectorTable) -> VectorChanges:
     left them, only rows are looked at whose text, level or batch has changed since. Where another
     program made their search terms, all are, and those whose terms differ are written anew.
     """
-    embedder, make = configured_embedder(workspace.settings), maker_of(EMBEDDINGS)
-    embedder = SpreadEmbedder(embedder, make) if make else embedder
+    embedder = spread(EMBEDDINGS, configured_embedder(workspace.settings))
     with workspace.store.read() as con:
         state = f"{embedder.name}:{texts_hash(con, table)}"
         n_rows = count_of(con, table)

@@ -21,6 +21,7 @@ import duckdb
 
 from graphrag_pipeline.core import progress, showing
 from graphrag_pipeline.core.errors import InputError, StorageError
+from graphrag_pipeline.core.sharing import sharing_of
 from graphrag_pipeline.query.carrying import carry_arrays
 from graphrag_pipeline.releases.kept import (
     changing_releases,
@@ -30,7 +31,6 @@ from graphrag_pipeline.releases.kept import (
     rolled_back_from,
 )
 from graphrag_pipeline.releases.publishing import publish_while_changing
-from graphrag_pipeline.releases.sharing import forget_shared
 from graphrag_pipeline.store.index_store import connect_published
 from graphrag_pipeline.store.spending import uses_model
 from graphrag_pipeline.store.workspace import Workspace
@@ -271,7 +271,7 @@ def _sweep(workspace: Workspace, clean: Collection[str]) -> Purge:
         workspace.vectors.drop_tags(sorted(workspace.vectors.tags().keys() - {release}))
         workspace.vectors.keep_last()
     carry_arrays(workspace.home, workspace.settings)
-    forget_shared(workspace)
+    sharing_of(workspace.settings).forget()
     _say("answers")
     answers = drop_unused(workspace)
     _say("evaluations")

@@ -85,7 +85,7 @@ FROM gone g WHERE b.since = g.since
 """
 
 
-class Holder:
+class WorkerHolder:
     """One client among the workers of an index: what it holds stays its own while it lives."""
 
     def __init__(self, database: CallDatabase, seconds: float = HOLD_SECONDS) -> None:
@@ -129,6 +129,12 @@ class Holder:
         while self.database.read(_FLYING, (list(keys),)):
             await asyncio.sleep(_LOOK_SECONDS)
 
+    def budget(
+        self, since: int, max_tokens: int | None, max_cost: float | None, elsewhere: Amount
+    ) -> Budget:
+        """Return the budget of all workers, for the calls after a position of the ledger."""
+        return SharedBudget(self, since, max_tokens, max_cost, elsewhere)
+
 
 class SharedBudget(Budget):
     """A budget of all workers of a run: that of the calls after a position of the ledger.
@@ -139,7 +145,7 @@ class SharedBudget(Budget):
 
     def __init__(
         self,
-        holder: Holder,
+        holder: WorkerHolder,
         since: int,
         max_tokens: int | None,
         max_cost: float | None,

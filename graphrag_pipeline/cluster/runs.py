@@ -18,24 +18,26 @@ from dagster._core.launcher.base import WorkerStatus
 from dagster._core.workspace.context import BaseWorkspaceRequestContext
 
 from graphrag_pipeline.assets.names import BATCHES
-from graphrag_pipeline.core.postgres import Postgres, Session
+from graphrag_pipeline.cluster.addresses import check_services, queue_of, storage_errors
+from graphrag_pipeline.cluster.beats import ages, forget
+from graphrag_pipeline.cluster.dispatch import Dispatch, Launched, NotLaunchedError
+from graphrag_pipeline.cluster.lease import LEASE_SECONDS, holding_lease
+from graphrag_pipeline.cluster.objects import MissingObjectError, ObjectStore
+from graphrag_pipeline.cluster.orders import place_order
+from graphrag_pipeline.cluster.parts import find_part
+from graphrag_pipeline.cluster.postgres import Postgres, Session
+from graphrag_pipeline.cluster.slices import SliceKind, is_made
+from graphrag_pipeline.cluster.taking import take_part
 from graphrag_pipeline.definitions import INGEST_JOB
-from graphrag_pipeline.orchestration.addresses import check_services, queue_of, storage_errors
-from graphrag_pipeline.resources.index import BATCH, SLICE
+from graphrag_pipeline.resources.index import BATCH
 from graphrag_pipeline.sensors.runs import files_of
-from graphrag_pipeline.store.beats import ages, forget
-from graphrag_pipeline.store.lease import LEASE_SECONDS
-from graphrag_pipeline.store.objects import MissingObjectError, ObjectStore
 from graphrag_pipeline.store.workspace import Workspace
-from graphrag_pipeline.workers.dispatch import Dispatch, Launched, NotLaunchedError
-from graphrag_pipeline.workers.orders import place_order
-from graphrag_pipeline.workers.parts import find_part
-from graphrag_pipeline.workers.slices import SliceKind, is_made
-from graphrag_pipeline.workers.taking import take_part
 
 log = logging.getLogger("graphrag_pipeline")
 
-_MODULE = "graphrag_pipeline.orchestration.ingestion_job"
+_MODULE = "graphrag_pipeline.cluster.ingestion_job"
+SLICE = "graphrag/slice"
+"""Run tag: the run makes a slice of a stage's work, and needs no index."""
 _POLL_SECONDS = 0.5
 _QUEUE = "dagster-celery/queue"
 
@@ -84,7 +86,10 @@ def _make(
         return []
     check_services(workspace.settings)
     objects = ObjectStore(workspace.settings.storage.url)
-    with workspace.coordinating() as lease, closing(Session(Postgres.of(workspace.settings))) as s:
+    with (
+        holding_lease(workspace.settings) as lease,
+        closing(Session(Postgres.of(workspace.settings))) as s,
+    ):
         runs = make_runs(workspace, instance, objects, s, run_config, tags)
         known = set(instance.get_dynamic_partitions(runs.partitions))
         new = [key for key in keys if key not in known]

@@ -11,10 +11,10 @@ import logging
 import os
 from collections.abc import Iterator
 
+from graphrag_pipeline.cluster.objects import ObjectStore
+from graphrag_pipeline.cluster.postgres import Postgres
 from graphrag_pipeline.core.errors import ConfigError, StorageError
-from graphrag_pipeline.core.postgres import Postgres
-from graphrag_pipeline.core.settings import IN_PROCESS, Settings
-from graphrag_pipeline.store.objects import ObjectStore
+from graphrag_pipeline.core.settings import Settings
 
 _POSTGRES = "DAGSTER_GRAPHRAG_POSTGRES"
 _BROKER = "DAGSTER_GRAPHRAG_BROKER"
@@ -52,9 +52,6 @@ def told_of_postgres(settings: Settings) -> Iterator[None]:
 
     What it logs of each attempt is left out.
     """
-    if settings.workers.launcher == IN_PROCESS:
-        yield
-        return
     root = logging.getLogger()
     root.addFilter(_is_news)
     try:

@@ -9,6 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from graphrag_pipeline.cluster.objects import MissingObjectError, ObjectStore
+from graphrag_pipeline.cluster.orders import Order, bytes_of, find_order, unpack_sent
+from graphrag_pipeline.cluster.parts import Part, fetch_part, find_part, put_part, ship_part
 from graphrag_pipeline.core.errors import ConfigError, InputError, StorageError
 from graphrag_pipeline.core.files import make_folder
 from graphrag_pipeline.core.home import make_home
@@ -22,12 +25,8 @@ from graphrag_pipeline.ingest.stages import (
     stage_versions,
 )
 from graphrag_pipeline.store.batches import Batch, BatchLog
-from graphrag_pipeline.store.lease import Lease
-from graphrag_pipeline.store.objects import MissingObjectError, ObjectStore
 from graphrag_pipeline.store.sources import Source, SourceChange
 from graphrag_pipeline.store.workspace import Workspace
-from graphrag_pipeline.workers.orders import Order, bytes_of, find_order, unpack_sent
-from graphrag_pipeline.workers.parts import Part, fetch_part, find_part, put_part, ship_part
 
 INGESTION = {
     "documents": ingest_documents,
@@ -97,10 +96,13 @@ class PartWorkspace(Workspace):
         """The order's batch."""
         return OrderedBatch(self.home, self.order, self.place / "files")
 
-    @contextlib.contextmanager
-    def coordinating(self) -> Iterator[Lease]:
+    def coordinating(self) -> contextlib.AbstractContextManager[object]:
         """Coordinate nothing: who makes a part needs no lease."""
-        yield Lease()
+        return contextlib.nullcontext()
+
+    def hand_over(self) -> None:
+        """Write the part to the store."""
+        ship(self, ObjectStore(self.settings.storage.url))
 
     def fetch_files(self, objects: ObjectStore) -> None:
         """Copy the files that are to be read: from where this machine sees them, or as sent.

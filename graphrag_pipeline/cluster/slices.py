@@ -10,14 +10,15 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from graphrag_pipeline.cluster.embedding_slices import SpreadEmbedder, embed_slice
+from graphrag_pipeline.cluster.objects import MissingObjectError, ObjectStore
+from graphrag_pipeline.cluster.pieces import MakePieces, Piece
+from graphrag_pipeline.cluster.report_slices import SpreadWriter, write_slice
 from graphrag_pipeline.core.settings import IN_PROCESS, Settings
-from graphrag_pipeline.core.spreading import Piece
-from graphrag_pipeline.llm.embedding_slices import EMBEDDINGS, embed_slice
-from graphrag_pipeline.reports.model_writer import write_slice
-from graphrag_pipeline.reports.slices import REPORTS
-from graphrag_pipeline.store.objects import MissingObjectError, ObjectStore
+from graphrag_pipeline.reports.model_writer import REPORTS
+from graphrag_pipeline.structures.vector_tables import EMBEDDINGS
 
 T = TypeVar("T")
 MakeSlices = Callable[[Sequence[str]], object]
@@ -28,8 +29,8 @@ MakeSlices = Callable[[Sequence[str]], object]
 class SliceKind:
     """Work of a stage that workers may do in slices.
 
-    ``make`` returns, from an order, what was made and how many rows of it. ``group`` is that of the
-    stage in Dagster.
+    ``make`` returns, from an order, what was made and how many rows of it; ``spread`` what stands
+    in for who does such work on one machine. ``group`` is that of the stage in Dagster.
     """
 
     name: str
@@ -37,6 +38,11 @@ class SliceKind:
     about: str
     is_wanted: Callable[[Settings], bool]
     make: Callable[[Settings, bytes], tuple[bytes, int]]
+    spread: Callable[[Any, MakePieces], object]
+
+    def standing_in(self, make: MakePieces) -> Callable[[Any], object]:
+        """Return what gives the stand-in for who does such work on one machine."""
+        return lambda worker: self.spread(worker, make)
 
     @property
     def partitions(self) -> str:
@@ -62,6 +68,7 @@ KINDS = (
         # What an endpoint embeds waits for it.
         lambda settings: settings.embeddings.embedder == "local",
         embed_slice,
+        SpreadEmbedder,
     ),
     SliceKind(
         REPORTS,
@@ -69,6 +76,7 @@ KINDS = (
         "Reports on a slice of a level's communities, by a worker; the coordinator takes them.",
         lambda settings: settings.reports.writer == "llm",
         write_slice,
+        SpreadWriter,
     ),
 )
 

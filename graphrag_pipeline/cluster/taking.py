@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from graphrag_pipeline.cluster.objects import ObjectStore
+from graphrag_pipeline.cluster.orders import drop_order
+from graphrag_pipeline.cluster.parts import Part, fetch_part, keep_only, put_part
 from graphrag_pipeline.core.temporary import temporary_folder
 from graphrag_pipeline.ingest.stages import STAGES
-from graphrag_pipeline.store.objects import ObjectStore
 from graphrag_pipeline.store.workspace import Workspace
-from graphrag_pipeline.workers.orders import drop_order
-from graphrag_pipeline.workers.parts import Part, fetch_part, keep_only, put_part
 
 # A worker does not know how often a chunk was tried before.
 _COUNT_ATTEMPTS = """

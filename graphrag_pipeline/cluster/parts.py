@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import duckdb
 
+from graphrag_pipeline.cluster.objects import MissingObjectError, ObjectStore
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.ingest.staging import DERIVED
-from graphrag_pipeline.store.objects import MissingObjectError, ObjectStore
 
 TABLES: Mapping[str, Sequence[str]] = {
     "documents": ("batches", "batch_sources", "quarantine", "staging.documents", "staging.blocks"),

@@ -1,4 +1,4 @@
-"""Slices of a stage's work, made by workers: a partition for each."""
+"""What many workers add to Dagster's definitions: slices of a stage's work, each a partition."""
 
 # No annotations from the future: Dagster reads the class of a context from them.
 
@@ -6,9 +6,10 @@ import dagster as dg
 
 from graphrag_pipeline.assets.common import OWNERS
 from graphrag_pipeline.assets.names import Names
+from graphrag_pipeline.cluster.objects import ObjectStore
+from graphrag_pipeline.cluster.slices import SliceKind, make_slice, wanted_kinds
+from graphrag_pipeline.definitions import Building, job_beside
 from graphrag_pipeline.resources import IndexResource, readable_failures
-from graphrag_pipeline.store.objects import ObjectStore
-from graphrag_pipeline.workers.slices import SliceKind, make_slice
 
 
 def build_slices(kind: SliceKind, names: Names) -> dg.AssetsDefinition:
@@ -16,7 +17,7 @@ def build_slices(kind: SliceKind, names: Names) -> dg.AssetsDefinition:
 
     @dg.asset(
         key=names.key(kind.asset),
-        partitions_def=names.slices(kind),
+        partitions_def=dg.DynamicPartitionsDefinition(name=names.name(kind.partitions)),
         group_name=names.name(kind.group),
         kinds={"python"},
         owners=OWNERS,
@@ -32,3 +33,14 @@ def build_slices(kind: SliceKind, names: Names) -> dg.AssetsDefinition:
         return dg.MaterializeResult(metadata=metadata)
 
     return slices
+
+
+def slice_definitions(building: Building) -> list[dg.Definitions]:
+    """Return the slices that workers make of a stage."""
+    index, names = building.index, building.names
+    parts = []
+    for kind in wanted_kinds(index.settings):
+        slices = build_slices(kind, names)
+        job = job_beside(names.name(kind.job), [slices], kind.about)
+        parts.append(dg.Definitions(assets=[slices], jobs=[job]))
+    return parts

@@ -8,14 +8,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
+from graphrag_pipeline.cluster.pieces import MakePieces, Piece
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.core.spreading import MakePieces, Piece
 from graphrag_pipeline.llm.configured import configured_embedder
 from graphrag_pipeline.llm.embedders import Embedder, Vectors, stored
-
-EMBEDDINGS = "embedding"
-"""The kind of these slices."""
 
 
 class SpreadEmbedder:

@@ -6,13 +6,13 @@ import os
 import socket
 import sys
 
+from graphrag_pipeline.cluster.addresses import check_services, queue_of
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.orchestration.addresses import check_services, queue_of
 from graphrag_pipeline.orchestration.runs import dagster_home
 from graphrag_pipeline.resources.index import ON_A_WORKER
 
-_APP = "graphrag_pipeline.orchestration.celery_app"
+_APP = "graphrag_pipeline.cluster.celery_app"
 
 
 def work(settings: Settings, name: str | None, processes: int) -> None:

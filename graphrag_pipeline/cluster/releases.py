@@ -3,7 +3,7 @@
 Under the url lie, as in a home, ``releases/ID.duckdb``, ``releases/ID.arrays`` and the files of
 LanceDB's tables in ``vectors/``, which releases share. ``releases/ID.json`` names the files of a
 release with their SHA-256, and ``published.json`` the release that readers see; Postgres has that
-one, too, and decides it (:mod:`graphrag_pipeline.store.lease`).
+one, too, and decides it (:mod:`graphrag_pipeline.cluster.lease`).
 
 A reader's home holds no index of its own. What it has of a release already it does not download
 again, and a release is there whole before it is seen.
@@ -23,6 +23,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+from graphrag_pipeline.cluster.lease import holding_lease
+from graphrag_pipeline.cluster.objects import MissingObjectError, ObjectStore
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.files import make_folder, replace_durably, write_beside
 from graphrag_pipeline.core.home import Home, make_home
@@ -36,8 +38,6 @@ from graphrag_pipeline.releases.kept import (
     put_back,
     release_ids,
 )
-from graphrag_pipeline.store.objects import MissingObjectError, ObjectStore
-from graphrag_pipeline.store.workspace import Workspace
 
 log = logging.getLogger("graphrag_pipeline")
 
@@ -67,19 +67,19 @@ class SharedRelease:
     files: Mapping[str, SharedFile]
 
 
-def share_release(workspace: Workspace) -> None:
+def share_release(settings: Settings) -> None:
     """Publish under ``storage.url`` what is published in this home, unless it is so already.
 
     It is the current one once Postgres says so, and only where this process still coordinates.
     Releases that the home let go are removed there, too. Raises StorageError; readers then stay on
     the one before.
     """
-    url, home = workspace.settings.storage.url, workspace.home
-    release = published_release(home) if url else None
+    home = settings.home_path
+    release = published_release(home)
     if release is None:
         return
-    objects = ObjectStore(url)
-    with workspace.coordinating() as lease:
+    objects = ObjectStore(settings.storage.url)
+    with holding_lease(settings) as lease:
         if _published(objects) == release:
             return
         before = _newest_shared(objects)
@@ -91,18 +91,15 @@ def share_release(workspace: Workspace) -> None:
         _drop_others(objects, {release, *release_ids(home)})
 
 
-def forget_shared(workspace: Workspace) -> None:
+def forget_shared(settings: Settings) -> None:
     """Remove all under ``storage.url`` but what is published there: older releases, parts, orders.
 
     Parts are made again where settings ask for it. Raises StorageError.
     """
-    url = workspace.settings.storage.url
-    if not url:
-        return
-    objects = ObjectStore(url)
-    with workspace.coordinating():
-        share_release(workspace)
-        _drop_others(objects, {published_release(workspace.home) or ""})
+    objects = ObjectStore(settings.storage.url)
+    with holding_lease(settings):
+        share_release(settings)
+        _drop_others(objects, {published_release(settings.home_path) or ""})
         for folder in ("parts", "orders", "files", "slices"):
             for name in objects.sizes(folder):
                 objects.drop(name)
@@ -111,14 +108,14 @@ def forget_shared(workspace: Workspace) -> None:
 def follow_published(settings: Settings, *, at_once: bool = False) -> None:
     """Bring what is published under ``storage.url`` into the home of a reader, if it is news.
 
-    Does nothing without a url, in the home that holds the index itself, and, unless ``at_once``,
-    where it has looked a moment ago. Raises StorageError where there is no release yet in the home
+    Does nothing in the home that holds the index itself, and, unless ``at_once``, where it has
+    looked a moment ago. Raises StorageError where there is no release yet in the home
     and none can be had; otherwise that is logged, and the one before stays.
     """
     home = settings.home_path
     now = time.monotonic()
     is_late = at_once or now - _looked.get(home, float("-inf")) >= LOOK_SECONDS
-    if not settings.storage.url or Home(home).index.exists() or not is_late:
+    if Home(home).index.exists() or not is_late:
         return
     _looked[home] = now
     try:

@@ -12,10 +12,10 @@ import socket
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 
+from graphrag_pipeline.cluster.lease import LEASE_SECONDS
+from graphrag_pipeline.cluster.postgres import Postgres, Session
 from graphrag_pipeline.core.errors import StorageError
-from graphrag_pipeline.core.postgres import Postgres, Session
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.store.lease import LEASE_SECONDS
 
 _BEAT = """
 INSERT INTO beats (run, holder, beat_at) VALUES ($1, $2, clock_timestamp())

@@ -1,8 +1,7 @@
 """One coordinator for a shared index: a lease in Postgres, with a number that fences late ones off.
 
 Who takes the lease gets the next number. A coordinator that slept, and finds that another has taken
-its place, can therefore publish nothing any more. Times are those of Postgres' clock. An index in
-its home folder needs no lease: the lock on its files is enough.
+its place, can therefore publish nothing any more. Times are those of Postgres' clock.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ import time
 import uuid
 from collections.abc import Iterator
 
+from graphrag_pipeline.cluster.postgres import Postgres, Session
 from graphrag_pipeline.core.errors import StorageError
-from graphrag_pipeline.core.postgres import Postgres, Session
 from graphrag_pipeline.core.settings import Settings
 
 LEASE_SECONDS = 30.0
@@ -46,22 +45,15 @@ _PUBLISH = """
 UPDATE lease SET release = $2, published_at = clock_timestamp() WHERE fence = $1 RETURNING fence
 """
 _RELEASE = "SELECT release FROM lease"
+_leases: dict[str, Lease] = {}
+"""The leases that this process holds, by the url of the index."""
 
 
 class Lease:
-    """That this process alone coordinates. ``fence`` is greater than that of all before it."""
+    """That this process alone coordinates: a row in Postgres, renewed in a thread.
 
-    fence = 0
-
-    def check(self) -> None:
-        """Raise StorageError where the lease is lost: another may coordinate by now."""
-
-    def publish(self, release_id: str) -> None:
-        """Make a release the current one, if the lease is still held. Raises StorageError."""
-
-
-class _HeldLease(Lease):
-    """A lease in Postgres, renewed in a thread until :meth:`let_go`."""
+    ``fence`` is greater than that of all before it.
+    """
 
     def __init__(self, postgres: Postgres, seconds: float) -> None:
         self._seconds = seconds
@@ -80,10 +72,12 @@ class _HeldLease(Lease):
         self._thread.start()
 
     def check(self) -> None:
+        """Raise StorageError where the lease is lost: another may coordinate by now."""
         if self._is_lost or time.monotonic() > self._sure_until:
             raise _lost()
 
     def publish(self, release_id: str) -> None:
+        """Make a release the current one, if the lease is still held. Raises StorageError."""
         self.check()
         if not self._session.rows(_PUBLISH, (self.fence, release_id)):
             self._is_lost = True
@@ -128,22 +122,32 @@ def coordinating(settings: Settings, seconds: float = LEASE_SECONDS) -> Iterator
     """Hold the lease of the coordinator within this context, of so many seconds, renewed in time.
 
     Raises StorageError, which names who holds it, where another does, and where Postgres cannot be
-    reached. An index in its home folder has none: nothing is asked, and nothing is ever lost.
+    reached.
     """
-    if not settings.storage.url:
-        yield Lease()
-        return
-    lease = _HeldLease(Postgres.of(settings), seconds)
+    lease = Lease(Postgres.of(settings), seconds)
     try:
         yield lease
     finally:
         lease.let_go()
 
 
+@contextlib.contextmanager
+def holding_lease(settings: Settings) -> Iterator[Lease]:
+    """Hold the lease of the coordinator; within such a context of this process, it is that one."""
+    url = settings.storage.url
+    if url in _leases:
+        yield _leases[url]
+        return
+    with coordinating(settings) as lease:
+        _leases[url] = lease
+        try:
+            yield lease
+        finally:
+            del _leases[url]
+
+
 def current_release(settings: Settings) -> str | None:
-    """Return the release that was published last; None where none was, or without a url."""
-    if not settings.storage.url:
-        return None
+    """Return the release that was published last; None where none was."""
     with contextlib.closing(Session(Postgres.of(settings))) as session:
         rows = session.rows(_RELEASE)
     return rows[0][0] if rows else None

@@ -11,7 +11,7 @@ from celery.signals import worker_process_init
 from dagster_celery.make_app import make_app
 from dagster_celery.tasks import create_execute_job_task, create_resume_job_task
 
-from graphrag_pipeline.orchestration.addresses import broker_address
+from graphrag_pipeline.cluster.addresses import broker_address
 
 _LONGEST_SECONDS = 7 * 86_400
 CONFIGURATION = {
@@ -33,6 +33,6 @@ resume_job = create_resume_job_task(app)
 @worker_process_init.connect
 def load(**_: object) -> None:
     """Load what a batch needs before the first one comes, in the process that makes parts."""
-    from graphrag_pipeline.orchestration import ingestion_job
+    from graphrag_pipeline.cluster import ingestion_job
 
     assert ingestion_job.defs is not None

@@ -266,7 +266,7 @@ def _may_pass(error: Exception) -> bool:
 
 
 def _schema() -> bytes:
-    return resources.files("graphrag_pipeline.core").joinpath("postgres.sql").read_bytes()
+    return resources.files(__package__ or "").joinpath("postgres.sql").read_bytes()
 
 
 @functools.cache
