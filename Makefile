@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 WINGS := $(patsubst %/pyproject.toml,-e ./%,$(wildcard packages/*/pyproject.toml))
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo test coverage nightly lint types docs ui bench clean
+.PHONY: help install dev demo test core coverage nightly lint types docs ui bench clean
 # Workers of the tests, and what they start, would compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -42,6 +42,11 @@ demo: install ## Index the sample corpus and answer two questions
 
 test: dev ## Run the tests
 	@$(BIN)/python -m pytest -n auto --dist worksteal
+
+core: dev ## Run the core's own tests with none of the packages beside installed
+	@$(PIP) uninstall --quiet --yes $(patsubst packages/%/pyproject.toml,graphrag-pipeline-%,$(wildcard packages/*/pyproject.toml))
+	@$(BIN)/python -m pytest tests -n auto --dist worksteal; status=$$?; \
+		$(PIP) install --quiet -c constraints.txt $(WINGS) && exit $$status
 
 coverage: dev ## Run the tests (or TESTS=...) and report what they reach in build/coverage
 	@$(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=html --cov-report=term:skip-covered $(TESTS)
