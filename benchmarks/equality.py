@@ -396,7 +396,16 @@ def _answer_parts(table: str, reply: Mapping[str, Any]) -> Iterator[tuple[str, i
 
 
 def _register(con: duckdb.DuckDBPyConnection, name: str, table: pa.Table) -> str:
-    con.register(name, table)
+    # DuckDB reads no half floats.
+    halves = [
+        pa.types.is_fixed_size_list(f.type) and f.type.value_type == pa.float16()
+        for f in table.schema
+    ]
+    fields = [
+        f.with_type(pa.list_(pa.float32(), f.type.list_size)) if half else f
+        for f, half in zip(table.schema, halves, strict=True)
+    ]
+    con.register(name, table.cast(pa.schema(fields)))
     return f'"{name}"'
 
 
