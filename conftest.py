@@ -1,4 +1,4 @@
-"""What the tests share: real stores in temporary folders, and the public data where it is."""
+"""Fixtures that tests share: real stores in temporary folders, and the public data where it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Dagster is shown of a table: facts, columns, rows and pictures, made inert."""
+"""A table as Dagster shows it: facts, columns, rows and pictures, made inert."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is measured of each release: how good it is by itself."""
+"""Measures of each release: how good it is by itself."""
 
 from __future__ import annotations
 

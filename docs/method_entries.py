@@ -1,4 +1,4 @@
-"""What the page on methods says of each beyond the code, from ``docs/methods/NAME.toml``.
+"""Entries of the page on methods, beyond the code, from ``docs/methods/NAME.toml``.
 
 Defaults are the code's, quality and cost are the record's of the benchmark, and neither is in the
 files; :func:`faults` says where a file and the code no longer agree.

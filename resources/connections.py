@@ -1,4 +1,4 @@
-"""What Dagster has in Postgres, reached by a connection that stays while a run goes on."""
+"""Dagster's tables in Postgres, reached by a connection that stays while a run goes on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who executes Dagster's runs: the process that asks for them, or workers elsewhere.
+"""Executors of Dagster's runs: the process that asks for them, or workers elsewhere.
 
 ``workers.launcher`` names what carries runs to workers; it comes in by the door ``launchers``.
 """

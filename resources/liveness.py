@@ -1,4 +1,4 @@
-"""Which of Dagster's runs are really under way, and which died without a word.
+"""Liveness of Dagster's runs: which are really under way, and which died without a word.
 
 A process that executes a run holds a lock on a file named after it, in ``DAGSTER_HOME/alive``. The
 operating system lets go of the lock when the process ends, however it ends; Dagster itself would

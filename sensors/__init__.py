@@ -1,4 +1,4 @@
-"""What starts runs by itself: sensors and schedules; and word of failures."""
+"""Sensors and schedules, which start runs by themselves, and reports of failures."""
 
 from graphrag_pipeline.sensors.addresses import FETCH_JOB, build_addresses_sensor
 from graphrag_pipeline.sensors.cron import check_crons

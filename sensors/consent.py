@@ -1,4 +1,4 @@
-"""What unattended runs may spend: those that may cost too much wait for a person."""
+"""Consent to unattended runs: those that may cost too much wait for a person."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What starts a refresh when there is something new: each batch that is done, and a schedule."""
+"""Refreshes when there is something new: after each batch that is done, and by a schedule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What sensors and schedules ask of Dagster's runs, and what a run is told by."""
+"""Questions of sensors and schedules about Dagster's runs, and the tags of a run."""
 
 from __future__ import annotations
 

@@ -110,6 +110,14 @@ def test_our_modules_are_loaded_by_name_in_the_doors_alone() -> None:
     assert files == {f"{PACKAGE}/core/lazy.py", f"{PACKAGE}/core/systems.py"}
 
 
+def test_a_module_says_first_what_it_is_or_does() -> None:
+    clause = re.compile(r'"""(?:What|Who|Where|Whether|Which|How|That)\b(?!.*\?)')
+    rooms = (ROOT / room for room in (PACKAGE, "assets", "resources", "sensors", *WINGS))
+    modules = [path for room in rooms for path in room.rglob("*.py")]
+    assert len(modules) > 500
+    assert [str(path) for path in modules if clause.match(path.read_text())] == []
+
+
 def local_imports(path: Path) -> set[str]:
     """Return our modules that functions of a module import."""
     functions = (ast.FunctionDef, ast.AsyncFunctionDef)

@@ -1,4 +1,4 @@
-"""What `query` and `compare` print: answers with the places they cite, and what they took."""
+"""Views of `query` and `compare`: answers with the places they cite, and what they cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every command shares: its settings, its printing, and ``--json``."""
+"""Settings, printing and ``--json``, which every command shares."""
 
 from __future__ import annotations
 

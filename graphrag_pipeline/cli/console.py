@@ -1,4 +1,4 @@
-"""How the command line prints: results to standard output, remarks to standard error.
+"""Printing on the command line: results to standard output, remarks to standard error.
 
 Whatever is printed goes through here, and control characters in it go nowhere.
 

@@ -1,4 +1,4 @@
-"""What `index`, the imports and `status` print: what is in the index, and what happened to it."""
+"""Views of `index`, the imports and `status`: what is in the index, and what happened to it."""
 
 from __future__ import annotations
 

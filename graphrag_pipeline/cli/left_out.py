@@ -1,4 +1,4 @@
-"""What `index`, `plan` and `status` say of the files that are left out of a folder."""
+"""Lines of `index`, `plan` and `status` on the files that are left out of a folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a run is, on standard error: bars on a terminal, a line for each stage elsewhere."""
+"""Progress of a run on standard error: bars on a terminal, a line for each stage elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where Dagster keeps the runs of many machines, how they are handed to workers, and who is away.
+"""Dagster's store of the runs of many machines, how workers get them, and which workers are away.
 
 Addresses may hold passwords. Dagster's configuration names variables of the environment instead of
 them; they are set here, for this process and those it starts.

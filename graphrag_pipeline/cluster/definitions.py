@@ -1,4 +1,4 @@
-"""What many workers add to Dagster's definitions: slices of a stage's work, each a partition."""
+"""Definitions that many workers add to Dagster: slices of a stage's work, each a partition."""
 
 # No annotations from the future: Dagster reads the class of a context from them.
 

@@ -1,4 +1,4 @@
-"""What workers of one index agree on in Postgres before they pay: who asks, and what is left.
+"""Agreements of workers in Postgres before they pay: who asks, and what is left of the budget.
 
 Each client is a holder, of a name of its own, that says every few seconds that it lives. What it
 holds ends by itself once it has not been heard of for :data:`HOLD_SECONDS`: what a killed worker

@@ -1,4 +1,4 @@
-"""What a worker loads: the definitions under the settings of its machine, without dbt's."""
+"""The definitions that a worker loads: under the settings of its machine, without dbt's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What many workers answer in place of one machine: the part of the door ``sharing``."""
+"""The part of the door ``sharing``: many workers in place of one machine."""
 
 from __future__ import annotations
 

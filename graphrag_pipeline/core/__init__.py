@@ -1,1 +1,1 @@
-"""What every chapter needs: errors, settings, identities, text, tokens, prompts, progress."""
+"""Foundations of every chapter: errors, settings, identities, text, tokens, prompts, progress."""

@@ -1,4 +1,4 @@
-"""How far a stage has come, told to whoever listens."""
+"""Progress of a stage, reported to whoever listens."""
 
 from __future__ import annotations
 

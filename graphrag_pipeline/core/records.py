@@ -1,4 +1,4 @@
-"""How a record is written as text: one line for each field, ``field: value``."""
+"""Records as text: one line for each field, ``field: value``."""
 
 from __future__ import annotations
 

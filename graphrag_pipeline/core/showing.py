@@ -1,4 +1,4 @@
-"""How results show on a prompt and in a notebook: two lines as text, and small HTML.
+"""Results as a prompt and a notebook show them: two lines of text, and small HTML.
 
 Documents and models are not trusted: whatever they say is quoted in text, and escaped in HTML.
 There is no script, and nothing is loaded from anywhere.

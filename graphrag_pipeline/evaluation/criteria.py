@@ -1,4 +1,4 @@
-"""What answers are compared by: the criteria that ship, as the judge is told them."""
+"""Criteria by which answers are compared, as the judge is given them."""
 
 from __future__ import annotations
 

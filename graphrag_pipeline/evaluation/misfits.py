@@ -1,4 +1,4 @@
-"""What is wrong in the file of an experiment or a preset, told with its line."""
+"""Errors in the file of an experiment or a preset, reported with their lines."""
 
 from __future__ import annotations
 

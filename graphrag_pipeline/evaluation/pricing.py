@@ -1,4 +1,4 @@
-"""What the answers of an experiment would cost, told before a model is asked.
+"""The price of the answers of an experiment, computed before a model is asked.
 
 A method that has answered before costs what its answers took on average. One that has not is
 reckoned from what it retrieves for the first questions and from how many calls it makes.

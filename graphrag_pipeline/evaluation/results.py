@@ -1,4 +1,4 @@
-"""What experiments found: a line for each condition, and differences that are more than chance."""
+"""Results of experiments: a line for each condition, and differences that are more than chance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an experiment's file says of each thing that a model does with the answers."""
+"""Steps of an experiment's file in which a model works on the answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an answer took, whenever it was bought.
+"""Time, tokens and price of an answer, whenever it was bought.
 
 A query says what was paid for it. An experiment compares what methods take: a call that an earlier
 run has bought, or another condition, counts for an answer as if the answer had bought it. Only an

@@ -1,4 +1,4 @@
-"""What extracting from chunks will ask of a model, and how many entities it will give.
+"""Estimate of an extraction: the calls of a model, and how many entities they will give.
 
 The constants are measured on what models made: GPT-4o's recorded extraction of *A Christmas
 Carol* and microsoft/graphrag's index of it (chunks of 1,200 tokens), the two corpora of the

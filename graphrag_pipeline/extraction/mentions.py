@@ -1,4 +1,4 @@
-"""What every extractor gives back: mentions, one row per instance found in a chunk."""
+"""Mentions, which every extractor returns: one row per instance found in a chunk."""
 
 from __future__ import annotations
 

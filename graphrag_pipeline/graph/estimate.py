@@ -1,4 +1,4 @@
-"""What merging the graph will ask of a model: summaries of descriptions, and texts to embed."""
+"""Estimate of merging the graph: summaries of descriptions, and texts to embed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the graph was folded from, so that the next fold takes up only what differs.
+"""State of the last fold of the graph, so that the next one takes up only what differs.
 
 The tables ``staging.folded_*`` hold hashes: which chunk mentions what in which sentence, before
 aliases are resolved, and the aliases. Compared with the index as it is now, they say which entities

@@ -1,4 +1,4 @@
-"""What chunks are about: the titles of their documents and the headings of their sections.
+"""Subjects of chunks: the titles of their documents and the headings of their sections.
 
 A text hardly ever says its own title; who asks, does. Titles are names of the graph that ``ppr``
 walks: each stands at the entity of that name, or is a node of its own.

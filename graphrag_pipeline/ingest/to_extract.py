@@ -1,4 +1,4 @@
-"""What is to be extracted: the chunks without an extraction, and what an extractor is given.
+"""Chunks that are still to be extracted, as an extractor is given them.
 
 A model reads the text of a chunk. An extractor by rule also reads what its blocks are, what its
 record is called and where its document ends; where these change, it reads a chunk again.

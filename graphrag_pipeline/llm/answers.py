@@ -1,4 +1,4 @@
-"""What a chat server sent, read as an answer."""
+"""Responses of a chat server, read as answers."""
 
 from __future__ import annotations
 

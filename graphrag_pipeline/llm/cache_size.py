@@ -1,4 +1,4 @@
-"""How large the cache of answers is, and how it is made smaller: least recently used first.
+"""Size of the cache of answers, and how it is reduced: least recently used first.
 
 The ledger is beside it and is never dropped: what was spent stays known.
 """

@@ -1,4 +1,4 @@
-"""What can go wrong with a model. The type says whether asking again can help.
+"""Errors of models. The type says whether asking again can help.
 
 No message holds anything the server or a document said: providers quote prompts and keys in theirs.
 """

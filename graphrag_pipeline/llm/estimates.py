@@ -1,4 +1,4 @@
-"""What plans reckon with: how much a run adds to an index, and what it will ask of a model.
+"""Quantities that plans compute with: how much a run adds to an index, and its calls of a model.
 
 Each stage that asks a model says by an :class:`Estimate` what it will ask for some :class:`Growth`.
 """

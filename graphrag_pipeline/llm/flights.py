@@ -1,4 +1,4 @@
-"""What is being asked right now, so that no two ask the same."""
+"""Calls in flight, so that no two callers ask the same thing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run will find in the cache, looked up without asking the model or writing anything."""
+"""Lookup of a run's calls in the cache, without asking the model or writing anything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the model is reached and how much may be asked of it."""
+"""Options of a model: how it is reached, and how much may be asked of it."""
 
 from __future__ import annotations
 

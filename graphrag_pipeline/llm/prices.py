@@ -1,4 +1,4 @@
-"""What models cost: a small dated file, which the user's own may override."""
+"""Prices of models: a small dated file, which the user's own may override."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the model calls of a stage would cost."""
+"""The price of the model calls of a stage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an answer is bought for: kept beside it, so that it can go when that is gone."""
+"""The purpose of each paid answer, kept beside it: the answer goes when its purpose is gone."""
 
 from __future__ import annotations
 

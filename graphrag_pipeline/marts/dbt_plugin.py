@@ -1,4 +1,4 @@
-"""What dbt run by hand reads of evaluations: a copy, so that whoever evaluates never waits.
+"""A copy of evaluations for a dbt that is run by hand, so that whoever evaluates never waits.
 
 The profile's target ``dev`` names this module as a plugin of dbt-duckdb.
 """

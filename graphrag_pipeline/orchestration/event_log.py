@@ -1,4 +1,4 @@
-"""What Dagster notes of runs, with its files or its connection kept open while a run goes on."""
+"""Dagster's event log, with its files or its connection kept open while a run goes on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where each entity is drawn: a disc for every community, its members and sub-communities inside.
+"""Layout of the drawing: a disc for every community, its members and sub-communities inside.
 
 The forces are those of ForceAtlas2 (Jacomy et al., 2014, PLoS ONE 9(6) e98679) with sizes, under a
 cooling step instead of its adaptive speed. They act within one community at a time, on its

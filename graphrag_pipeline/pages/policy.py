@@ -1,4 +1,4 @@
-"""What a page may do: run its own programs and styles, known by their hashes, and nothing else."""
+"""Content security policy of pages: their own scripts and styles, by hash, and nothing else."""
 
 from __future__ import annotations
 

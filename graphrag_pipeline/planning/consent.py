@@ -1,4 +1,4 @@
-"""Whether a run that is planned may begin without asking a person: ``llm.confirm_cost``."""
+"""Consent to planned runs: may one begin without asking a person? ``llm.confirm_cost`` says so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many model calls a run takes, how many tokens, and their price: what `plan` reckons with.
+"""Estimates for `plan`: how many model calls a run takes, how many tokens, and their price.
 
 Each stage estimates what it will ask (``estimate`` of its own room, or of a structure); here these
 are added up and priced. How many entities, relationships and communities there will be is guessed

@@ -1,4 +1,4 @@
-"""What more chunks change in an index, learned from the chunks it has.
+"""Growth of an index with more chunks, learned from the chunks it has.
 
 Chunks of the index are looked at as if they were the new ones: what rests on them alone would be
 new, what rests on others too would change by their share of its evidence. So a corpus in which all

@@ -1,4 +1,4 @@
-"""What vectors of a model on this machine will take: time, for they cost nothing else."""
+"""Time that vectors by a model on this machine will take; they cost nothing else."""
 
 from __future__ import annotations
 

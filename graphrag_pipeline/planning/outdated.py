@@ -1,4 +1,4 @@
-"""What there is in an index, and what of it the next run will make again."""
+"""Contents of an index, and the parts of it that the next run will make again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether an index run has anything to do, told without starting one."""
+"""Pending work: has an index run anything to do? Answered without starting one."""
 
 from __future__ import annotations
 

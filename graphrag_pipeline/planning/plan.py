@@ -1,4 +1,4 @@
-"""What the next run would do and cost, told before anything is spent.
+"""The plan of the next run: what it would do and cost, before anything is spent.
 
 Documents are read and cut into chunks in memory, so that changes, chunks and extraction calls are
 counted, and those whose answer is in the cache left out. What depends on the model's answers is

@@ -1,4 +1,4 @@
-"""Whether what each stage asks fits into the model's window, before anything is asked."""
+"""Check that the prompts of each stage fit into the model's window, before anything is asked."""
 
 from __future__ import annotations
 

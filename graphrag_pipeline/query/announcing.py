@@ -1,4 +1,4 @@
-"""What a sentence announces: what follows a question, a heading, a colon or a term is part of it.
+"""Announcements: what follows a question, a heading, a colon or a term is part of that sentence.
 
 A question and a line that ends in a colon announce what follows. So does a line without an end, if
 the next stands apart from it: after an empty line, as an item of a list, or further to the right.

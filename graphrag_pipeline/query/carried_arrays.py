@@ -1,4 +1,4 @@
-"""What a release carries as arrays, so that a reader maps them from a file and makes none.
+"""Arrays that a release carries, so that a reader maps them from a file and makes none.
 
 ``releases/ID.arrays`` holds the full-text index of each vector table, the names of entities, and
 the graph with the rows that questions keep asking for: numbers, ids and hashes, no text. It rests

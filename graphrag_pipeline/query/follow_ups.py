@@ -1,4 +1,4 @@
-"""What to ask next: questions that an answer leads to and the conversation has not asked yet."""
+"""Follow-up questions: an answer leads to them, and the conversation has not asked them yet."""
 
 from __future__ import annotations
 

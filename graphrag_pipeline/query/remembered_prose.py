@@ -1,4 +1,4 @@
-"""How sentences read, remembered from one question to the next: many meet the same ones."""
+"""Prose of sentences, cached from one question to the next: many meet the same ones."""
 
 from __future__ import annotations
 

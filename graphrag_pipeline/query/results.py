@@ -1,4 +1,4 @@
-"""What a query gives back: records, citations, a retrieval, an answer. Plain frozen data.
+"""Results of a query: records, citations, a retrieval, an answer. Plain frozen data.
 
 A model reads records as a context: one section per kind, one CSV row per record. Documents are
 data: whatever stands in them, a row stays a row and a section a section.

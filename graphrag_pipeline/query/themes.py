@@ -1,4 +1,4 @@
-"""What a theme is called, and the sentence shown of it, where no model wrote a report."""
+"""Names of themes, and the sentence shown of each, where no model wrote a report."""
 
 from __future__ import annotations
 

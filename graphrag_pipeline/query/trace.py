@@ -1,4 +1,4 @@
-"""What happens between a question and its answer: time, decisions, what fits, what is spent.
+"""Trace of a question on its way to an answer: time, decisions, what fits, what is spent.
 
 A :class:`Trace` belongs to one question. It reaches every operator with the release that the
 operator reads: :meth:`Release.traced` gives the release for one question.

@@ -1,4 +1,4 @@
-"""What labels open of a release, made into an index of its own.
+"""The part of a release that labels open, made into an index of its own.
 
 Whatever is made of many documents at once would tell of those that a caller may not see: by its
 words, or by being another than it would be without them. So what single chunks say is taken over,

@@ -1,4 +1,4 @@
-"""What kind of thing a question asks for, and which sentences hold one: by rule."""
+"""Kinds of things that questions ask for, and the sentences that hold one: by rule."""
 
 from __future__ import annotations
 

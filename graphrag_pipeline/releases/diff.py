@@ -1,4 +1,4 @@
-"""What differs between two releases: what entered, what left, and what changed, table by table."""
+"""Differences between two releases: what entered, what left, and what changed, table by table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must hold of an index: each invariant counts the rows that break it."""
+"""Invariants of an index: each counts the rows that break it."""
 
 from __future__ import annotations
 

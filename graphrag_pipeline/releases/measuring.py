@@ -1,4 +1,4 @@
-"""What is measured of each release once it is published: a door."""
+"""Measures of each release once it is published: a door."""
 
 from __future__ import annotations
 

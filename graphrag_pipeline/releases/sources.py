@@ -1,4 +1,4 @@
-"""What reports and summaries were written from: the documents of each, by which it is open.
+"""Sources of reports and summaries: the documents of each, by which it is open.
 
 A report is open to whoever may read all of them. They are documents, not labels: labels may change
 without anything being written anew. Where everybody sees all, nothing is recorded.

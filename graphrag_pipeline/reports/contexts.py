@@ -1,4 +1,4 @@
-"""What a community report is written from (paper, 3.1.5).
+"""Contexts of community reports (paper, 3.1.5).
 
 Leaf communities: relationships by decreasing combined degree; for each, its source, its target,
 itself and the claims about the two are added until the token limit. Higher communities: the same

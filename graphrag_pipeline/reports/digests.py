@@ -1,4 +1,4 @@
-"""Which reports may be outdated, found by column, without a context.
+"""Reports that may be outdated, found by column, without a context.
 
 A digest covers all that a community's context and its report can depend on, and somewhat more. A
 report whose digest is as it was when its context was last compared needs no look at its context.

@@ -1,4 +1,4 @@
-"""What writing the community reports will ask of a model."""
+"""Estimate of writing the community reports: the calls of a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a report without a model rests on, and a hash of it: the sentences behind relationships.
+"""Evidence of a report without a model, and a hash of it: the sentences behind relationships.
 
 What is read of a community or relationship depends on nothing else that is read with it.
 """

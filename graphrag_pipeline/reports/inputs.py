@@ -1,4 +1,4 @@
-"""What the reports of a level are written from: the graph by column, contexts slice by slice."""
+"""Inputs of the reports of a level: the graph by column, contexts slice by slice."""
 
 from __future__ import annotations
 

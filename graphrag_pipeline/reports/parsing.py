@@ -1,4 +1,4 @@
-"""What a model answers in JSON (reports, points, ratings) as plain data, checked and made whole.
+"""Answers of a model in JSON (reports, points, ratings) as plain data, checked and made whole.
 
 Models leave parts out, name them otherwise, write "8.5/10" for a number and a list for a text. What
 can be understood is; what cannot raises ModelOutputError, whose message is written to be shown to

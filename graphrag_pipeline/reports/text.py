@@ -1,4 +1,4 @@
-"""What a report says, and what whoever writes reports must offer."""
+"""The text of a report, and the interface of whoever writes reports."""
 
 from __future__ import annotations
 

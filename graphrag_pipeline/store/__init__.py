@@ -1,1 +1,1 @@
-"""Where an index is kept: DuckDB's file and its schema, LanceDB's tables, what models cost."""
+"""Storage of an index: DuckDB's file and its schema, LanceDB's tables, what models cost."""

@@ -1,4 +1,4 @@
-"""Which files are left out: patterns as git has them, of the settings and of ignore files.
+"""Files that are left out: patterns as git has them, of the settings and of ignore files.
 
 A pattern is matched against one entry (a file or a folder) of the folder that holds its ignore
 file; what lies in a folder that is left out is never looked at. The last pattern that matches

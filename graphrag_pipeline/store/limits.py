@@ -1,4 +1,4 @@
-"""What DuckDB may take of the machine: memory, threads, and where it puts what does not fit."""
+"""Limits of DuckDB on the machine: memory, threads, and where it puts what does not fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What files looked like when they were last read, so that an unchanged file is not read again.
+"""Sizes and times of files when they were last read, so that an unchanged file is not read again.
 
 Size and time of a file do not tell every change. An editor, ``rsync --times`` or an archive may put
 the time back; a second change within one tick of the clock leaves the time as it was, and some file

@@ -1,4 +1,4 @@
-"""Whether the disk has room for a run, looked at before anything is paid."""
+"""Room on the disk for a run, checked before anything is paid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the model cost: calls copied from the ledger into the index, and summed for a stage."""
+"""Spending on models: calls copied from the ledger into the index, and summed for a stage."""
 
 from __future__ import annotations
 

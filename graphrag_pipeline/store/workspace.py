@@ -1,4 +1,4 @@
-"""What every stage works on: one index with its home folder, settings, batches, tables, vectors."""
+"""Workspace of every stage: one index with its home folder, settings, batches, tables, vectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a structure is: tables beside the graph that some methods need, kept up to date with it.
+"""A structure: tables beside the graph that some methods need, kept up to date with it.
 
 A :class:`Structure` says everything about itself that publishing, vectors, plans, status and
 Dagster's lineage must know; they go through the registry

@@ -1,4 +1,4 @@
-"""What a check has found: where, what, how many, an example, and what to do."""
+"""Problems that a check finds: where, what, how many, an example, and what to do."""
 
 from __future__ import annotations
 

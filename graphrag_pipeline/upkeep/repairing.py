@@ -1,4 +1,4 @@
-"""What can be made again without paying a model: from a release, from the cache, or from the index.
+"""Repairs that pay no model: from a release, from the cache, or from the index.
 
 A file that is replaced stays beside its place, with ``damaged`` in its name. Nothing is deleted but
 what can be made again, and what killed processes have left.

@@ -1,4 +1,4 @@
-"""What must hold of the rows of an index or of a release: each query finds those against it.
+"""Rules for the rows of an index or of a release: each query finds the rows against it.
 
 All of them go over whole tables, by joins; a query yields the ids, or the like, of broken rows in
 its first column.

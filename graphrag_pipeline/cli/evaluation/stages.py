@@ -1,4 +1,4 @@
-"""What paid calls of an evaluation take, shown by stage."""
+"""Costs of the paid calls of an evaluation, shown by stage."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a model, or recorded judges, say of answers: comparisons in pairs and claims."""
+"""Judgments of answers by a model or by recorded judges: comparisons in pairs, and claims."""

@@ -1,4 +1,4 @@
-"""How often the claims of two answers name the same winner as the judge's majority.
+"""Agreement of claims with the judge: how often both name the same winner of two answers.
 
 GraphRAG (Edge et al., 2024, section 5): the verdicts on two answers become one label by majority;
 where there is none, or it is a tie, the comparison says nothing. Of the others the paper counts

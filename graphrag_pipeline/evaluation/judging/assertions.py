@@ -1,4 +1,4 @@
-"""What a complete answer must say: assertions written from the corpus, and answers checked by them.
+"""Assertions that a complete answer must make: written from the corpus, and checked in answers.
 
 After benchmark-qed's assertions. For each question a model writes assertions from the passages
 that full text search finds in the corpus, whatever method is evaluated, and names the sentences

@@ -1,4 +1,4 @@
-"""Whether one condition is better than another beyond chance, by permuting whole questions.
+"""Permutation test over whole questions: is one condition better than another beyond chance?
 
 All that is known of one question hangs together, so its scores change sides together: the test is a
 permutation test whose clusters are questions. Nothing is assumed of how scores are distributed.

@@ -1,4 +1,4 @@
-"""What a pair comes to, in words: who has won, and what the order of answers did to it."""
+"""The result of a pair in words: who has won, and what the order of answers did to it."""
 
 from __future__ import annotations
 

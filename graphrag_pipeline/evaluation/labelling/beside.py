@@ -1,4 +1,4 @@
-"""What people say of an experiment's answers, beside what models say of the same ones."""
+"""Judgments by people on the answers of an experiment, beside those by models."""
 
 from __future__ import annotations
 

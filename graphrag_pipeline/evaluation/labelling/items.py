@@ -1,4 +1,4 @@
-"""What people label: an answer to a question, or two answers beside each other.
+"""Items for people to label: an answer to a question, or two answers beside each other.
 
 Answers are known by their texts, so that a label stays true to what was read: an answer that is
 made again in other words has none, and one that several conditions gave is labelled once.

@@ -1,4 +1,4 @@
-"""How far raters agree, beyond what chance explains: shares, Cohen's kappa, Krippendorff's alpha.
+"""Agreement of raters beyond chance: shares, Cohen's kappa, Krippendorff's alpha.
 
 Kappa (Cohen, 1960; weighted by squared differences where labels are numbers: Cohen, 1968) is of two
 raters who labelled the same items. Alpha (Krippendorff, "Computing Krippendorff's

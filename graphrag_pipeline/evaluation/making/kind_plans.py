@@ -1,4 +1,4 @@
-"""What making questions of some kinds takes, told before a model is asked."""
+"""The plan of making questions of some kinds: calls and cost, before a model is asked."""
 
 from __future__ import annotations
 

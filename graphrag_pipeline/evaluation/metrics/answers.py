@@ -1,4 +1,4 @@
-"""How good an answer is, by gold answers: pure functions of texts.
+"""Quality of an answer by gold answers: pure functions of texts.
 
 Exact match, precision, recall and F1 are SQuAD's (Rajpurkar et al. 2016), the best alias counting,
 with the rule of HotpotQA that ArchRAG follows: a "yes" or "no" earns nothing unless it is the whole

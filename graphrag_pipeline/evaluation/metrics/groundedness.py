@@ -1,4 +1,4 @@
-"""Whether the findings of reports are borne out by what they cite.
+"""Groundedness: are the findings of reports borne out by the text that they cite?
 
 A finding is grounded if it cites something that exists, and at least half of its content words
 (search terms, so that case, plural and stop words do not count) stand in the cited text. An

@@ -1,4 +1,4 @@
-"""How close together what a hierarchy puts together is: of Leiden's communities and all others.
+"""Cohesion of the groups of a hierarchy, Leiden's communities and all others.
 
 ArchRAG (Wang et al., 2025) compares hierarchies by these two measures, in its equations 3 and 4.
 """

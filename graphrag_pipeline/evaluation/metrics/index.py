@@ -1,4 +1,4 @@
-"""How good an index is, by itself: its graph, its communities, what its texts rest on.
+"""Quality of an index by itself: its graph, its communities, the sources of its texts.
 
 Nothing is asked of a model. All is reckoned on whole columns of a published release; what grows
 with more than its size is bounded: triangles are counted from the end of an edge that has fewer

@@ -1,4 +1,4 @@
-"""How good retrieval is, by gold passages and gold answers.
+"""Quality of retrieval, by gold passages and gold answers.
 
 A chunk holds a gold passage if both of these are so, where the passage has them: its title is the
 document's, or how the document's address ends (a file's name, or a path); its text is in the

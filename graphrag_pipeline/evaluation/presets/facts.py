@@ -1,4 +1,4 @@
-"""What tables of the papers say of the index itself, noted when an experiment is run."""
+"""Facts of the index for the tables of the papers, recorded when an experiment is run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an experiment came to, as the tables of a paper need it: read once, then looked up."""
+"""Results of an experiment as the tables of a paper need them: read once, then looked up."""
 
 from __future__ import annotations
 

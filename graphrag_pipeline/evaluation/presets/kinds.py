@@ -1,4 +1,4 @@
-"""How each kind of table is filled: one function a kind, from what an experiment came to."""
+"""Filling the tables of a paper: one function for each kind, from the results of an experiment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an index takes on disk, by part, and what of it each method needs.
+"""Size of an index on disk, by part, and the parts that each method needs.
 
 rag_vs_graphrag, tables 26 and 27. A block of the database file that holds columns of several tables
 is shared out by their segments; vectors are the folders of their tables, their words for BM25 with

@@ -1,4 +1,4 @@
-"""What every export has in common: a release opened for copying out, and files put in place."""
+"""Common parts of every export: a release opened for copying out, and files put in place."""
 
 from __future__ import annotations
 

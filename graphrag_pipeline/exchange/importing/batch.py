@@ -1,4 +1,4 @@
-"""What every import has in common: one batch that is staged whole and never read again."""
+"""Common parts of every import: one batch that is staged whole and never read again."""
 
 from __future__ import annotations
 

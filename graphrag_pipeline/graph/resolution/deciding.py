@@ -1,4 +1,4 @@
-"""Who is who: the user's word, then rules, then the model where it is to be asked."""
+"""Decisions on who is who: the user's word, then rules, then the model where it is to be asked."""
 
 from __future__ import annotations
 

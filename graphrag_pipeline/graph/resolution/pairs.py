@@ -1,4 +1,4 @@
-"""What resolution works on and what it finds: entities, and pairs of them."""
+"""Input and output of resolution: entities, and pairs of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What resolution keeps between runs: names, the keys they share, what the text explains.
+"""State of resolution between runs: names, the keys they share, what the text explains.
 
 Titles are compared within blocks, those that share a key. A block whose titles, and what is said of
 them, are as they were is decided as it was. So the work of a run follows what has changed, and what

@@ -1,4 +1,4 @@
-"""What a reading process answers, as bytes: JSON, and many documents as an Arrow file.
+"""Answers of a reading process as bytes: JSON, and many documents as an Arrow file.
 
 The process reads what strangers wrote. What it answers is therefore data alone, never a pickle.
 """

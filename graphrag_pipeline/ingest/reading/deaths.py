@@ -1,4 +1,4 @@
-"""Which files have ended the process that read them, how often, and how."""
+"""Record of the files that have ended the process that read them: how often, and how."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the fields of a file's records are: names of things, keys, plain values or prose.
+"""Kinds of the fields of a file's records: names of things, keys, plain values or prose.
 
 It is decided by the column, from all its values in the file, so that a row is read in the same way
 wherever it stands; another version of the file is decided anew, and read anew.

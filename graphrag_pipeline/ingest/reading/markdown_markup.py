@@ -1,4 +1,4 @@
-"""What stands in Markdown that its readers never see as words: HTML, badges, tables of contents.
+"""Markup in Markdown that no reader sees as words: HTML, badges, tables of contents.
 
 Code is left as it is: blocks of it, and spans between backticks on one line. Everything here takes
 time in proportion to the text.

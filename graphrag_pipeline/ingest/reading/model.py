@@ -1,4 +1,4 @@
-"""What reading a file needs and gives."""
+"""Input and output of reading a file."""
 
 from __future__ import annotations
 

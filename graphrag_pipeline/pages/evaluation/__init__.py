@@ -1,4 +1,4 @@
-"""What an experiment found as one HTML page: which method to use, and how sure that is."""
+"""The results of an experiment as one HTML page: which method to use, and how sure that is."""
 
 from graphrag_pipeline.pages.evaluation.page import WrittenEvaluation, write_evaluation
 

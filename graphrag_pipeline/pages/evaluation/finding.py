@@ -1,4 +1,4 @@
-"""What an experiment came to, in sentences; and what to do where it came to nothing."""
+"""The result of an experiment in sentences, and what to do where there is none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page of an experiment shows, read from ``evaluation.duckdb`` by whole columns."""
+"""Content of the page of an experiment, read from ``evaluation.duckdb`` by whole columns."""
 
 from __future__ import annotations
 

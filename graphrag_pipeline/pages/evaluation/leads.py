@@ -1,4 +1,4 @@
-"""Which condition leads by a measure, and over which others its lead is more than chance."""
+"""The leading condition by a measure, and the others over which its lead is more than chance."""
 
 from __future__ import annotations
 

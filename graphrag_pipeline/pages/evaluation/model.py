@@ -1,4 +1,4 @@
-"""What the page of an experiment shows, as plain values. All texts are untrusted, not escaped."""
+"""The page of an experiment as plain values. All texts are untrusted, not escaped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which questions one condition answers right and another does not (RAG vs. GraphRAG, figure 2)."""
+"""Questions that one condition answers right and another does not (RAG vs. GraphRAG, figure 2)."""
 
 from __future__ import annotations
 

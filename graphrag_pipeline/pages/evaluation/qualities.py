@@ -1,4 +1,4 @@
-"""What conditions are compared by: scores against gold, or a judge's verdicts; in which order."""
+"""Qualities by which conditions are compared: scores against gold, or a judge's verdicts."""
 
 from __future__ import annotations
 

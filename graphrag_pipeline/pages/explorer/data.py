@@ -1,4 +1,4 @@
-"""What the page knows of a release: compact columns, where a number stands for an id."""
+"""A release as the page holds it: compact columns, where a number stands for an id."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page asks of the server: all there is on one entity, or the report of one community."""
+"""Requests of the page to the server: everything on one entity, or the report of one community."""
 
 from __future__ import annotations
 

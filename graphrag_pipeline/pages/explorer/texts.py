@@ -1,4 +1,4 @@
-"""Which texts a page of limited size holds: communities and entities by rank, whole ones only."""
+"""Choice of texts for a page of limited size: communities and entities by rank, whole ones only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the overview says, read from a release by column and kept small whatever its size."""
+"""Content of the overview, read from a release by column and kept small whatever its size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the overview page shows, as plain values. All texts are untrusted and not yet escaped."""
+"""The overview page as plain values. All texts are untrusted and not yet escaped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a method is: a name, its parameters, how it retrieves, and how a model answers by it."""
+"""A method: its name, its parameters, how it retrieves, and how a model answers by it."""
 
 from __future__ import annotations
 

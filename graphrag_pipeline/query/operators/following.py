@@ -1,4 +1,4 @@
-"""What a question still asks once a text has answered its first part."""
+"""The rest of a question once a text has answered its first part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How well short texts answer a question, judged by shared words and by embedding."""
+"""Relevance of short texts to a question, by shared words and by embedding."""
 
 from __future__ import annotations
 

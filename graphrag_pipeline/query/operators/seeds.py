@@ -1,4 +1,4 @@
-"""Where a walk over the graph sets out: entities named by rule, and rows by scaled similarity."""
+"""Seeds of a walk over the graph: entities named by rule, and rows by scaled similarity."""
 
 from __future__ import annotations
 

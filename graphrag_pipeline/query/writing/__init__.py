@@ -1,1 +1,1 @@
-"""What methods share where a model writes the answer: calls, lists, map-reduce, references."""
+"""Common parts of methods by which a model answers: calls, lists, map-reduce, references."""

@@ -1,4 +1,4 @@
-"""What clusterings of one level share: labels as clusters, and neighbours that two nodes share."""
+"""Common parts of clusterings of one level: labels as clusters, and shared neighbours of nodes."""
 
 from __future__ import annotations
 

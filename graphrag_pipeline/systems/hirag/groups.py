@@ -1,4 +1,4 @@
-"""What a cluster is called that no model has summarised: a group, by its most central members."""
+"""Names of clusters that no model has summarised: a group, by its most central members."""
 
 from __future__ import annotations
 

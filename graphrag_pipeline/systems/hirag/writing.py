@@ -1,4 +1,4 @@
-"""What a cluster of entities has in common: summary entities, by a model or by extraction."""
+"""Summary entities: the common ground of a cluster of entities, by a model or by extraction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where each chunk stands in the hierarchy of communities: one path from the root to a leaf."""
+"""The place of each chunk in the hierarchy of communities: one path from the root to a leaf."""
 
 from __future__ import annotations
 

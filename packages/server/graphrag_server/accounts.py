@@ -1,4 +1,4 @@
-"""What the callers of a server have taken: requests and tokens by the minute, dollars in all.
+"""Accounts of the callers of a server: requests and tokens by the minute, dollars in all.
 
 It stands in one small SQLite file, so that the limits of a key hold for all workers of a machine
 together, and after a restart. A question reserves what it may take when it is let in, and what it

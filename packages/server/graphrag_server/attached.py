@@ -1,4 +1,4 @@
-"""What Open WebUI puts before a question to which a file is attached: a task, and its passages."""
+"""Questions of Open WebUI to which a file is attached: a task, and passages of the file."""
 
 from __future__ import annotations
 

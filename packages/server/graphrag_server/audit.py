@@ -1,4 +1,4 @@
-"""Who asked what, and was shown which passages: a line of JSON for each question.
+"""The audit: who asked what and was shown which passages, a line of JSON for each question.
 
 What cannot be recorded is not answered. A line holds no key, and no text unless that is set.
 """

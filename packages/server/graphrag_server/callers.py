@@ -1,4 +1,4 @@
-"""Who asks: found once, where a request comes in, and known to every address from then on."""
+"""Callers: identified once, where a request comes in, and known to every address from then on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an answer rests on, as clients of OpenAI's API show it: footnotes, and annotations.
+"""Citations as clients of OpenAI's API show them: footnotes, and annotations.
 
 An annotation is an address of our own page and the place in the text where it is referred to, in
 characters from 0.

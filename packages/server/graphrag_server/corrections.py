@@ -1,4 +1,4 @@
-"""What callers say of entities: lines in the file of aliases, which the next run reads."""
+"""Corrections of entities by callers: lines in the file of aliases, which the next run reads."""
 
 from __future__ import annotations
 

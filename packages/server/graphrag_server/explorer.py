@@ -1,4 +1,4 @@
-"""What the explorer shows of a collection, made once for each release."""
+"""The explorer of a collection, made once for each release."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands before every address: who may come in, and how much they may bring.
+"""The guard before every address: who may come in, and how much they may bring.
 
 Without keys only this machine may ask. A page of somebody else, open in a browser here, is not this
 machine: it is told from its Origin, and from a Host whose name it had resolved to this address (DNS

@@ -1,4 +1,4 @@
-"""What the server's files in a home are, to checks, backups and purges."""
+"""The server's files in a home, as checks, backups and purges treat them."""
 
 from graphrag_pipeline.upkeep.home_files import HomeFile
 

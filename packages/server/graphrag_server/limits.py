@@ -1,4 +1,4 @@
-"""What a caller may take: bytes, characters, rows, hops, time, and a place among the others."""
+"""Limits for callers: bytes, characters, rows, hops, time, and a place among the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Prometheus reads at ``/metrics``: requests, questions, what they took, and releases."""
+"""Metrics for Prometheus at ``/metrics``: requests, questions, what they cost, and releases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the server keeps its files in the home of an index."""
+"""Paths of the server's files in the home of an index."""
 
 from __future__ import annotations
 

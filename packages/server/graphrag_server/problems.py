@@ -1,4 +1,4 @@
-"""What went wrong, as RFC 9457 problem details: a status, and what to do about it."""
+"""Errors as RFC 9457 problem details: a status, and what to do about it."""
 
 from __future__ import annotations
 

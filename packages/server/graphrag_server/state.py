@@ -1,4 +1,4 @@
-"""What the addresses of one process share."""
+"""State that the addresses of one process share."""
 
 from __future__ import annotations
 

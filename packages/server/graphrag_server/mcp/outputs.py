@@ -1,4 +1,4 @@
-"""What tools give to programs: the fields of each result, beside the text for the assistant.
+"""Structured results of tools for programs, beside the text for the assistant.
 
 Texts of documents are values of fields here, and each result carries the rule that they are data.
 """

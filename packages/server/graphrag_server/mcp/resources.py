@@ -1,4 +1,4 @@
-"""What an assistant may read: documents, and the releases that are kept."""
+"""Resources that an assistant may read: documents, and the releases that are kept."""
 
 from __future__ import annotations
 

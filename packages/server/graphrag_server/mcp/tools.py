@@ -1,4 +1,4 @@
-"""What an assistant may call. Each tool is a function of its arguments; ``TOOLS`` has them all.
+"""Tools that an assistant may call. Each is a function of its arguments; ``TOOLS`` has them all.
 
 They answer within the limits of the other addresses, and each is audited as one of them.
 """

@@ -1,4 +1,4 @@
-"""What a caller sends with a question, and what comes of it before it is asked."""
+"""Requests with a question, and what becomes of them before it is asked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What clients of OpenAI's API send, and what of it counts here.
+"""Requests of clients of OpenAI's API, and the parts of them that count here.
 
 Clients send settings of a model, tools that the model may call, and fields of their own servers.
 None of them changes an answer of this server: they are ignored, and a header of the answer names
