@@ -297,7 +297,8 @@ def _described(heading: Entry, entry: MethodEntry, declared: Sequence[Field[Any]
     links = ", ".join(f"[`{prompt}`](prompts.md#{prompt})" for prompt in prompts)
     said = in_words(name, entry.flow).replace("[", "(").replace("]", ")")
     text = (
-        f"{entry.idea}\n\nSource: {entry.source}.\n\n**When to use it.** {entry.when}\n\n"
+        f"{entry.idea}\n\nSource: {entry.source}.{_paper(entry)}\n\n"
+        f"**When to use it.** {entry.when}\n\n"
         f"![{said}](../images/methods/{name}.svg)\n\nPrompts: {links}."
     )
     measured = "".join(f"| {label} | {cells} |\n" for label, cells in rows_of(name, read_record()))
@@ -307,9 +308,14 @@ def _described(heading: Entry, entry: MethodEntry, declared: Sequence[Field[Any]
         f"**What differs, and why.** {entry.differs}{_more(name)}\n\n"
         f"**Quality and cost.** Calls of a model for an answer: {entry.calls}."
         + (f"\n\n{table.rstrip()}" if measured else " Recall and tokens: not recorded yet.")
+        + (f"\n\n**In detail.** {entry.details}" if entry.details else "")
     )
     rows = [_explained(name, entry, parameter) for parameter in declared]
     return Part(heading, ("parameter", "default", "source", "meaning"), rows, text, after)
+
+
+def _paper(entry: MethodEntry) -> str:
+    return f"\n\n{entry.paper}" if entry.paper else ""
 
 
 def _more(method: str) -> str:

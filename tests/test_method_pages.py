@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,21 +18,47 @@ from graphrag_pipeline.query.methods import Method, method_named
 from graphrag_pipeline.query.methods.method import number
 from graphrag_pipeline.query.methods.registry import ALL_METHODS
 
-ENTRY = """
-source = "a paper"
-idea = "It asks. It reads. It answers."
-when = "Always."
-calls = "2"
-differs = "Nothing."
-[[flow]]
-does = "Name the question's entities"
-prompts = ["question_entities"]
-[[flow]]
-does = "Answer"
-prompts = ["local_answer"]
-[parameters]
-depth = {meaning = "how deep", source = "3"}
+ENTRY = """\
+# A system
+
+[Its paper](https://example.org), 2024.
+
+## kg_triplets
+
+It asks. It reads. It answers.
+
+Source: a paper.
+
+**When to use it.** Always.
+
+Calls of a model for an answer: 2.
+
+### Steps
+
+|  | step | asks the model with | again |
+| --- | --- | --- | --- |
+| 1 | Name the question's entities | `question_entities` |  |
+| 2 | Answer | `local_answer` |  |
+
+### Parameters
+
+| parameter | source | meaning |
+| --- | --- | --- |
+| `depth` | 3 | how deep |
+
+### What differs, and why
+
+Nothing.
+
+### In detail
+
+It is [fast](../../../docs/methods.md#operators).
+
+## The index
+
+It has one.
 """
+FILE = "graphrag_pipeline/systems/kg/README.md"
 
 
 @dataclass(frozen=True)
@@ -45,17 +72,18 @@ class Parameters:
 @pytest.fixture
 def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
     """What is told of a method that sends what ``kg_triplets`` sends, described by this text."""
-    common = (method_entries.ENTRIES / "_common.toml").read_text()
+    shutil.copytree(method_entries.ROOT / "docs" / "methods", tmp_path / "docs" / "methods")
+    for path in (tmp_path / "docs" / "methods").glob("[!_]*"):
+        path.unlink()
+    (tmp_path / FILE).parent.mkdir(parents=True)
     method = replace(method_named("kg_triplets"), parameters=Parameters)
 
     def of(text: str | None, **changes: Any) -> list[str]:
-        (tmp_path / "_common.toml").write_text(common)
-        (tmp_path / "kg_triplets.toml").unlink(missing_ok=True)
         if text is not None:
-            (tmp_path / "kg_triplets.toml").write_text(text)
-        monkeypatch.setattr(method_entries, "ENTRIES", tmp_path)
+            (tmp_path / FILE).write_text(text)
+        monkeypatch.setattr(method_entries, "ROOT", tmp_path)
         methods: dict[str, Method[Any]] = {"kg_triplets": replace(method, **changes)}
-        return [line.removeprefix("docs/methods/kg_triplets.toml: ") for line in faults(methods)]
+        return [line.removeprefix(f"{FILE}, kg_triplets: ") for line in faults(methods)]
 
     return of
 
@@ -69,31 +97,38 @@ def test_a_right_entry_has_no_fault(told: Callable[..., list[str]]) -> None:
 
 
 def test_a_method_without_an_entry_is_told(told: Callable[..., list[str]]) -> None:
-    assert told(None) == ["is not there; write it as the others beside it, then: make docs"]
+    assert told(None) == [
+        "docs/methods/kg_triplets.md: is not there; write it as the others beside it, "
+        "then: make docs"
+    ]
 
 
 @pytest.mark.parametrize(
     ("old", "new", "fault"),
     [
         ("It reads. ", "", "idea has 2 sentences; say it in 3"),
-        ('calls = "2"', 'calls = ""', "calls is empty"),
-        ("depth =", "width =", "add [parameters] depth = {meaning = ..., source = ...}"),
-        ("depth =", "width =", "the method has no parameter width any more; take it out"),
-        ('source = "3"', 'source = "4"', "depth is 3 here, not 4: say why in differs"),
+        ("answer: 2.", "answer:", "calls is empty"),
         (
-            'prompts = ["question_entities"]\n',
+            "`depth`",
+            "`width`",
+            "add a row to the table of parameters: | `depth` | source | meaning |",
+        ),
+        ("`depth`", "`width`", "the method has no parameter width any more; take it out"),
+        ("| 3 |", "| 4 |", "depth is 3 here, not 4: say why in differs"),
+        (
+            "`question_entities`",
             "",
-            "the method asks the model with question_entities: no step has that in prompts",
+            "the method asks the model with question_entities: no step has that",
         ),
         (
-            '"question_entities"',
-            '"question_entities"]\n[[flow]]\ndoes = "Test"\nprompts = ["lazy_test"',
+            "| 2 | Answer |",
+            "| 2 | Test | `lazy_test` |  |\n| 3 | Answer |",
             "step 2 asks the model, but the method sends no lazy_test",
         ),
         (
-            'does = "Answer"',
-            'does = "Answer"\nagain = "twice"',
-            "step 2: again needs since, the number of the step it goes back to",
+            "`local_answer` |  |",
+            "`local_answer` | twice |",
+            "step 2: again must be written as from 3: until when",
         ),
     ],
 )
@@ -113,16 +148,28 @@ def test_another_default_is_told(told: Callable[..., list[str]]) -> None:
 
 
 def test_an_entry_of_no_method_is_told(told: Callable[..., list[str]], tmp_path: Path) -> None:
-    (tmp_path / "gone.toml").write_text(ENTRY)
-    assert told(ENTRY) == [
-        "docs/methods/gone.toml: there is no such method any more; delete the file"
-    ]
+    (tmp_path / "docs" / "methods" / "gone.md").write_text("## gone\n")
+    assert told(ENTRY) == ["docs/methods/gone.md: there is no method gone any more; take it out"]
 
 
 def test_a_file_that_is_no_entry_is_told_by_name(told: Callable[..., list[str]]) -> None:
-    for text in ("idea =", ENTRY.replace("when =", "where =")):
-        with pytest.raises(ValueError, match=r"kg_triplets\.toml: "):
+    for text in (
+        ENTRY.replace("**When to use it.**", "When."),
+        ENTRY.replace("### In detail", "### Detail"),
+        ENTRY.replace("| 2 | Answer |", "| Answer |"),
+    ):
+        with pytest.raises(ValueError, match=rf"{FILE}, kg_triplets: "):
             told(text)
+
+
+def test_the_page_has_what_a_system_says_of_itself_beyond_its_methods(
+    told: Callable[..., list[str]],
+) -> None:
+    assert told(ENTRY) == []
+    entry = entry_of("kg_triplets")
+    assert entry is not None
+    assert entry.paper == "[Its paper](https://example.org), 2024."
+    assert entry.details == "It is [fast](../methods.md#operators).\n\n**The index.** It has one."
 
 
 def test_a_picture_shows_every_step_within_its_card() -> None:
