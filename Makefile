@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 WINGS := $(patsubst %/pyproject.toml,-e ./%,$(wildcard packages/*/pyproject.toml))
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo test core coverage nightly lint types docs ui bench clean
+.PHONY: help install dev demo test dear core coverage nightly lint types docs ui bench clean
 # Workers of the tests, and what they start, would compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -40,12 +40,15 @@ dev: $(VENV)/.installed-dev ## Install, with the tools for development
 demo: install ## Index the sample corpus and answer two questions
 	@$(BIN)/python -m graphrag_pipeline.cli.demo
 
-test: dev ## Run the tests
-	@$(BIN)/python -m pytest -n auto --dist worksteal
+test: dev ## Run the tests, but for the dearest
+	@$(BIN)/python -m pytest -n auto --dist worksteal -m 'not nightly and not dear'
+
+dear: dev ## Run the tests that take most time
+	@$(BIN)/python -m pytest -n auto --dist worksteal -m 'dear and not nightly'
 
 core: dev ## Run the core's own tests with none of the packages beside installed
 	@$(PIP) uninstall --quiet --yes $(patsubst packages/%/pyproject.toml,graphrag-pipeline-%,$(wildcard packages/*/pyproject.toml))
-	@$(BIN)/python -m pytest tests -n auto --dist worksteal; status=$$?; \
+	@$(BIN)/python -m pytest tests -n auto --dist worksteal -m 'not nightly and not dear'; status=$$?; \
 		$(PIP) install --quiet -c constraints.txt $(WINGS) && exit $$status
 
 coverage: dev ## Run the tests (or TESTS=...) and report what they reach in build/coverage

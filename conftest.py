@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import json
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -38,6 +39,8 @@ isolate()
 
 SHARED_DATA = Path(__file__).parents[1] / "shared" / "data"
 NOBODY = 65534
+# Cases that take most CPU, as tests/dear_list.py has found them.
+DEAR = Path(__file__).parent / "tests" / "dear_cases.txt"
 
 _SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 settings.register_profile(
@@ -47,10 +50,44 @@ settings.register_profile("search", deadline=None, max_examples=1000, suppress_h
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put tests that mostly wait first, so that the others run beside them, and long ones next."""
+    """Mark the dear cases. Put those that mostly wait first, and the others run beside them."""
+    dear = {*DEAR.read_text().splitlines()} if DEAR.is_file() else set()
+    for item in items:
+        if _case(item) in dear:
+            item.add_marker("dear")
     for first in ("slow", "waits"):
         items.sort(key=lambda item: item.get_closest_marker(first) is None)
+
+
+def _case(item: pytest.Item) -> str:
+    """Return what a case is called, wherever its file is."""
+    return f"{item.path.name}::{item.nodeid.partition('::')[2]}"
+
+
+class _Cost:
+    """Measure the CPU of each case, its processes included, into a folder: a file a worker."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder, self._seconds = Path(folder), dict[str, float]()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        before = sum(os.times()[:4])
+        result = yield
+        self._seconds[_case(item)] = sum(os.times()[:4]) - before
+        return result
+
+    def pytest_sessionfinish(self) -> None:
+        worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
+        self._folder.mkdir(parents=True, exist_ok=True)
+        (self._folder / f"{worker}.json").write_text(json.dumps(self._seconds))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if folder := os.environ.get("COST_OF_TESTS"):
+        config.pluginmanager.register(_Cost(folder))
 
 
 def pytest_collection() -> None:
