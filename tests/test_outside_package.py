@@ -32,7 +32,7 @@ from graphrag_pipeline.definitions import DEFINITIONS, build_definitions
 from graphrag_pipeline.exchange.exporting import EXPORTERS
 from graphrag_pipeline.index import Index
 from graphrag_pipeline.ingest.reading import FORMATS, FileFormat, ReadingOptions, read_file
-from graphrag_pipeline.ingest.reading.formats import reader_versions
+from graphrag_pipeline.ingest.reading.formats import reader_versions, supported_suffixes
 from graphrag_pipeline.ingest.reading.separate import Limits, Readers
 from graphrag_pipeline.planning.pending import nothing_pending
 from graphrag_pipeline.releases.measuring import MEASURES
@@ -347,6 +347,18 @@ BROKEN = {
 }
 
 
+@pytest.mark.parametrize("name", [".vtt", "SUB"])
+def test_a_format_that_no_ending_is_called_as_is_told_of_where_files_are_looked_for(
+    site: Path, caplog: pytest.LogCaptureFixture, name: str
+) -> None:
+    shutil.copy(PACKAGE / "subtitles.py", site)
+    install(site, "old-notes", {FORMATS.group: {name: "subtitles:VTT"}})
+    supported_suffixes()
+    (line,) = caplog.messages
+    assert line.startswith(f"format {name} (subtitles:VTT) of the package old-notes 1.0 cannot be")
+    assert "call it as the ending is written in small letters, without the dot" in line
+
+
 @pytest.mark.parametrize(("code", "why"), BROKEN.values(), ids=BROKEN)
 def test_a_part_that_cannot_be_used_is_told_in_a_line_that_names_its_package(
     site: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, code: str, why: str
@@ -357,7 +369,7 @@ def test_a_part_that_cannot_be_used_is_told_in_a_line_that_names_its_package(
     line = reason(tmp_path)
     assert line.startswith(f"format vtt ({module}:PART) of the package old-notes 1.0 cannot be")
     assert why in line
-    assert "install a version of old-notes that is made for graphrag-pipeline" in line
+    assert "mend old-notes if it is yours, install a version of it that is made for" in line
     assert "\n" not in line
     assert reader_versions([".vtt"]) == ""
     with caplog.at_level(logging.WARNING):

@@ -27,7 +27,7 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
@@ -83,8 +83,8 @@ class _Place:
 
         reason = " ".join(str(why).split())
         return (
-            f"{what} {self} cannot be used: {reason}: install a version of {self.package} that is "
-            f"made for {_PROGRAM} {version(_PROGRAM)}, or uninstall it"
+            f"{what} {self} cannot be used: {reason}: mend {self.package} if it is yours, install "
+            f"a version of it that is made for {_PROGRAM} {version(_PROGRAM)}, or uninstall it"
         )
 
 
@@ -164,10 +164,13 @@ class Door(Generic[T]):
         places = self._brought().get(name, ())
         return self._load(places) if places else None
 
-    def usable(self) -> dict[str, T]:
-        """Return all parts by name. Those that cannot be used are left out and logged, once."""
+    def usable(self, names: Iterable[str] | None = None) -> dict[str, T]:
+        """Return parts by name, all or these.
+
+        Those that cannot be used are left out and logged, once.
+        """
         parts: dict[str, T] = {}
-        for name in self.names():
+        for name in self.names() if names is None else names:
             try:
                 part = self.find(name)
             except PartError as error:

@@ -63,7 +63,10 @@ FORMATS: Door[FileFormat] = Door(
 
 def supported_suffixes() -> frozenset[str]:
     """Return the endings, lower case and with their dot, of the files that are read."""
-    return frozenset(f".{ending}" for ending in FORMATS.names())
+    names = FORMATS.names()
+    # No file's ending is called as one of these: it would be left out without a word.
+    FORMATS.usable(name for name in names if not _ENDING.fullmatch(name))
+    return frozenset(f".{ending}" for ending in names)
 
 
 def format_of(suffix: str) -> FileFormat | None:
