@@ -1,0 +1,167 @@
+"""Each system can be taken out: its folder alone is gone, and all else works."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphrag_pipeline.core.systems import FOLDER, systems
+from graphrag_pipeline.query import operators
+from graphrag_pipeline.query.methods.method import Method
+from graphrag_pipeline.query.methods.registry import ALL_METHODS
+from graphrag_pipeline.query.operators import _MOVED
+from graphrag_pipeline.structures.registry import all_structures
+
+PACKAGE = FOLDER.parent
+TEXTS = {
+    "inn.md": "---\nplace: harbour\n---\n# The inn\n\nAnna Berg owns the Gull Inn.\n",
+    "boat.md": "# The boat\n\nKarl Berg is the brother of Anna Berg. Karl Berg sails the Petrel.\n",
+    "port.md": "# Port Harrow\n\nPort Harrow is a town. The Petrel sails from Port Harrow.\n",
+}
+SETTING_OF = {each.name: each.setting.split(".")[1] for each in all_structures()}
+WORKS = """
+import contextlib, io, json, sys
+from pathlib import Path
+from graphrag_pipeline import Index, Settings
+from graphrag_pipeline.cli.app import main
+from graphrag_pipeline.core import systems
+from graphrag_pipeline.core.errors import GraphRAGError
+from graphrag_pipeline.core.prompting import prompt_names
+
+wanted, gone = json.loads(sys.argv[1])
+assert systems.FOLDER.is_relative_to(Path.cwd()), systems.FOLDER
+embedded = {"facts": True, "synonyms": True}
+index = Index("home", Settings(hierarchies=wanted, embeddings=embedded))
+
+def command(*words):
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        try:
+            sys.argv = ["graphrag-pipeline", *words]
+            code = main()
+        except SystemExit as ended:
+            code = ended.code
+    return [code or 0, said.getvalue()]
+
+def refused(**settings):
+    try:
+        Index("other", Settings(**settings)).update("documents")
+    except GraphRAGError as error:
+        return str(error)
+
+update = index.update("documents")
+with index.open() as engine:
+    answers = {name: engine.answer("Who owns the Gull Inn?", name).text for name in gone["ask"]}
+    limited = engine.answer("Who owns the Gull Inn?", "auto", where={"place": "harbour"})
+print(json.dumps({
+    "documents": update.counts["documents"],
+    "answers": answers | {"limited": limited.text},
+    "refused": {name: refused(hierarchies={name: True}) for name in gone["hierarchies"]},
+    "unread": refused(embeddings={"methods": gone["methods"][:1]}),
+    "methods": command("methods"),
+    "query": command("query", "Who owns the Gull Inn?"),
+    "unknown": command("query", "Who?", "--method", gone["methods"][0]),
+    "prompts": prompt_names(),
+}))
+"""
+
+
+def without(system: str, folder: Path) -> Path:
+    """Make a package of links to this one's, but for the folder of a system."""
+    package = folder / PACKAGE.name
+    (package / FOLDER.name).mkdir(parents=True)
+    for path in PACKAGE.iterdir():
+        if path != FOLDER:
+            (package / path.name).symlink_to(path)
+    for path in FOLDER.iterdir():
+        if path.name != system:
+            (package / FOLDER.name / path.name).symlink_to(path)
+    (folder / "dbt_reports").symlink_to(PACKAGE.parent / "dbt_reports")
+    for name, text in TEXTS.items():
+        (folder / "documents").mkdir(exist_ok=True)
+        (folder / "documents" / name).write_text(text)
+    return folder
+
+
+def run(folder: Path, wanted: dict[str, bool], gone: dict[str, Any]) -> dict[str, Any]:
+    """Return what the program without the system did."""
+    bare = {n: v for n, v in os.environ.items() if not n.startswith(("GRAPHRAG_", "PYTEST_"))}
+    ended = subprocess.run(
+        [sys.executable, "-c", WORKS, json.dumps([wanted, gone])],
+        cwd=folder,
+        env={**bare, "PYTHONPATH": str(folder), "GRAPHRAG_HOME": "home"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr[-4000:]
+    return json.loads(ended.stdout.splitlines()[-1])
+
+
+def can_answer(method: Method[Any], structures: list[str]) -> bool:
+    """Whether a method answers without a model from an index with these structures."""
+    made = [each for each in all_structures() if each.name in structures]
+    tables = {"", "facts", *(table.name for each in made for table in each.vectors)}
+    return not method.needs_model and method.table in tables
+
+
+@pytest.mark.parametrize("name", systems())
+def test_the_program_works_without_a_system(name: str, tmp_path: Path) -> None:
+    system = systems()[name]
+    others = [each for key, each in systems().items() if key != name]
+    # Other structures are kept only beside one that is not there: a system of methods has none.
+    structures = [key for each in others for key in each.structures if system.structures]
+    methods = [ALL_METHODS.find(each) for other in others for each in other.methods]
+    done = run(
+        without(name, tmp_path),
+        {SETTING_OF[key]: True for key in structures},
+        {
+            "ask": ["auto", *(m.name for m in methods if m and can_answer(m, structures))],
+            "methods": list(system.methods),
+            "hierarchies": [SETTING_OF[key] for key in system.structures],
+        },
+    )
+    assert done["documents"] == len(TEXTS)
+    assert all("Anna Berg" in text for text in done["answers"].values()), done["answers"]
+    code, listed = done["methods"]
+    assert code == 0, listed
+    names = {line.split()[0] for line in listed.splitlines() if not line.startswith(" ")}
+    assert names == set(ALL_METHODS.own) - set(system.methods)
+    code, answer = done["query"]
+    assert code == 0, answer
+    assert "Anna Berg owns the Gull Inn" in answer
+    # What still asks for it is told in one line what to do.
+    code, line = done["unknown"]
+    assert code == 2
+    assert f"unknown method '{next(iter(system.methods))}'" in line
+    for setting, line in done["refused"].items():
+        assert line.startswith(f"hierarchies.{setting} = true: there is no system that keeps it")
+        assert "\n" not in line
+    assert f"'{next(iter(system.methods))}' is none of" in done["unread"]
+    own = {path.stem for path in (FOLDER / name / "prompts").glob("*.txt")}
+    assert own.isdisjoint(done["prompts"])
+
+
+@pytest.mark.parametrize("name", sorted(_MOVED))
+def test_an_operator_that_has_moved_to_its_system_has_its_old_name_too(name: str) -> None:
+    system, _, module = _MOVED[name].partition(".")
+    with pytest.warns(DeprecationWarning, match=rf"operators\.{name} is .*\.{system}\.operators\."):
+        moved = getattr(operators, name)
+    assert moved is getattr(import_module(f"{PACKAGE.name}.systems.{system}.{module}"), name)
+    assert name not in operators.__all__
+
+
+def test_an_operator_of_a_system_that_is_not_there_is_no_attribute(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("graphrag_pipeline.core.systems.systems", dict)
+    for name in ("best_of_tree", "nothing"):
+        with pytest.raises(AttributeError, match=f"no attribute '{name}'"):
+            getattr(operators, name)
