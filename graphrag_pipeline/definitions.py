@@ -87,7 +87,6 @@ DEFINITIONS: Door[Any] = Door(
         "check": "definitions:check_definitions",
         "addresses": "definitions:address_definitions",
         "evaluation": "definitions:evaluation_definitions",
-        "slices": "cluster.definitions:slice_definitions",
         "marts": "definitions:marts_definitions",
     },
     beside=__name__,

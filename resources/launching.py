@@ -75,12 +75,8 @@ LAUNCHERS: Door[Launcher] = Door(
     "launchers",
     Launcher,
     "launcher",
-    own={
-        IN_PROCESS: "resources.launching:ALONE",
-        "celery": "cluster.launching:CELERY",
-        "k8s": "cluster.launching:KUBERNETES",
-    },
-    beside="graphrag_pipeline.resources",
+    own={IN_PROCESS: "launching:ALONE"},
+    beside=__name__,
 )
 """Who executes runs, by the name in ``workers.launcher``."""
 ALONE = Launcher()

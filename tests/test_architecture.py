@@ -13,7 +13,7 @@ PAGE = ROOT / "docs" / "architecture.md"
 ROW = re.compile(r"^\| `([\w/.]+)` \| (\d+) \|", re.MULTILINE)
 PACKAGE = "graphrag_pipeline"
 # Commands import what they need, so that the command line starts at once.
-WINGS = ("packages/server/graphrag_server",)
+WINGS = ("packages/cluster/graphrag_cluster", "packages/server/graphrag_server")
 LAZY_ROOMS = tuple(ROOT / room / "cli" for room in (PACKAGE, *WINGS))
 LAZY = {
     # Classes of dbt's are the bases of classes in the last two, and importing dbt takes seconds. Of
@@ -24,7 +24,7 @@ LAZY = {
         "graphrag_pipeline.resources.marts",
     },
     # Celery's main process forks: what has threads of its own is loaded in the child.
-    "graphrag_pipeline/cluster/celery_app.py": {"graphrag_pipeline.cluster"},
+    "packages/cluster/graphrag_cluster/celery_app.py": {"graphrag_cluster"},
     # Only the last stage makes what questions need.
     "graphrag_pipeline/stages.py": {"graphrag_pipeline.query.carrying"},
     # What a question of all documents, and a server that no assistant asks, do without.

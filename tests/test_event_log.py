@@ -3,15 +3,12 @@
 import hashlib
 import inspect
 import os
-from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
-import cluster_services
 import dagster as dg
 import pytest
-from dagster._core.instance import InstanceRef
 from dagster._core.storage.event_log import SqliteEventLogStorage
-from sqlalchemy import create_engine, event, text
+from sqlalchemy import create_engine, text
 
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.orchestration import event_log
@@ -133,34 +130,6 @@ def test_threads_that_write_to_several_runs_at_once_lose_no_event(tmp_path):
             told = [event.message for event in events_ if event]
             written = sorted(text for text in told if text and text.startswith("event "))
             assert written == sorted(f"event {number}" for number in range(place, 60, 3))
-
-
-@pytest.mark.cluster
-def test_a_run_in_postgres_keeps_its_connection_also_where_that_is_started_again(tmp_path):
-    made = Counter()
-
-    def counted(engine, name):
-        event.listen(engine, "connect", lambda *_: made.update([name]))
-
-    with cluster_services.postgres() as server:
-        address = server.address.replace("postgresql:", "postgresql+psycopg2:")
-        place = {"postgres": {"postgres_url": address}}
-        ref = InstanceRef.from_dir(str(tmp_path), overrides={"storage": place})
-        with dg.DagsterInstance.from_ref(ref) as instance:
-            storages = (instance.run_storage, instance.event_log_storage)
-            before = [storage._engine for storage in storages]
-            for engine in before:
-                counted(engine, "plain")
-            plain = run(instance)
-            with kept_open(instance):
-                counted(instance.event_log_storage._engine, "kept")
-                kept = run(instance)
-                server.stop()
-                server.start()
-                again = run(instance)
-            assert events(instance, kept) == events(instance, again) == events(instance, plain)
-            assert [storage._engine for storage in storages] == before
-    assert 0 < 5 * made["kept"] < made["plain"]
 
 
 def test_a_history_that_cannot_be_written_is_told_in_one_line(tmp_path):

@@ -122,8 +122,8 @@ def test_the_wheel_says_what_it_is_and_under_which_licence(built: Path) -> None:
 def test_every_place_names_the_version_of_the_project() -> None:
     places = {
         "CHANGELOG.md": f"## {VERSION} - ",
-        "deploy/kubernetes/coordinator.yaml": f"graphrag-pipeline:{VERSION}\n",
-        "deploy/helm/values.yaml": f'tag: "{VERSION}"',
+        "packages/cluster/deploy/kubernetes/coordinator.yaml": f"graphrag-pipeline:{VERSION}\n",
+        "packages/cluster/deploy/helm/values.yaml": f'tag: "{VERSION}"',
         "docs/how-to/install.md": WHEEL,
     }
     assert [name for name, text in places.items() if text not in (ROOT / name).read_text()] == []

@@ -123,7 +123,6 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
 }
 # Versions of a format of our own, which its reader checks, and not of what a stage makes.
 FORMATS = {
-    "cluster/postgres.py:_VERSION",
     "evaluation/store.py:_VERSION",
     "llm/database.py:_VERSION",
     "exchange/importing/microsoft.py:IMPORT_VERSION",

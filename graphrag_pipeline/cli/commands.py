@@ -51,7 +51,6 @@ COMMANDS: Door[Any] = Door(
         "explore": "pages:explore",
         "report": "pages:report",
         "ui": "ui:ui",
-        "worker": "worker:worker",
         "notify": "index:notify",
         "import-graphrag": "index:import_graphrag",
         "import-extractions": "index:import_extractions",
@@ -64,7 +63,7 @@ COMMANDS: Door[Any] = Door(
 """The commands, in the order in which help lists them."""
 
 
-OF_EXTRAS = {"serve": "server", "mcp": "server", "keys": "server"}
+OF_EXTRAS = {"serve": "server", "mcp": "server", "keys": "server", "worker": "cluster"}
 """The commands that extras bring, so that where one is not installed, it is said how to get it."""
 
 

@@ -12,7 +12,13 @@ from urllib.request import url2pathname
 from graphrag_pipeline.core.errors import ConfigError
 
 MODULES = {
-    "cluster": ("dagster_celery", "dagster_k8s", "dagster_postgres", "psycopg"),
+    "cluster": (
+        "graphrag_cluster",
+        "dagster_celery",
+        "dagster_k8s",
+        "dagster_postgres",
+        "psycopg",
+    ),
     "dg": ("dagster_dg_cli",),
     "local": ("sentence_transformers",),
     "marts": ("dagster_dbt", "dbt"),

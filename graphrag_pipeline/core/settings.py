@@ -963,10 +963,10 @@ def _check_sharing(settings: Settings) -> None:
             f'workers.launcher = "celery" needs Redis: set workers.broker, or {BROKER} in the '
             "environment or in .env"
         )
-    needed = {"storage.url": "psycopg"} if url else {}
+    needed = [("storage.url", "graphrag_cluster"), ("storage.url", "psycopg")] if url else []
     if launcher != "in_process":
-        needed["workers.launcher"] = f"dagster_{launcher}"
-    for setting, module in needed.items():
+        needed.append(("workers.launcher", f"dagster_{launcher}"))
+    for setting, module in needed:
         if importlib.util.find_spec(module) is None:
             raise ConfigError(f"{setting} needs {module}: {how_to_install('cluster')}")
 

@@ -67,8 +67,8 @@ SHARING: Door[type] = Door(
     "sharing",
     type,
     "way to share an index",
-    own={"s3": "cluster.sharing:SharedIndex", "file": "cluster.sharing:SharedIndex"},
-    beside="graphrag_pipeline.core",
+    own={},
+    beside=__name__,
     check=_check,
 )
 """The ways to share an index, by the scheme of ``storage.url``."""

@@ -1,0 +1,35 @@
+"""The part of the door ``sharing``: many workers in place of one machine."""
+
+from __future__ import annotations
+
+import contextlib
+
+from graphrag_cluster.calls import PostgresCalls
+from graphrag_cluster.lease import holding_lease
+from graphrag_cluster.postgres import Postgres
+from graphrag_cluster.releases import follow_published, forget_shared, share_release
+from graphrag_pipeline.core.sharing import Sharing
+
+
+class SharedIndex(Sharing):
+    """An index whose machines share Postgres and what lies under ``storage.url``."""
+
+    def calls(self) -> PostgresCalls:
+        """Return the tables of answers and the ledger in Postgres."""
+        return PostgresCalls(Postgres.of(self.settings))
+
+    def coordinating(self) -> contextlib.AbstractContextManager[object]:
+        """Hold the lease of the coordinator within this context."""
+        return holding_lease(self.settings)
+
+    def publish(self) -> None:
+        """Publish under the url what is published in this home."""
+        share_release(self.settings)
+
+    def follow(self, *, at_once: bool = False) -> None:
+        """Bring what is published under the url into the home of a reader."""
+        follow_published(self.settings, at_once=at_once)
+
+    def forget(self) -> None:
+        """Remove all under the url but what is published there."""
+        forget_shared(self.settings)

@@ -1,0 +1,51 @@
+"""``graphrag-pipeline worker``: a process that makes parts until it is told to end."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+
+from graphrag_cluster.addresses import check_services, queue_of
+from graphrag_pipeline.core.errors import ConfigError
+from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.orchestration.runs import dagster_home
+from graphrag_pipeline.resources.index import ON_A_WORKER
+
+_APP = "graphrag_cluster.celery_app"
+
+
+def work(settings: Settings, name: str | None, processes: int) -> None:
+    """Become a worker of Celery: this never returns.
+
+    Raises ConfigError where the settings name no such launcher, and what :func:`check_services`
+    raises.
+    """
+    if settings.workers.launcher != "celery":
+        raise ConfigError(
+            f'workers.launcher = "{settings.workers.launcher}": a worker needs "celery", and the '
+            "storage.url, Postgres and Redis of the coordinator"
+        )
+    check_services(settings)
+    os.environ["DAGSTER_HOME"] = str(dagster_home(settings))
+    os.environ["GRAPHRAG_HOME"] = str(settings.home_path)
+    os.environ[ON_A_WORKER] = "1"
+    worker = name or f"graphrag-{os.getpid()}@{socket.gethostname()}"
+    # In a container everybody is.
+    as_root = ["-W", "ignore:You're running the worker with superuser"]
+    command = [
+        *as_root,
+        "-m",
+        "celery",
+        "--quiet",
+        "-A",
+        _APP,
+        "worker",
+        "-Q",
+        queue_of(settings),
+        "-n",
+        worker,
+    ]
+    options = ["-c", str(processes), "--prefetch-multiplier", "1", "--loglevel", "WARNING"]
+    quiet = ["--without-gossip", "--without-mingle"]
+    os.execv(sys.executable, [sys.executable, *command, *options, *quiet])
