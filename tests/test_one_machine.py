@@ -16,6 +16,7 @@ from graphrag_pipeline.core.extras import how_to_install
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.core.sharing import sharing_of
 from graphrag_pipeline.core.spreading import spread, spreading
+from graphrag_pipeline.orchestration.runs import dagster_home
 from graphrag_pipeline.resources.launching import ALONE, launcher_of
 from graphrag_pipeline.store.workspace import Workspace
 
@@ -102,6 +103,22 @@ def test_settings_that_ask_for_many_workers_say_what_to_install(
     result = CliRunner().invoke(app, command, env=environment)
     needs = f"error: storage.url needs graphrag_cluster: {how_to_install('cluster')}\n"
     assert (result.exit_code, result.stderr) == (2, needs)
+
+
+@pytest.mark.usefixtures("_no_package_beside")
+@pytest.mark.parametrize(
+    ("text", "stays"),
+    [("postgres_url:\n  env: DAGSTER_GRAPHRAG_POSTGRES\n", False), ("# mine\n", True)],
+)
+def test_dagster_is_told_of_workers_no_more_where_one_machine_goes_on(
+    tmp_path: Path, text: str, stays: bool
+) -> None:
+    given = Settings(home=str(tmp_path))
+    file = dagster_home(given) / "dagster.yaml"
+    assert file.read_bytes() == ALONE.configuration()
+    file.write_text(text)
+    dagster_home(given)
+    assert file.read_bytes() == (text.encode() if stays else ALONE.configuration())
 
 
 @pytest.mark.usefixtures("_no_package_beside")

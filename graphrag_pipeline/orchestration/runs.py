@@ -8,7 +8,7 @@ import os
 import sqlite3
 import sys
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -44,7 +44,7 @@ from graphrag_pipeline.planning.status import changes_in
 from graphrag_pipeline.releases.kept import nothing_published, release_file
 from graphrag_pipeline.releases.publishing import current_release
 from graphrag_pipeline.resources.index import BESIDE_OTHERS
-from graphrag_pipeline.resources.launching import LAUNCHERS, Launcher, launcher_of
+from graphrag_pipeline.resources.launching import ALONE, LAUNCHERS, Launcher, launcher_of
 from graphrag_pipeline.resources.liveness import end_dead_runs, show_life
 from graphrag_pipeline.sensors.runs import COMMAND, FIRST_BATCH, LAST_BATCH, VERSION, files_of
 from graphrag_pipeline.stages import PUBLISH
@@ -57,6 +57,8 @@ _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 _POLL_SECONDS = 1.0
 _HISTORY = "history"
 _NOT_IN_ADDRESSES = frozenset("?%")
+_ADDRESSES = b"DAGSTER_GRAPHRAG_"
+"""How variables begin that launchers set for Dagster: one process alone sets none."""
 _TOLD_EXIT_CODES = (2, 4, 5, 6, 7)
 
 
@@ -132,21 +134,21 @@ def _write_configuration(place: Path, settings: Settings) -> None:
     launcher = launcher_of(settings)
     workspace = resources.files("graphrag_pipeline").joinpath("data", "workspace.yaml")
     _put_ours(place / "workspace.yaml", workspace.read_bytes())
-    _put_ours(place / "dagster.yaml", launcher.configuration())
+    _put_ours(place / "dagster.yaml", launcher.configuration(), launcher)
     launcher.set_addresses(settings)
 
 
-def _put_ours(path: Path, data: bytes) -> None:
+def _put_ours(path: Path, data: bytes, launcher: Launcher | None = None) -> None:
     """Write a file where there is none, or that of another launcher."""
-    if path.exists():
-        there = path.read_bytes()
-        if there == data or there not in [each.configuration() for each in _launchers()]:
-            return
-    write_beside(path, data)
+    if not path.exists() or (launcher and _is_of_another(path.read_bytes(), launcher)):
+        write_beside(path, data)
 
 
-def _launchers() -> Collection[Launcher]:
-    return LAUNCHERS.usable().values()
+def _is_of_another(configuration: bytes, launcher: Launcher) -> bool:
+    if launcher is ALONE:
+        return _ADDRESSES in configuration
+    others = (each for each in LAUNCHERS.usable().values() if each is not launcher)
+    return configuration in [other.configuration() for other in others]
 
 
 def _make_storage(place: Path) -> None:
