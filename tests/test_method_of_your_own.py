@@ -32,10 +32,17 @@ from graphrag_pipeline.query import (
     unregister_method,
 )
 from graphrag_pipeline.query.methods.method import number
+from graphrag_pipeline.query.release import Release
+from graphrag_pipeline.query.results import Record
 
 PAGE = Path(__file__).parents[1] / "docs" / "how-to" / "extend.md"
 QUESTION = "Who was the clerk of Scrooge?"
 CLERK = "Bob Cratchit worked as a clerk for Scrooge"
+
+
+@dataclass(frozen=True)
+class NoParameters:
+    """None."""
 
 
 def blocks() -> list[str]:
@@ -210,3 +217,28 @@ def test_the_same_name_registered_again_replaces_the_method(page):
     again = Method(name="nearby", summary="", parameters=Declared, retrieve=lambda *_: [])
     register_method(again)
     assert METHODS["nearby"] is again
+
+
+def test_what_a_method_loads_of_a_release_is_shared_by_all_questions(home):
+    loads: list[str] = []
+
+    def load(index: Release) -> int:
+        loads.append(index.facts.id)
+        return len(index.rows("SELECT id FROM chunks"))
+
+    def retrieve(index: Release, question: str, p: NoParameters) -> list[Record]:
+        assert index.once("loading: chunks", load) == index.facts.counts["n_chunks"]
+        return []
+
+    mine = Method(name="loading", summary="loads", parameters=NoParameters, retrieve=retrieve)
+    register_method(mine)
+    try:
+        with QueryEngine(settings=settings_for(home)) as engine:
+            engine.retrieve("Who?", "loading")
+            engine.retrieve("When?", "loading")
+            assert loads == [engine.index.facts.id]
+        with QueryEngine(settings=settings_for(home)) as engine:
+            engine.retrieve("Who?", "loading")
+        assert len(loads) == 2
+    finally:
+        unregister_method("loading")

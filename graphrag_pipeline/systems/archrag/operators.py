@@ -27,7 +27,7 @@ def nearest_in_layers(index: Release, question: str, k: int, ef: int) -> list[Ra
     check_attributed(index)
     if index.lexical or index.is_limited:
         return [nearest(index, "entities", question, k), *_of_levels(index, question, k)]
-    layers = index.once("C-HNSW", lambda whole: whole.opened(open_chnsw))
+    layers = index.once("archrag: C-HNSW", lambda whole: whole.opened(open_chnsw))
     layers_hits = layers.search(index.embed_question(question)[None], k, ef)
     return [
         {

@@ -57,7 +57,7 @@ class LayeredGraph:
 
 def layered_graph(index: Release, *, flat: bool = False) -> LayeredGraph:
     """Return the graph of all layers of a release; ``flat``: of its entities alone."""
-    name = "flat graph" if flat else "layered graph"
+    name = "hirag: flat graph" if flat else "hirag: layered graph"
     return index.once(name, lambda whole: LayeredGraph(whole.columns, layered=not flat))
 
 

@@ -53,7 +53,7 @@ class ChunkTree:
 
 def chunk_tree(index: Release) -> ChunkTree:
     """Return where the chunks of a release stand."""
-    return index.once("chunk tree", lambda whole: ChunkTree(whole.columns))
+    return index.once("lazy: chunk tree", lambda whole: ChunkTree(whole.columns))
 
 
 def _paths(
