@@ -9,6 +9,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
 import polars as pl
@@ -39,6 +40,10 @@ isolate()
 
 SHARED_DATA = Path(__file__).parents[1] / "shared" / "data"
 NOBODY = 65534
+BESIDE = [
+    f"graphrag_{project.parent.name}"
+    for project in Path(__file__).parent.glob("packages/*/pyproject.toml")
+]
 # Cases that take most CPU, as tests/dear_list.py has found them.
 DEAR = Path(__file__).parent / "tests" / "dear_cases.txt"
 
@@ -52,11 +57,14 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the dear cases. Put those that mostly wait first, and the others run beside them."""
+    """Mark the dear cases, and those to skip. Those that mostly wait run first, others beside."""
     dear = {*DEAR.read_text().splitlines()} if DEAR.is_file() else set()
+    lacking = [name for name in BESIDE if find_spec(name) is None]
     for item in items:
         if _case(item) in dear:
             item.add_marker("dear")
+        if lacking and item.get_closest_marker("beside"):
+            item.add_marker(pytest.mark.skip(reason=f"{lacking[0]} is not installed"))
     for first in ("slow", "waits"):
         items.sort(key=lambda item: item.get_closest_marker(first) is None)
 

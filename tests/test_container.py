@@ -90,6 +90,7 @@ def test_services_can_do_no_more_than_they_need(composed: dict[str, Any]) -> Non
             assert source in composed["volumes"] or target.endswith(":ro")
 
 
+@pytest.mark.beside
 def test_services_run_commands_with_settings_that_there_are(
     composed: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -119,6 +120,7 @@ def test_the_file_is_as_the_compose_specification_says(name: str) -> None:
     jsonschema.Draft201909Validator(schema).validate(file)
 
 
+@pytest.mark.beside
 def test_without_a_key_the_server_of_the_image_does_not_start(tmp_path: Path) -> None:
     command = of("CMD")[0].words
     done = CliRunner().invoke(app, command, env={"GRAPHRAG_HOME": str(tmp_path)})

@@ -57,6 +57,7 @@ def test_everything_there_is_says_what_it_is() -> None:
     assert generate.undocumented() == []
 
 
+@pytest.mark.beside
 def test_the_reference_pages_are_current() -> None:
     # On a busy machine something may come late, and another request be recorded: so only what is
     # old twice is old.
