@@ -7,8 +7,9 @@ A part is an object that stands at ``module:NAME``. The program names its own pa
     vtt = "subtitles:VTT"
 
 Both come in by the same way, and a part is imported when somebody asks for it by its name. To list
-names imports nothing. ``DOORS`` says which doors there are; docs/how-to/extend.md shows how each is
-used.
+names imports none. The methods and structures of a published system are named in its folder
+(:mod:`~graphrag_pipeline.core.systems`). ``DOORS`` says which doors there are;
+docs/how-to/extend.md shows how each is used.
 
 A part of another package that cannot be used is told of in one line that names the package. Who
 asks for it by name gets that line as an error; all other parts go on working. Two packages that
