@@ -8,7 +8,7 @@ RUN apt-get update \
  && rm -rf /var/lib/apt/lists/*
 RUN python3 -m venv /opt/graphrag
 # What else is installed: compose.yaml serves and runs `ui`, compose.cluster.yaml has workers.
-ARG EXTRAS=server,ui,marts
+ARG EXTRAS=evaluation,server,ui,marts
 WORKDIR /src
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY assets assets

@@ -22,7 +22,7 @@ $(BIN)/python:
 
 $(VENV)/.installed: $(BIN)/python pyproject.toml constraints.txt $(wildcard packages/*/pyproject.toml)
 	@echo "Installing into $(VENV) (a minute or two)"
-	@$(PIP) install --quiet -c constraints.txt -e '.[marts,ui]'
+	@$(PIP) install --quiet -c constraints.txt -e '.[marts,ui]' -e ./packages/evaluation
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed

@@ -213,8 +213,8 @@ def build(folder: Path, files: Mapping[str, str | bytes], **given: object) -> En
 
 
 @pytest.fixture(scope="session")
-def _quick_stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QuickStores]:
-    stores = QuickStores(tmp_path_factory.mktemp("new"))
+def _quick_stores() -> Iterator[QuickStores]:
+    stores = QuickStores()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(IndexStore, "_connect", lambda store: stores.connect(store))
         patch.setattr(IndexStore, "copy_to", stores.alone(IndexStore.copy_to))

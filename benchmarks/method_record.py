@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
-
-from graphrag_pipeline.evaluation.results import interval
-from graphrag_pipeline.pages.evaluation import charts
-from graphrag_pipeline.pages.evaluation.charts import ChartPoint
-from graphrag_pipeline.pages.evaluation.model import Chart, Dot, Measure
+from graphrag_evaluation.pages import charts
+from graphrag_evaluation.pages.charts import ChartPoint
+from graphrag_evaluation.pages.model import Chart, Dot, Measure
+from graphrag_evaluation.results import interval
 
 RECORD = Path(__file__).with_name("methods.json")
 _DOCS = Path(__file__).resolve().parents[1] / "docs"

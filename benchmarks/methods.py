@@ -36,11 +36,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from graphrag_evaluation.metrics.answers import bare, is_accurate
+
 from benchmarks.method_record import Recorded, Run, interval_of, moved, read_record, write_record
 from benchmarks.question_sets import GRAPHS, Asked, QuestionSet, musique, sample
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.settings import Settings, load_settings
-from graphrag_pipeline.evaluation.metrics.answers import bare, is_accurate
 from graphrag_pipeline.query import METHODS, MODEL_METHODS, QueryEngine, Retrieval, read_method
 from graphrag_pipeline.query.answering import extractive_answer
 from graphrag_pipeline.query.trace import Trace

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from graphrag_evaluation.pages import charts
 
 from benchmarks.index_speed import index_speed
 from benchmarks.synthetic import sentences_of, write_corpus
-from graphrag_pipeline.pages.evaluation import charts
 
 RUNS = ("full", "+1 %", "unchanged")
 SIZES = (500, 2000)

@@ -18,7 +18,6 @@ from typing import Any
 import duckdb
 import yaml
 
-from benchmarks.method_record import COLUMNS, read_record, rows_of
 from docs.flow_pictures import PICTURES, in_words, picture
 from docs.method_entries import (
     NO_VALUE,
@@ -292,6 +291,9 @@ def method_parts() -> Iterator[Part]:
 
 def _described(heading: Entry, entry: MethodEntry, declared: Sequence[Field[Any]]) -> Part:
     """Return the part of a method that :mod:`docs.method_entries` describes."""
+    # The record is kept by means of the evaluation, which not everybody has.
+    from benchmarks.method_record import COLUMNS, read_record, rows_of
+
     name = heading.name
     prompts = dict.fromkeys(prompt for step in entry.flow for prompt in step.prompts)
     links = ", ".join(f"[`{prompt}`](prompts.md#{prompt})" for prompt in prompts)
@@ -380,7 +382,7 @@ def table_parts() -> Iterator[Part]:
 
 def preset_parts() -> Iterator[Part]:
     """Yield the presets by paper, with their tables and figures and the command for each."""
-    from graphrag_pipeline.evaluation.paper import paper_of, preset_names
+    from graphrag_evaluation.paper import paper_of, preset_names
 
     for name in preset_names():
         paper = paper_of(name)

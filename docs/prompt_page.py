@@ -17,9 +17,10 @@ its middle, and what stands in it as a model's earlier answer is made of the doc
 the model was played. Tokens are those of `{MODEL}`. What is the same in every call comes first, so
 that a server that keeps what it has read of a prompt need not read it again.
 
-Each is a file `NAME.txt`, in `graphrag_pipeline/prompts` or in the folder of its system,
-`graphrag_pipeline/systems/SYSTEM/prompts`; one of the same name in the folder `llm.prompts` takes
-its place, and `graphrag-pipeline tune` writes such files. Values of
+Each is a file `NAME.txt`, in `graphrag_pipeline/prompts`, in the folder of its system,
+`graphrag_pipeline/systems/SYSTEM/prompts`, or in a package beside, such as that of the evaluation;
+one of the same name in the folder `llm.prompts` takes its place, and `graphrag-pipeline tune`
+writes such files. Values of
 placeholders that come from documents, or from a model that has read them, stand between markers
 with a hash of what they hold, and the system part says that they are data.
 

@@ -270,18 +270,19 @@ def _questions(settings: Settings) -> Iterator[Step]:
 
 
 def _evaluate(settings: Settings) -> None:
-    from graphrag_pipeline.evaluation.criteria import CRITERIA
-    from graphrag_pipeline.evaluation.inquiring import Inquiry, ask_inquiries
-    from graphrag_pipeline.evaluation.judging.claims import Unexamined, examine
-    from graphrag_pipeline.evaluation.judging.judge import FORM
-    from graphrag_pipeline.evaluation.making import question_sets
-    from graphrag_pipeline.evaluation.making.generating import (
+    from graphrag_evaluation.criteria import CRITERIA
+    from graphrag_evaluation.inquiring import Inquiry, ask_inquiries
+    from graphrag_evaluation.judging.claims import Unexamined, examine
+    from graphrag_evaluation.judging.judge import FORM
+    from graphrag_evaluation.making import question_sets
+    from graphrag_evaluation.making.generating import (
         Numbers,
         describe_corpus,
         generate_questions,
     )
-    from graphrag_pipeline.evaluation.making.kinds import KINDS, Wanted
-    from graphrag_pipeline.evaluation.store import EvaluationStore
+    from graphrag_evaluation.making.kinds import KINDS, Wanted
+    from graphrag_evaluation.store import EvaluationStore
+
     from graphrag_pipeline.query import open_release
 
     store = EvaluationStore(settings.home_path)
@@ -305,10 +306,10 @@ def _evaluate(settings: Settings) -> None:
 
 
 def _grade(settings: Settings, answer: str) -> None:
-    from graphrag_pipeline.evaluation.criteria import REFERENCE_CRITERIA
-    from graphrag_pipeline.evaluation.inquiring import Inquiry, ask_inquiries
-    from graphrag_pipeline.evaluation.judging import assertions, differential, reference, relevance
-    from graphrag_pipeline.evaluation.store import EvaluationStore
+    from graphrag_evaluation.criteria import REFERENCE_CRITERIA
+    from graphrag_evaluation.inquiring import Inquiry, ask_inquiries
+    from graphrag_evaluation.judging import assertions, differential, reference, relevance
+    from graphrag_evaluation.store import EvaluationStore
 
     two = {
         "first_answer": "1. Nadia Fenwright objected.\n2. She was dismissed.",

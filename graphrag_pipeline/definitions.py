@@ -33,7 +33,6 @@ from graphrag_pipeline.sensors import (
     Status,
     build_addresses_sensor,
     build_check_schedule,
-    build_evaluation_schedule,
     build_inbox_sensor,
     build_marts_sensor,
     build_refresh_schedule,
@@ -47,7 +46,6 @@ Automation = Literal["off", "on"]
 """Whether sensors and schedules begin switched on."""
 INGEST_JOB = "ingest_batch"
 REFRESH_JOB = "refresh_index"
-EVALUATION_JOB = "evaluate_experiment"
 CHECK_JOB = "check_index"
 # A second process of a run would only wait for DuckDB's single writer.
 ONE_PROCESS = dg.in_process_executor
@@ -74,6 +72,11 @@ class Building:
         """The settings of the index."""
         return self.index.settings
 
+    @property
+    def with_marts(self) -> bool:
+        """Whether the marts are asked for, and dbt is installed."""
+        return self.marts and not missing_modules("marts")
+
 
 def _check_part(name: str, part: object) -> None:
     require_takes(part, "building")
@@ -86,7 +89,6 @@ DEFINITIONS: Door[Any] = Door(
     own={
         "check": "definitions:check_definitions",
         "addresses": "definitions:address_definitions",
-        "evaluation": "definitions:evaluation_definitions",
         "marts": "definitions:marts_definitions",
     },
     beside=__name__,
@@ -238,28 +240,10 @@ def address_definitions(building: Building) -> list[dg.Definitions]:
     return [dg.Definitions(assets=pages, jobs=[job], sensors=[sensor])]
 
 
-def evaluation_definitions(building: Building) -> list[dg.Definitions]:
-    """Return the experiment of the settings."""
-    index, names = building.index, building.names
-    if not index.settings.evaluation.experiment:
-        return []
-    from graphrag_pipeline.assets.evaluation import build_experiment
-
-    experiment = build_experiment(index.settings, names)
-    job = job_beside(
-        names.name(EVALUATION_JOB),
-        experiment,
-        "Run, score and judge the experiment of the settings on the published release.",
-    )
-    schedule = build_evaluation_schedule(job, index, names)
-    return [dg.Definitions(assets=experiment, jobs=[job], schedules=[schedule])]
-
-
 def marts_definitions(building: Building) -> list[dg.Definitions]:
     """Return dbt's models, where they are asked for and dbt is installed."""
-    if not building.marts or missing_modules("marts"):
+    if not building.with_marts:
         return []
-    from graphrag_pipeline.assets.evaluation import build_evaluations
     from graphrag_pipeline.assets.marts import build_marts
     from graphrag_pipeline.resources.marts import build_dbt
 
@@ -271,7 +255,7 @@ def marts_definitions(building: Building) -> list[dg.Definitions]:
         "Build and test the marts of the published release and the experiments.",
     )
     made = dg.Definitions(
-        assets=[models, build_evaluations(index.settings, names)],
+        assets=[models],
         jobs=[job],
         sensors=[build_marts_sensor(index, names, building.status)],
         resources={names.name("dbt"): build_dbt()},

@@ -41,6 +41,8 @@ def _from_folders(directory: str, made: str) -> str:
     text = path.read_text()
     for project in BESIDE.glob("*/pyproject.toml"):
         name, folder = f"graphrag-pipeline-{project.parent.name}", project.parent.as_uri()
-        text = re.sub(rf"(?m)^(Requires-Dist: {name}) ?==[^;\n]*", rf"\1 @ {folder} ", text)
+        text = re.sub(
+            rf"(?m)^(Requires-Dist: {name}(\[.*?\])?) ?==[^;\n]*", rf"\1 @ {folder} ", text
+        )
     path.write_text(text)
     return made

@@ -2,7 +2,6 @@
 
 from graphrag_pipeline.sensors.addresses import FETCH_JOB, build_addresses_sensor
 from graphrag_pipeline.sensors.cron import check_crons
-from graphrag_pipeline.sensors.evaluation import build_evaluation_schedule
 from graphrag_pipeline.sensors.failures import build_run_sensors
 from graphrag_pipeline.sensors.inbox import build_inbox_sensor
 from graphrag_pipeline.sensors.marts import build_marts_sensor
@@ -15,7 +14,6 @@ __all__ = [
     "Status",
     "build_addresses_sensor",
     "build_check_schedule",
-    "build_evaluation_schedule",
     "build_inbox_sensor",
     "build_marts_sensor",
     "build_refresh_schedule",

@@ -15,10 +15,10 @@ from pathlib import Path
 import duckdb
 import numpy as np
 
-from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.llm.cache import CachedResponse, put_embeddings, put_response
 from graphrag_pipeline.llm.database import CallDatabase
 from graphrag_pipeline.query.carrying import carry_arrays
+from graphrag_pipeline.store.index_store import OtherStore
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.upkeep.checking import VERIFICATIONS, find_by
 from graphrag_pipeline.upkeep.problems import Problem
@@ -67,7 +67,7 @@ def fill(workspace: Workspace) -> None:
     database.close()
     with contextlib.closing(sqlite3.connect(home / "llm_cache.sqlite")) as con:
         con.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    with EvaluationStore(home).transaction() as con:
+    with OtherStore(home / "evaluation.duckdb").transaction() as con:
         con.execute("CREATE TABLE noted AS SELECT range AS n, md5(range::VARCHAR) FROM range(999)")
     with duckdb.connect(str(home / "marts.duckdb")) as con:
         con.execute("CREATE TABLE mart AS SELECT range AS n, md5(range::VARCHAR) FROM range(999)")

@@ -16,7 +16,6 @@ from typing import Any
 import duckdb
 from artefacts import MADE
 
-from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.store import lance
 from graphrag_pipeline.store.index_store import IndexStore
 
@@ -34,14 +33,10 @@ class QuickStores:
     DuckDB opens a file a second time in no time, but for one process only.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self) -> None:
         self._open: dict[Path, tuple[duckdb.DuckDBPyConnection, int]] = {}
         self._alone = True
         self._new: dict[type[IndexStore], bytes] = {}
-        for store in (IndexStore(folder / "index.duckdb"), EvaluationStore(folder)):
-            with store.read():
-                pass
-            self._new[type(store)] = store.path.read_bytes()
         sys.addaudithook(self._hear)
         if importlib.util.find_spec("pandas") is None:
             sys.meta_path.insert(0, _NoPandas)
@@ -51,17 +46,25 @@ class QuickStores:
         path = store.path
         if path in self._open and _inode(path) != self._open[path][1]:
             self._close(path)
-        if type(store) in self._new and not path.exists():
-            try:
-                path.write_bytes(self._new[type(store)])
-            except OSError:
-                path.unlink(missing_ok=True)
+        if not path.exists():
+            self._make_new(store)
         con = OPEN(store)
         if self._alone and path not in self._open:
             self._open[path] = duckdb.connect(str(path)), _inode(path)
             # The processors are taken by the workers of the tests already.
             self._open[path][0].execute("SET threads = 1")
         return con
+
+    def _make_new(self, store: IndexStore) -> None:
+        """Copy the first new file of its kind that a store has made, or make that."""
+        if type(store) not in self._new:
+            OPEN(store).close()
+            self._new[type(store)] = store.path.read_bytes()
+            return
+        try:
+            store.path.write_bytes(self._new[type(store)])
+        except OSError:
+            store.path.unlink(missing_ok=True)
 
     def alone(self, method: Callable[..., None]) -> Callable[..., None]:
         """Return a method of a store's that opens its file by itself, too."""

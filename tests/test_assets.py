@@ -26,6 +26,7 @@ from dagster_helpers import (
 
 from graphrag_pipeline.assets.common import picture
 from graphrag_pipeline.definitions import CHECK_JOB
+from graphrag_pipeline.releases.measuring import MEASURES
 from graphrag_pipeline.sql import query_published
 
 Told = dict[tuple[str, str | None], dict]
@@ -103,7 +104,7 @@ def test_every_materialisation_says_rows_columns_time_and_shows_some(
             assert metadata["dagster/row_count"] == metadata["embedded"]
             assert metadata["size_mb"] > 0
             assert "hashing" in metadata["embedder"]
-        elif asset not in ("published_index", "index_quality"):
+        elif asset not in ("published_index", *MEASURES.names()):
             assert metadata["dagster/column_schema"].columns, asset
             assert metadata["preview"], asset
     assert ingested["documents", key]["dagster/partition_row_count"] == 2

@@ -198,10 +198,7 @@ def test_the_shipped_dagster_settings_are_those_of_the_repository() -> None:
         assert shipped == (root / name).read_text()
 
 
-EVERYTHING = {
-    "input": {"urls": ["https://example.org/a"]},
-    "evaluation": {"experiment": "e.toml"},
-}
+EVERYTHING = {"input": {"urls": ["https://example.org/a"]}}
 """Settings under which there is every sensor and schedule."""
 
 
@@ -214,20 +211,18 @@ def _begins(definitions: dg.Definitions) -> dict[str, str]:
 def test_in_a_project_of_ones_own_no_sensor_or_schedule_begins_switched_on(tmp_path: Path) -> None:
     given = Settings.exactly({"home": str(tmp_path), **EVERYTHING})
     begins = _begins(build_definitions(given, marts=True))
-    assert len(begins) == 9
+    assert len(begins) == 8
     assert set(begins.values()) == {"STOPPED"}
 
 
-def test_in_our_own_ui_all_begin_switched_on_but_the_paid_experiment(
+def test_in_our_own_ui_all_begin_switched_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GRAPHRAG_HOME", str(tmp_path))
     monkeypatch.setenv("GRAPHRAG_INPUT__URLS", '["https://example.org/a"]')
-    monkeypatch.setenv("GRAPHRAG_EVALUATION__EXPERIMENT", "e.toml")
     begins = _begins(defs())
-    assert len(begins) == 9
-    stopped = [name for name, status in begins.items() if status == "STOPPED"]
-    assert stopped == ["evaluation_schedule"]
+    assert len(begins) == 8
+    assert set(begins.values()) == {"RUNNING"}
 
 
 def test_another_word_for_automation_is_refused_in_one_line() -> None:

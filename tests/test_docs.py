@@ -53,6 +53,7 @@ _ASSETS_OF_A_PAGE = {"script": "src", "img": "src", "iframe": "src", "source": "
 _LOADED = {"stylesheet", "icon", "preload", "preconnect", "manifest"}
 
 
+@pytest.mark.beside
 def test_everything_there_is_says_what_it_is() -> None:
     assert generate.undocumented() == []
 
@@ -83,6 +84,7 @@ def stale_pages() -> str:
     )
 
 
+@pytest.mark.beside
 def test_every_prompt_is_shown_as_it_is_sent() -> None:
     page = (generate.PAGES / "prompts.md").read_text()
     assert sorted(re.findall(r"^## (\w+)\n\nSent by", page, re.M)) == prompt_names()
@@ -197,6 +199,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder
 
 
+@pytest.mark.beside
 def test_every_example_runs(place: Path) -> None:
     examples = [example for page in WITH_EXAMPLES for example in _examples(page)]
     for example in examples:

@@ -8,18 +8,18 @@ import duckdb
 import pytest
 from query_fixture import publish, settings_for
 
+from graphrag_pipeline.core import doors
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.upkeep.backups import back_up, restore
-from graphrag_pipeline.upkeep.home_files import HOME_FILES, OF_EXTRAS, faults
+from graphrag_pipeline.upkeep.home_files import OF_EXTRAS, faults
 from graphrag_pipeline.upkeep.purging import plan_purge, purge
 
 
 @pytest.fixture
 def workspace(plain_stores: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
     """An index with a file of evaluations, where nothing knows what is in it."""
-    own = {name: place for name, place in HOME_FILES._own.items() if name not in OF_EXTRAS}
-    monkeypatch.setattr(HOME_FILES, "_own", own)
+    monkeypatch.setattr(doors, "_installed", lambda path, here: {})
     home = publish(tmp_path / "home")
     with duckdb.connect(str(home / "evaluation.duckdb")) as con:
         con.execute("CREATE TABLE IF NOT EXISTS answers AS SELECT 'Anna Berg' AS text")

@@ -12,7 +12,6 @@ from pathlib import Path
 import dagster as dg
 import duckdb
 import pytest
-from evaluation_fixture import Filled, fill
 from index_process import by_model
 from llm_helpers import document_in, stage_of
 from model_server import Messages, ModelServer
@@ -26,7 +25,6 @@ from graphrag_pipeline.cli.index_views import show_status
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.evaluation.questions.question import Question
 from graphrag_pipeline.orchestration.runs import index_folder, opened_instance
 from graphrag_pipeline.planning.status import summarise
 from graphrag_pipeline.query import open_release
@@ -43,9 +41,9 @@ UNFINISHED = (
     "purge to finish it."
 )
 NAME, TEXT, METADATA = "zqvkname7714", "zqvktext8825", "zqvkmeta9936"
-ENTITY, ANSWER, QUESTION = "Zqvkaperson Zqvkbperson", "zqvkanswer5503", "zqvkquestion6614"
+ENTITY, ANSWER = "Zqvkaperson Zqvkbperson", "zqvkanswer5503"
 BROKEN, SCANNED = "zqvkbroken3381", "zqvkscanned2270"
-CANARIES = (NAME, TEXT, METADATA, ENTITY, ANSWER, QUESTION, BROKEN, SCANNED)
+CANARIES = (NAME, TEXT, METADATA, ENTITY, ANSWER, BROKEN, SCANNED)
 SECRET = f"""---
 author: {METADATA}
 ---
@@ -140,7 +138,6 @@ def test_nothing_of_a_forgotten_document_is_left_in_any_store(
     run_by_dagster(engine)
     engine.write({f"{NAME}.md": f"{SECRET} Bob Jones met Alice Smith again.\n"})
     run(engine)
-    fill(home, Filled("zq", ("basic", "local"), [Question(f"Who is {QUESTION}?", (ENTITY,))]))
     with duckdb.connect(str(Home(home).marts)) as con:
         con.execute(f"CREATE TABLE daily AS SELECT '{ENTITY}' AS title")
     Home(home).notices.write_text(json.dumps({"index": {"why": f"{NAME}.md failed", "hooks": []}}))
@@ -161,11 +158,9 @@ def test_nothing_of_a_forgotten_document_is_left_in_any_store(
     assert stores(before[TEXT]) >= {"index.duckdb", "releases", "vectors", "dagster"}
     assert stores(before[METADATA]) >= {"releases"}
     assert stores(before[ENTITY]) >= {
-        *("llm_cache.sqlite", "releases", "vectors", "marts.duckdb", "evaluation.duckdb"),
-        "dagster",
+        *("llm_cache.sqlite", "releases", "vectors", "marts.duckdb", "dagster"),
     }
     assert stores(before[ANSWER]) >= {"llm_cache.sqlite", "releases", "vectors"}
-    assert stores(before[QUESTION]) == {"evaluation.duckdb"}
     assert stores(before[SCANNED]) >= {"ocr", "releases", "vectors"}
     assert stores(before[BROKEN]) >= {"batches", "releases", "index.duckdb"}
     # Formats that compress hide words from a search of their bytes alone.

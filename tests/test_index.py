@@ -35,6 +35,7 @@ from graphrag_pipeline.core.locks import locked
 from graphrag_pipeline.ingest.stages import ingest_documents
 from graphrag_pipeline.orchestration import runs
 from graphrag_pipeline.orchestration.runs import RunFailedError, index_folder
+from graphrag_pipeline.releases.measuring import MEASURES
 from graphrag_pipeline.stages import PUBLISH, refresh_stages
 from graphrag_pipeline.structures.registry import all_hierarchies
 from graphrag_pipeline.updating import cut_batches
@@ -157,7 +158,7 @@ def test_an_update_and_the_assets_go_through_the_same_stages_and_checks(tmp_path
     settings = Settings(home=str(tmp_path), hierarchies=wanted, embeddings={"facts": True})
     stages = [*refresh_stages(settings), PUBLISH]
     assets = build_tail(settings, Names())
-    assert [each.node_def.name for each in assets] == [*(s.name for s in stages), "index_quality"]
+    assert [each.node_def.name for each in assets] == [*(s.name for s in stages), *MEASURES.names()]
     mine = {
         (key, check.name)
         for stage in stages

@@ -12,18 +12,17 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import permutations
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import duckdb
-import polars as pl
 import pytest
 from commands import PATIENCE, ForkedPython, run_python
 from dagster_helpers import failed_checks, metadata_of
 from killed_command import killed_at
-from query_fixture import DOCUMENTS, publish
+from marts_fixture import MORE, built_in, home_with_release, put_release, release_wanted
+from query_fixture import DOCUMENTS
 from typer.testing import CliRunner
 
 from graphrag_pipeline.assets import Names
@@ -31,13 +30,6 @@ from graphrag_pipeline.cli.app import app
 from graphrag_pipeline.core.errors import InputError, StorageError
 from graphrag_pipeline.core.settings import load_settings
 from graphrag_pipeline.definitions import build_definitions
-from graphrag_pipeline.evaluating import run_experiment
-from graphrag_pipeline.evaluation import results
-from graphrag_pipeline.evaluation.evaluate import finish
-from graphrag_pipeline.evaluation.experiment import experiment_of
-from graphrag_pipeline.evaluation.judging.judge import write_comparisons
-from graphrag_pipeline.evaluation.judging.verdicts import Verdict, compare_verdicts
-from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.marts import build as marts
 from graphrag_pipeline.marts.build import MARTS_JOB
 from graphrag_pipeline.orchestration import runs
@@ -46,96 +38,21 @@ from graphrag_pipeline.resources import IndexResource
 from graphrag_pipeline.sensors import build_marts_sensor
 from graphrag_pipeline.sql import query_published
 
-# What the hand-written index lacks: where it came from, what was tried, what it cost.
-MORE = """
-INSERT INTO batches
-    VALUES ('b1', TIMESTAMPTZ '2026-11-01 10:00:00Z', 'docs', 'partial', 5, 0, 0, 1);
-INSERT INTO batch_sources
-    SELECT 'b1', source, 'add', 'x', 1, 'ok', 1 FROM documents
-    UNION ALL VALUES ('b1', 'docs/broken.pdf', 'add', 'x', 1, 'quarantined', 0);
-INSERT INTO quarantine VALUES ('b1', 'docs/broken.pdf', 'it is encrypted');
-INSERT INTO extractions
-    SELECT c.id, 'llm', 'v', if(c.ordinal = 0 AND d.uri = 'docs/0.txt', 'failed', 'ok'), NULL,
-           2, 1, 10, 5, 'b1', 'v', 1
-    FROM chunks c JOIN documents d ON d.id = c.document_id;
-INSERT INTO llm_calls
-    SELECT 'call-' || i, TIMESTAMPTZ '2026-11-01 23:30:00Z' + INTERVAL 1 HOUR * (i % 2),
-           'extractions', 'b1', 'm', 100, 10, if(i = 3, NULL, 0.25), 1.0, i = 2, NULL
-    FROM range(40) t(i);
-INSERT INTO entity_aliases
-    SELECT 'alias', id, 'Ebenezer', title, type, 'rule', 'honorific', 0.9, '{}'
-    FROM entities WHERE title = 'Scrooge';
-UPDATE entity_chunks SET start_char = 0, end_char = 3;
-UPDATE relationship_chunks r SET start_char = c.start_char + 2, end_char = c.start_char + 9
-    FROM chunks c WHERE c.id = r.chunk_id AND c.ordinal = 0;
-INSERT INTO relationship_chunks
-    SELECT id, (SELECT min(id) FROM chunks), 1, NULL, NULL FROM relationships
-    WHERE id NOT IN (SELECT relationship_id FROM relationship_chunks);
-DELETE FROM hierarchy_reports WHERE level = 2 AND title LIKE 'Fezziwig%';
-"""
 BROKEN = "INSERT INTO documents FROM documents LIMIT 1"
 pytestmark = pytest.mark.slow
-GOLD = {"Who was dead, to begin with?": "Marley", "Where was Marie Curie born?": "Krakow"}
-METHODS = ("bm25", "basic:top_k=3")
-GONE = "a condition that the experiment no longer has"
-
-
-def evaluate(home: Path) -> None:
-    """Run an experiment twice, as every night; a judge then says that its first method wins."""
-    questions = home / "gold.jsonl"
-    lines = [json.dumps({"question": q, "answers": [a]}) for q, a in GOLD.items()]
-    questions.write_text("\n".join(lines))
-    nightly = experiment_of("nightly", str(questions), METHODS)
-    for _ in range(2):
-        run_experiment(load_settings(), nightly)
-    verdicts = [
-        Verdict(str(n), "overall", first, second, "first" if first == METHODS[0] else "second")
-        for n in range(12)
-        for loser in (METHODS[1], GONE)
-        for first, second in permutations((METHODS[0], loser))
-    ]
-    compared = compare_verdicts(verdicts)
-    assert {one.condition_b for one in compared} == {METHODS[1], GONE}
-    with EvaluationStore(home).transaction() as con:
-        write_comparisons(con, nightly.name, compared)
-
-
-def put_release(home: Path, release: str, *statements: str) -> None:
-    publish(home, release=release)
-    published = home / "published.duckdb"
-    with duckdb.connect(str(published)) as con:
-        for statement in statements:
-            con.execute(statement)
-
-
-def release_wanted(home: Path) -> str | None:
-    wanted = marts.marts_outdated(home)
-    return wanted.release if wanted else None
 
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A home with a release, and its marts built by the job that the command line runs."""
-    place = tmp_path_factory.mktemp("marts")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GRAPHRAG_HOME", str(place))
-        patch.setenv("DAGSTER_HOME", str(place / "dagster"))
-        patch.chdir(place)
-        put_release(place, "r1", MORE)
-        evaluate(place)
+    with home_with_release(tmp_path_factory.mktemp("marts")) as place:
         yield place
 
 
 @pytest.fixture(scope="module")
 def built(home: Path) -> dg.ExecuteInProcessResult:
     """The run that built the marts."""
-    settings = load_settings()
-    runs.dagster_home(settings)
-    defs = build_definitions(settings, marts=True)
-    with runs.opened_instance(settings) as instance:
-        return defs.resolve_job_def(MARTS_JOB).execute_in_process(
-            instance=instance, run_config=runs._QUIET, raise_on_error=False
-        )
+    return built_in(home)
 
 
 @pytest.fixture(scope="module")
@@ -146,6 +63,12 @@ def ask(home: Path, built: dg.ExecuteInProcessResult):
         return query_published(home, statement)[1]
 
     return rows
+
+
+def test_where_nothing_was_evaluated_the_marts_of_experiments_are_empty(ask) -> None:
+    for name in ("experiment_results", "experiment_win_rates", "experiment_history"):
+        assert ask(f"SELECT count(*) FROM marts.{name}") == [(0,)]
+    assert ask("SELECT evaluated_at FROM marts.built_from") == [(None,)]
 
 
 def test_a_profile_tells_where_an_entity_is_found_and_belongs(ask) -> None:
@@ -230,53 +153,6 @@ def test_growth_and_origin_name_the_release(ask, home: Path) -> None:
     ]
 
 
-def test_results_of_experiments_are_those_that_the_commands_show(ask, home: Path) -> None:
-    with EvaluationStore(home).read() as con:
-        took = results.costs(con, "nightly")
-        scores = results.means(results.question_scores(con, "nightly"))
-    names = "condition, method, n_answers, context_tokens, cost, total_ms, parameters, release_id"
-    rows = ask(f"SELECT {names} FROM marts.experiment_results ORDER BY position")
-    shown = ["condition", "method", "answers", "context_tokens", "cost", "total_ms", "parameters"]
-    assert rows == took.select(*shown, "release").rows()
-    for (condition,) in ask("SELECT condition FROM marts.experiment_results"):
-        (found,) = ask(
-            f"""SELECT scores, f1, answer_in_context, n_claims FROM marts.experiment_results
-                WHERE condition = '{condition}' AND finished_at > started_at"""
-        )
-        of_it = scores.filter(pl.col("condition") == condition)
-        means = dict(of_it.select("metric", "mean").rows())
-        assert found == (means, means["f1"], means["answer_in_context"], None)
-    assert ask("SELECT answer_in_context, is_written FROM marts.experiment_results LIMIT 1") == [
-        (0.5, False)
-    ]
-
-
-def test_win_rates_and_history_lead_to_methods_and_the_run_before(ask) -> None:
-    assert ask(
-        """SELECT criterion, condition_a, condition_b, method_b, n_questions, win_rate, winner
-           FROM marts.experiment_win_rates"""
-    ) == [("overall", "bm25", "basic:top_k=3", "basic", 12, 1.0, "bm25")]
-    assert ask(
-        """SELECT is_latest, count(*) > 3, count(previous_mean) > 3, sum(change)
-           FROM marts.experiment_history GROUP BY 1 ORDER BY 1"""
-    ) == [(False, True, False, None), (True, True, True, 0.0)]
-
-
-def test_marts_are_outdated_when_another_experiment_is_done_and_not_before(
-    built, home: Path, tmp_path: Path
-) -> None:
-    for name in ("published.duckdb", "marts.duckdb", "evaluation.duckdb"):
-        shutil.copy(home / name, tmp_path / name)
-    assert marts.marts_outdated(tmp_path) is None
-    store = EvaluationStore(tmp_path)
-    nightly = experiment_of("nightly", "gold", METHODS)
-    with store.transaction() as con:
-        con.execute("UPDATE experiments SET finished_at = NULL")
-    assert marts.marts_outdated(tmp_path) is None
-    finish(store, nightly)
-    assert release_wanted(tmp_path) == "r1"
-
-
 def test_data_tests_are_asset_checks_and_the_ui_has_counts_columns_and_lineage(
     built: dg.ExecuteInProcessResult,
 ) -> None:
@@ -310,7 +186,6 @@ def test_lineage_leads_from_the_published_index_to_the_marts(
     parents = [graph.get(key).parent_keys for key in staging]
     assert parents.count({dg.AssetKey("published_index")}) == 16
     assert parents.count({dg.AssetKey("evaluations")}) == 5
-    assert graph.get(dg.AssetKey("evaluations")).group_name == "evaluation"
     checks = [key for key in graph.asset_check_keys if key.asset_key in keys]
     assert [key.name for key in checks if not graph.get_check_spec(key).description] == []
 

@@ -127,6 +127,7 @@ def test_its_parameters_are_checked_like_those_of_the_others(page):
         answer(QUESTION, "nearby", top_k=3)
 
 
+@pytest.mark.beside
 def test_the_reference_tells_of_it(page):
     part = next(part for part in generate.method_parts() if part.entry.name == "nearby")
     assert part.text == "Text of the entities within ``hops`` steps of those named in the question."
@@ -139,13 +140,6 @@ def test_a_package_brings_it_to_the_command_line(home, monkeypatch, tmp_path):
     asked = command("query", QUESTION, "--method", "nearby:hops=2", "--json")
     assert asked.returncode == 0, asked.stderr
     assert json.loads(asked.stdout)["method"] == "nearby"
-    questions = tmp_path / "questions.jsonl"
-    questions.write_text(json.dumps({"id": "q1", "question": QUESTION, "answer": "Bob Cratchit"}))
-    run = command(
-        "eval", "run", "--questions", str(questions), "--methods", "nearby,bm25", "--json"
-    )
-    assert run.returncode == 0, run.stderr
-    assert "nearby" in run.stdout
 
 
 def test_a_package_that_brings_no_method_is_named(monkeypatch, tmp_path):

@@ -197,6 +197,7 @@ def test_text_in_a_picture_is_escaped() -> None:
     assert "href" not in drawn
 
 
+@pytest.mark.beside
 def test_the_page_has_what_was_measured_and_what_each_parameter_is_by_default() -> None:
     page = generate.page("methods")
     ppr = page.partition("\n## ppr\n")[2].partition("\n## ")[0]

@@ -183,10 +183,6 @@ def _lose_vectors(home: Path, folder: Path) -> None:
     shutil.rmtree(home / "vectors" / "entities.lance")
 
 
-def _lose_measures(home: Path, folder: Path) -> None:
-    (home / "evaluation.duckdb").unlink()
-
-
 @pytest.mark.parametrize(
     "happens",
     [
@@ -201,7 +197,6 @@ def _lose_measures(home: Path, folder: Path) -> None:
         _unpublish,
         _damage,
         _lose_vectors,
-        _lose_measures,
     ],
 )
 def test_what_happens_to_files_and_tables_is_something_to_do(

@@ -21,8 +21,6 @@ from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.core.text import terms
-from graphrag_pipeline.evaluation.pricing import _reranking
-from graphrag_pipeline.evaluation.running import _found_by
 from graphrag_pipeline.llm import calls_since, rerankers
 from graphrag_pipeline.query import METHODS, QueryEngine, compare
 from graphrag_pipeline.query.methods import method_named, parameter_rows
@@ -324,26 +322,6 @@ def test_a_comparison_asks_the_reranker_for_each_method_once(home, encoder):
     assert without.answer.calls == {}
     (loaded,) = encoder.made
     assert len(loaded.pairs) == len(set(loaded.pairs))
-
-
-def test_an_evaluated_answer_depends_on_its_reranker():
-    values = {"top_k": 10, "reranked": 40}
-    off = Settings()
-    local, llm = (Settings(query={"reranker": name}) for name in ("local:some/model", "llm"))
-    assert _found_by(off, values) == {"top_k": 10}
-    assert _found_by(llm, {**values, "reranked": 0}) == {"top_k": 10}
-    assert _found_by(local, values) != _found_by(llm, values) != _found_by(off, values)
-
-
-def test_what_a_model_reranks_has_a_price_before_it_is_asked():
-    model_asked, local = (
-        Settings(query={"reranker": "llm"}),
-        Settings(query={"reranker": "local:x"}),
-    )
-    calls, prompt, completion = _reranking(model_asked, {"reranked": 40})
-    assert (calls, prompt > 4000, completion > 0) == (1, True, True)
-    assert _reranking(model_asked, {"reranked": 0}) == _reranking(model_asked, {}) == (0, 0, 0)
-    assert _reranking(local, {"reranked": 40}) == (0, 0, 0)
 
 
 def test_an_excerpt_is_the_part_with_the_rarest_words_of_the_question():

@@ -119,11 +119,9 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
         "systems/raptor/tree.py",
         "structures/*mixtures.py",
     ),
-    "evaluation/judging/claims.py:_VERSION": ("evaluation/judging/claims.py",),
 }
 # Versions of a format of our own, which its reader checks, and not of what a stage makes.
 FORMATS = {
-    "evaluation/store.py:_VERSION",
     "llm/database.py:_VERSION",
     "exchange/importing/microsoft.py:IMPORT_VERSION",
     "pages/pictures.py:_VERSION",

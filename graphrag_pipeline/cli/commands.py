@@ -55,7 +55,6 @@ COMMANDS: Door[Any] = Door(
         "import-graphrag": "index:import_graphrag",
         "import-extractions": "index:import_extractions",
         "dbt": "marts:dbt",
-        "eval": "evaluation:app",
     },
     beside=__name__,
     check=_check,
@@ -63,7 +62,13 @@ COMMANDS: Door[Any] = Door(
 """The commands, in the order in which help lists them."""
 
 
-OF_EXTRAS = {"serve": "server", "mcp": "server", "keys": "server", "worker": "cluster"}
+OF_EXTRAS = {
+    "serve": "server",
+    "mcp": "server",
+    "keys": "server",
+    "worker": "cluster",
+    "eval": "evaluation",
+}
 """The commands that extras bring, so that where one is not installed, it is said how to get it."""
 
 

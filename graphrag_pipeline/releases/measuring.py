@@ -50,8 +50,8 @@ MEASURES: Door[Measure] = Door(
     "measures",
     Measure,
     "measure",
-    own={"index_quality": "quality:QUALITY"},
-    beside="graphrag_pipeline.evaluation.measuring",
+    own={},
+    beside=__name__,
     check=_check,
 )
 """What is measured of each release."""

@@ -92,8 +92,8 @@ def test_the_image_of_a_cluster_has_what_it_needs(cluster: dict[str, Any]) -> No
     (argument,) = of("ARG")
     usual = argument.rest.removeprefix("EXTRAS=").split(",")
     extras = cluster["services"]["worker"]["build"]["args"]["EXTRAS"].split(",")
-    assert set(usual) == {"server", "ui", "marts"}
-    assert set(extras) == {"server", "cluster", "marts"}
+    assert set(usual) == {"evaluation", "server", "ui", "marts"}
+    assert set(extras) == {"evaluation", "server", "cluster", "marts"}
     described = tomllib.loads((ROOT / "pyproject.toml").read_text())
     assert {*usual, *extras} <= set(described["project"]["optional-dependencies"])
     (install,) = [each.rest for each in of("RUN") if "pip install" in each.rest]

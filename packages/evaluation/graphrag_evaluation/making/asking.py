@@ -1,0 +1,139 @@
+"""Asking a model for questions: several calls at a time, and no question twice."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import numpy as np
+
+from graphrag_evaluation.inquiring import Reader, Wording
+from graphrag_evaluation.metrics.answers import normalized
+from graphrag_pipeline.core.progress import report
+from graphrag_pipeline.llm.embedders import HashingEmbedder
+from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
+from graphrag_pipeline.llm.parsing import parse_json_object
+from graphrag_pipeline.llm.running import work_through
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.core.settings import Settings
+    from graphrag_pipeline.llm.client import ModelClient
+
+NEARLY_THE_SAME: Final = 0.85
+"""Two questions whose words' vectors (``HashingEmbedder``) have this cosine or more are one.
+
+Of the paper's 125 questions on podcasts no two come near it; the same question with other question
+words does.
+"""
+LONGEST: Final = 600
+"""A question, a person or a task has no more characters than this."""
+
+Item = TypeVar("Item")
+Parsed = TypeVar("Parsed")
+
+
+class Asking:
+    """One run that asks a model for questions; ``calls`` is how many it is likely to make.
+
+    ``failures`` say why calls gave nothing.
+    """
+
+    def __init__(self, client: ModelClient, settings: Settings, calls: int) -> None:
+        self._client = client
+        self._settings = settings
+        self._calls = calls
+        self._done = 0
+        self.failures: list[str] = []
+
+    async def ask(self, wording: Wording, parse: Callable[[str], Parsed], **values: str) -> Parsed:
+        """Return what ``parse`` reads of the answer.
+
+        An answer that cannot be read is asked for once more, and that answer is never kept.
+        """
+        said = await Reader(self._client, self._settings, wording).read(values, parse)
+        self._done += 1
+        report("questions", min(self._done, self._calls), self._calls)
+        return said
+
+    async def for_each(
+        self, items: Sequence[Item], work: Callable[[Item], Awaitable[list[Parsed]]]
+    ) -> list[list[Parsed]]:
+        """Return the lists that a model gives for items; none where its answers say nothing."""
+        results: list[list[Parsed]] = [[] for _ in items]
+        failures: dict[int, str] = {}
+
+        async def ask_item(place: int) -> None:
+            try:
+                results[place] = await work(items[place])
+            except ModelError as error:
+                if error.stops_everything:
+                    raise
+                failures[place] = str(error)
+
+        await work_through(range(len(items)), ask_item, 2 * self._client.options.concurrency)
+        self.failures += [failures[place] for place in sorted(failures)]
+        return results
+
+
+class Seen:
+    """Questions that there are, so that none is asked twice."""
+
+    def __init__(self) -> None:
+        self._plain: set[str] = set()
+        self._embedder = HashingEmbedder()
+        self._vectors: list[np.ndarray] = []
+
+    def is_new(self, question: str) -> bool:
+        """Say whether a question is unlike all before it, and remember it if so."""
+        plain = normalized(question)
+        vector = self._embedder.embed([question])[0]
+        if plain in self._plain:
+            return False
+        if self._vectors and (np.stack(self._vectors) @ vector).max() >= NEARLY_THE_SAME:
+            return False
+        self._plain.add(plain)
+        self._vectors.append(vector)
+        return True
+
+
+def list_in(answer: str, part: str) -> list[Any]:
+    """Return the list in a model's answer. Raises ModelOutputError where there is none."""
+    listed = parse_json_object(answer)[0].get(part)
+    if not isinstance(listed, list):
+        raise ModelOutputError(f'the answer must be a JSON object with the list "{part}"')
+    return listed
+
+
+def texts_in(answer: str, part: str) -> list[str]:
+    """Return the texts in a model's answer, at least one. Raises ModelOutputError."""
+    listed = parse_json_object(answer)[0].get(part)
+    lines = map(one_line, listed) if isinstance(listed, list) else ()
+    texts = list(dict.fromkeys(line for line in lines if 0 < len(line) <= LONGEST))
+    if not texts:
+        raise ModelOutputError(f'the answer must be a JSON object with the list "{part}"')
+    return texts
+
+
+def one_line(value: object) -> str:
+    """Return what a list holds as one line: a text, or the texts of an object."""
+    if isinstance(value, dict):
+        return ": ".join(filter(None, map(one_line, value.values())))
+    if not isinstance(value, str):
+        return ""
+    plain = value.encode("utf-8", "replace").decode()
+    return " ".join("".join(c if c.isprintable() else " " for c in plain).split())
+
+
+def listing(part: str, items: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return the schema of an object with one list; its items are texts, or as given."""
+    return closed({part: {"type": "array", "items": items or {"type": "string"}}})
+
+
+def closed(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of an object that has these properties, all of them, and no other."""
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }

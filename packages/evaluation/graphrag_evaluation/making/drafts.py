@@ -1,0 +1,128 @@
+"""Questions that a model drafts from numbered facts, with assertions that rest on these."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from graphrag_evaluation.inquiring import Wording
+from graphrag_evaluation.making.asking import (
+    LONGEST,
+    closed,
+    list_in,
+    listing,
+    one_line,
+)
+from graphrag_evaluation.questions.fields import sourced
+from graphrag_evaluation.questions.question import Assertion, Passage, Question
+from graphrag_pipeline.extraction.rules.sentences import sentence_spans
+
+MOST_ASSERTIONS: Final = 8
+_MOST_NAMES = 5
+_ASSERTIONS = {
+    "type": "array",
+    "items": closed(
+        {
+            "statement": {"type": "string"},
+            "sources": {"type": "array", "items": {"type": "integer"}},
+        }
+    ),
+}
+_NAMES = {"names": {"type": "array", "items": {"type": "string"}}}
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A sentence of the corpus, or a statement that rests on some: what a model is shown.
+
+    ``place`` tells passages apart; ``title`` is their document's.
+    """
+
+    text: str
+    sources: tuple[str, ...]
+    title: str
+    place: int
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A question with its assertions; ``facts`` are what each of them rests on.
+
+    ``names`` are what it is about, as its passage writes them.
+    """
+
+    text: str
+    assertions: tuple[tuple[str, tuple[Fact, ...]], ...]
+    names: tuple[str, ...] = ()
+
+    @property
+    def places(self) -> frozenset[int]:
+        """The passages that it takes to answer."""
+        return frozenset(fact.place for _, facts in self.assertions for fact in facts)
+
+    def stated(self) -> list[Fact]:
+        """Return its assertions as facts that other questions can be drafted from."""
+        return [
+            Fact(statement, _sources(facts), facts[0].title, facts[0].place)
+            for statement, facts in self.assertions
+        ]
+
+    def question(self, kind: str, persona: str = "", task: str = "") -> Question:
+        """Return it as a question of a set; each sentence that it rests on is a gold passage."""
+        used = (fact for _, facts in self.assertions for fact in facts)
+        passages = dict.fromkeys(Passage(f.title, text) for f in used for text in f.sources)
+        assertions = tuple(Assertion(text, _sources(facts)) for text, facts in self.assertions)
+        return Question(self.text, (), tuple(passages), kind, persona, task, assertions)
+
+
+def wording(prompt: str, *, named: bool = False) -> Wording:
+    """Return how a model is asked for drafts; with the names that they are about if ``named``."""
+    properties = {"question": {"type": "string"}, **(_NAMES if named else {})}
+    items = closed({**properties, "assertions": _ASSERTIONS})
+    return Wording(name="questions", prompt=prompt, json_schema=listing("questions", items))
+
+
+def sentences_of(passage: Passage, place: int) -> list[Fact]:
+    """Return the sentences of a passage."""
+    spans = sentence_spans(passage.text)
+    texts = (" ".join(passage.text[start:end].split()) for start, end in spans)
+    return [Fact(text, (text,), passage.title, place) for text in texts]
+
+
+def numbered(facts: Sequence[Fact], *, placed: bool = False) -> str:
+    """Return facts as a model is shown them, a line each; with their places if ``placed``."""
+    return "\n".join(
+        f"{n}. [place {fact.place + 1}] {fact.text}" if placed else f"{n}. {fact.text}"
+        for n, fact in enumerate(facts, 1)
+    )
+
+
+def drafts_in(answer: str, facts: Sequence[Fact]) -> list[Draft]:
+    """Return the questions in a model's answer that have an assertion with a fact.
+
+    There may be none. Raises ModelOutputError for an answer that holds no list of them.
+    """
+    entries = (entry for entry in list_in(answer, "questions") if isinstance(entry, Mapping))
+    drafts = (_draft(entry, facts) for entry in entries)
+    return [draft for draft in drafts if draft.assertions and 0 < len(draft.text) <= LONGEST]
+
+
+def _draft(entry: Mapping[str, Any], facts: Sequence[Fact]) -> Draft:
+    given = entry.get("assertions")
+    kept = sourced(given if isinstance(given, list) else [], len(facts))
+    rests_on = [
+        (text, tuple(facts[n - 1] for n in dict.fromkeys(numbers)))
+        for text, numbers in list(kept.items())[:MOST_ASSERTIONS]
+    ]
+    names = entry.get("names")
+    named = map(one_line, names if isinstance(names, list) else [])
+    return Draft(
+        one_line(entry.get("question")),
+        tuple(rests_on),
+        tuple(dict.fromkeys(filter(None, named)))[:_MOST_NAMES],
+    )
+
+
+def _sources(facts: Sequence[Fact]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(text for fact in facts for text in fact.sources))

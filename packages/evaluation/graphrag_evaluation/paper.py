@@ -1,0 +1,112 @@
+"""A preset is a file: conditions of a paper, how it judges, and its tables as they are printed.
+
+The files stand in the folder presets, one for each paper, in TOML. Another file there is another
+preset: nothing else needs to know of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from graphrag_evaluation.misfits import parsed
+from graphrag_evaluation.steps import Claims, Judge
+from graphrag_pipeline.core.errors import InputError
+
+_FOLDER, _SUFFIX = "graphrag_evaluation.presets", ".toml"
+
+TableKind = Literal[
+    "scores", "types", "two_ways", "transposed", "win_rates", "duels", "pairs", "orders", "units",
+    "corpus", "indexing", "costs", "storage", "hierarchies", "graphs", "overlap", "agreement",
+]  # fmt: skip
+"""How a table is filled: see ``presets.kinds``."""
+
+Printed = dict[str, list[float | str]]
+"""Values of rows as a paper prints them."""
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class PaperCondition(_Strict):
+    """A row of the paper, by its name there, and the method with parameters that is this row.
+
+    ``lacks`` says why there is none.
+    """
+
+    name: str
+    method: str = ""
+    lacks: str = ""
+
+
+class TableSpec(_Strict):
+    """A table or figure: its number, what kind it is (see ``kinds``), rows and columns as printed.
+
+    ``columns`` give each heading and what stands under it: a metric, a type of question, a
+    condition. ``printed`` are the paper's own figures, by data set and row, for these columns.
+    """
+
+    number: str
+    title: str
+    kind: TableKind
+    rows: tuple[str, ...] = ()
+    columns: dict[str, str] = Field(default_factory=dict)
+    metric: str = ""
+    criteria: tuple[str, ...] = ()
+    against: str = ""
+    scale: float = 100.0
+    decimals: int = 1
+    note: str = ""
+    printed: dict[str, Printed] = Field(default_factory=dict)
+
+
+class Missing(_Strict):
+    """A table or figure that is not made, and why."""
+
+    number: str
+    why: str
+
+
+class Paper(_Strict):
+    """A preset.
+
+    ``short_answers`` are those of a paper that compares answers with gold ones: they are short
+    where the gold answers are. ``per_document`` is of one that indexes each document apart, where
+    the questions name their documents.
+    """
+
+    title: str
+    short_answers: bool = False
+    per_document: bool = False
+    context_tokens: tuple[int, ...] = ()
+    metrics: tuple[str, ...] = ()
+    judge: Judge | None = None
+    claims: Claims | None = None
+    condition: tuple[PaperCondition, ...]
+    table: tuple[TableSpec, ...] = ()
+    missing: tuple[Missing, ...] = ()
+
+    @property
+    def methods(self) -> Mapping[str, str]:
+        """Each condition's method with parameters, by the condition's name."""
+        return {row.name: row.method for row in self.condition if row.method}
+
+
+def preset_names() -> list[str]:
+    """Return the names of all presets."""
+    files = resources.files(_FOLDER).iterdir()
+    return sorted(file.name.removesuffix(_SUFFIX) for file in files if file.name.endswith(_SUFFIX))
+
+
+@cache
+def paper_of(preset: str) -> Paper:
+    """Return a preset. Raises InputError where there is none of the name, or its file is wrong."""
+    if preset not in preset_names():
+        raise InputError(f"preset = {preset!r}: use one of {', '.join(preset_names())}")
+    file = resources.files(_FOLDER).joinpath(f"{preset}{_SUFFIX}")
+    return parsed(file.read_text("utf-8"), f"preset {preset}", Paper)

@@ -1,0 +1,141 @@
+"""The tables of a paper, filled from an experiment, with the paper's own figures beside."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+
+from graphrag_evaluation.paper import Paper, TableSpec, paper_of, preset_names
+from graphrag_evaluation.presets.found import Found
+from graphrag_evaluation.presets.kinds import KINDS, Cell, Group
+
+_SPEC = "SELECT spec FROM experiments WHERE experiment = ?"
+_UNANSWERED = "SELECT condition, reason FROM unanswered WHERE experiment = ?"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaperTable:
+    """A table or figure by its number: what was measured, and what the paper prints.
+
+    Rows are (heading, name, cells) with a cell for each column, None where there is no value.
+    ``notes`` say in a line each what is missing, and why; ``is_empty`` that nothing was measured.
+    """
+
+    number: str
+    title: str
+    columns: tuple[str, ...]
+    measured: tuple[tuple[str, str, tuple[Cell, ...]], ...]
+    printed: tuple[tuple[str, str, tuple[Cell, ...]], ...]
+    notes: tuple[str, ...]
+    decimals: int
+    is_empty: bool
+
+
+def preset_of(con: duckdb.DuckDBPyConnection, experiment: str) -> Paper | None:
+    """Return the preset that an experiment was made by; None where there was none."""
+    preset = _spec(con, experiment).get("preset")
+    return paper_of(preset) if preset in preset_names() else None
+
+
+def tables_of_experiment(con: duckdb.DuckDBPyConnection, experiment: str) -> list[PaperTable]:
+    """Return the tables of the preset that an experiment was made by; none where there was none."""
+    paper = preset_of(con, experiment)
+    if paper is None:
+        return []
+    spec = _spec(con, experiment)
+    lacking = {str(name): str(reason) for name, reason in spec.get("lacking") or ()}
+    unanswered = dict(con.execute(_UNANSWERED, [experiment]).fetchall())
+    return tables_of(con, experiment, paper, {**lacking, **unanswered})
+
+
+def tables_of(
+    con: duckdb.DuckDBPyConnection, experiment: str, paper: Paper, reasons: Mapping[str, str]
+) -> list[PaperTable]:
+    """Return the tables of a paper from an experiment; ``reasons`` are of absent conditions."""
+    found = Found(con, experiment)
+    tables = [_table(found, spec, paper, reasons) for spec in paper.table]
+    absent = [
+        PaperTable(
+            number=missing.number,
+            title="",
+            columns=(),
+            measured=(),
+            printed=(),
+            notes=(f"not made: {missing.why}",),
+            decimals=0,
+            is_empty=True,
+        )
+        for missing in paper.missing
+    ]
+    return [*tables, *absent]
+
+
+def _spec(con: duckdb.DuckDBPyConnection, experiment: str) -> dict[str, Any]:
+    row = con.execute(_SPEC, [experiment]).fetchone()
+    return json.loads(row[0]) if row else {}
+
+
+def _table(found: Found, spec: TableSpec, paper: Paper, reasons: Mapping[str, str]) -> PaperTable:
+    groups = KINDS[spec.kind](found, spec)
+    cells = [cell for group in groups for row in group.rows.values() for cell in row]
+    is_empty = all(cell is None or cell == _EVEN for cell in cells)
+    return PaperTable(
+        number=spec.number,
+        title=spec.title,
+        columns=next((group.columns for group in groups if group.columns), tuple(spec.columns)),
+        measured=tuple(_rows(groups)),
+        printed=tuple(
+            (label, row, tuple(cell if cell != "" else None for cell in cells))
+            for label, rows in spec.printed.items()
+            for row, cells in rows.items()
+        ),
+        notes=(*([spec.note] if spec.note else []), *_notes(found, spec, paper, reasons, is_empty)),
+        decimals=spec.decimals,
+        is_empty=is_empty,
+    )
+
+
+def _rows(groups: Sequence[Group]) -> Iterator[tuple[str, str, tuple[Cell, ...]]]:
+    for group in groups:
+        for name, cells in group.rows.items():
+            yield group.label, name, tuple(cells)
+
+
+def _notes(
+    found: Found,
+    spec: TableSpec,
+    paper: Paper,
+    reasons: Mapping[str, str],
+    is_empty: bool,
+) -> Iterator[str]:
+    """Say which conditions a table lacks and why, or that nothing of it was measured."""
+    names = {row.name for row in paper.condition}
+    wanted = dict.fromkeys([*spec.rows, *spec.columns.values(), spec.against])
+    asked = [name for name in wanted if name in names]
+    absent = [name for name in asked if name not in found.answered]
+    yield from (f"{name}: {reasons.get(name, 'gave no answer')}" for name in absent)
+    if is_empty and (not asked or len(absent) < len(asked)):
+        yield _WHY_EMPTY.get(spec.kind, _NO_SCORES)
+    if not _TIMED.isdisjoint(spec.columns.values()):
+        yield _STAGES_TIMED
+
+
+_EVEN = 50.0
+_TIMED = {"construction_s", "seconds"}
+_STAGES_TIMED = (
+    "seconds of indexing are those of reading, chunking and extraction, batch by batch: graph, "
+    "communities, reports and embeddings are not in them"
+)
+_NO_SCORES = "nothing was measured: the questions have no gold answers, or the metric was left out"
+_NO_TYPES = "nothing was measured: no question has a type of two words, as NovelQA's have (mh plot)"
+_NO_JUDGE = "nothing was measured: no judge compared the answers"
+_NO_INDEX = "nothing was measured: the index lacks it"
+_WHY_EMPTY = {
+    "two_ways": _NO_TYPES,
+    **dict.fromkeys(("win_rates", "duels", "pairs", "orders", "agreement"), _NO_JUDGE),
+    **dict.fromkeys(("hierarchies", "graphs", "units", "indexing", "storage"), _NO_INDEX),
+}

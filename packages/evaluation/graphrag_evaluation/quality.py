@@ -1,0 +1,36 @@
+"""Quality: how good each release is by itself, measured once it is published."""
+
+from __future__ import annotations
+
+from graphrag_evaluation.metrics.index import known_metrics, measure_index
+from graphrag_evaluation.store import EvaluationStore
+from graphrag_pipeline.query.release import open_release
+from graphrag_pipeline.releases.measuring import Measure
+from graphrag_pipeline.store.workspace import Workspace
+
+
+def _measure(workspace: Workspace) -> dict[str, float | str]:
+    store, limits = EvaluationStore(workspace.home), workspace.store.limits
+    with open_release(workspace.home, settings=workspace.settings, limits=limits) as release:
+        id = release.facts.id
+        metrics = known_metrics(store, id) or measure_index(release, store)
+    values = {
+        metric.name + (f"_level_{metric.level}" if metric.has_level else ""): round(metric.value, 4)
+        for metric in metrics
+    }
+    return {**values, "release": id}
+
+
+def _is_made(workspace: Workspace, release: str) -> bool:
+    if not workspace.paths.evaluation.is_file():
+        return False
+    return bool(known_metrics(EvaluationStore(workspace.home), release))
+
+
+QUALITY = Measure(
+    about="Modularity, orphans, groundedness and other measures of each release.",
+    label="quality",
+    group="evaluation",
+    measure=_measure,
+    is_made=_is_made,
+)
