@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.lazy import lazy_names
+from graphrag_pipeline.core.moved import import_by_old_names
 
 if TYPE_CHECKING:
     from graphrag_pipeline.core.errors import (
@@ -48,6 +49,7 @@ __all__ = [
     "Update",
     "load_settings",
 ]
+import_by_old_names()
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
