@@ -41,9 +41,10 @@ def _resolved(folder: Path, *more: str, extras: list[str], **options: str) -> di
     """Return the versions that uv finds for the project beside other requirements."""
     copied = copy_to(folder / "project", "tests/", "docs/", "benchmarks/", "examples/")
     beside = folder / "beside.in"
-    beside.write_text("\n".join(more))
-    command = [UV, "pip", "compile", "--quiet", copied / "pyproject.toml", beside, "--no-header"]
-    command += [part for name in extras for part in ("--extra", name)]
+    # The packages of extras need the project in turn: it is named as something to be installed.
+    project = f"graphrag-pipeline[{','.join(extras)}] @ {copied.as_uri()}"
+    beside.write_text("\n".join((project, *more)))
+    command = [UV, "pip", "compile", "--quiet", beside, "--no-header"]
     command += [part for name, value in options.items() for part in (f"--{name}", value)]
     pairs = re.findall(r"^([\w.-]+)(?:\[.*\])?==(\S+)", run(command, folder), re.M)
     return dict(pairs)

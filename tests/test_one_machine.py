@@ -14,7 +14,7 @@ from graphrag_pipeline.core import doors, settings
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.extras import how_to_install
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.core.sharing import sharing_of
+from graphrag_pipeline.core.sharing import SHARING, sharing_of
 from graphrag_pipeline.core.spreading import spread, spreading
 from graphrag_pipeline.orchestration.runs import dagster_home
 from graphrag_pipeline.resources.launching import ALONE, launcher_of
@@ -131,3 +131,22 @@ def test_what_no_package_brings_is_not_done_by_one_machine_in_silence(tmp_path: 
         launcher_of(given)
     assert str(shared.value) == f"storage.url is for many workers: {how_to_install('cluster')}"
     assert str(launched.value).startswith('workers.launcher = "celery" is for many workers: ')
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        ("builtins:dict", "dict does not derive from Sharing"),
+        ("builtins:print", "it is builtin_function_or_method, not type"),
+    ],
+)
+def test_what_comes_in_to_share_an_index_must_know_what_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str, why: str
+) -> None:
+    places = {"s3": [doors._Place("s3", value, "other", "1.0")]}
+    monkeypatch.setattr(doors, "_installed", lambda path, here: {SHARING.group: places})
+    monkeypatch.setattr(SHARING, "_loaded", {})
+    with pytest.raises(ConfigError) as refused:
+        sharing_of(Settings.exactly({"home": str(tmp_path), "storage": SHARED}))
+    assert f"way to share an index s3 ({value}) of the package other 1.0" in str(refused.value)
+    assert why in str(refused.value)
