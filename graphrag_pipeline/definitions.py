@@ -22,7 +22,7 @@ from graphrag_pipeline.assets import (
 )
 from graphrag_pipeline.core.doors import Door, require_takes
 from graphrag_pipeline.core.errors import ConfigError, GraphRAGError
-from graphrag_pipeline.core.extras import missing_modules
+from graphrag_pipeline.core.extras import how_to_install, missing_modules
 from graphrag_pipeline.core.settings import IN_PROCESS, Settings, load_settings
 from graphrag_pipeline.llm.configured import check_own_prompts
 from graphrag_pipeline.marts.build import MARTS_JOB, manifest
@@ -162,6 +162,8 @@ def build_definitions(
 
 def _beside(building: Building) -> Iterator[dg.Definitions]:
     """Yield what comes in by the door; a package that fails is told of, and left out."""
+    if building.settings.evaluation.experiment and missing_modules("evaluation"):
+        log.warning("evaluation.experiment is left out: %s", how_to_install("evaluation"))
     for name, part in DEFINITIONS.usable().items():
         if name in DEFINITIONS.own:
             yield from part(building)

@@ -100,6 +100,15 @@ def test_a_command_of_a_package_that_is_not_installed_is_known(
     assert result.stderr == f"{said}\n"
 
 
+def test_an_experiment_in_the_settings_is_told_of_where_nothing_can_run_it(
+    tmp_path, without, caplog
+) -> None:
+    settings = Settings(home=str(tmp_path), evaluation={"experiment": "nightly.toml"})
+    without("evaluation")
+    build_definitions(settings)
+    assert f"evaluation.experiment is left out: {how_to_install('evaluation')}" in caplog.text
+
+
 def test_without_dbt_the_marts_are_left_out_of_definitions(tmp_path, without) -> None:
     settings = Settings(home=str(tmp_path))
     without("marts")

@@ -1,1 +1,1 @@
-"""Pages and pictures for people: explorer, overview, evaluation."""
+"""Pages and pictures for people: the explorer and the overview."""
