@@ -21,6 +21,7 @@ BUILD = DESCRIBED["tool"]["setuptools"]
 VERSION = DESCRIBED["project"]["version"]
 NAME = f"graphrag_pipeline-{VERSION}"
 WHEEL = f"{NAME}-py3-none-any.whl"
+BESIDE = sorted(path.parent for path in ROOT.glob("packages/*/pyproject.toml"))
 MAPPED = {"assets", "dbt_reports", "resources", "sensors"}
 FOREIGN = """
 import assets, resources, sensors, sys
@@ -65,6 +66,20 @@ def test_every_file_that_is_read_is_installed() -> None:
     inside = [path for path in ours if set(folders) & set(path.parents) and path.is_file()]
     assert inside
     assert [path for path in inside if path not in installed and path.name != ".gitignore"] == []
+
+
+@pytest.mark.parametrize("folder", BESIDE, ids=lambda folder: folder.name)
+def test_every_file_of_a_package_beside_is_installed(folder: Path) -> None:
+    build = tomllib.loads((folder / "pyproject.toml").read_text())["tool"]["setuptools"]
+    installed = {
+        path.relative_to(ROOT).as_posix()
+        for package in build["packages"]
+        for pattern in ("*.py", *build.get("package-data", {}).get(package, ()))
+        for path in (folder / package.replace(".", "/")).glob(pattern)
+    }
+    inside = f"{folder.relative_to(ROOT).as_posix()}/{build['packages'][0]}/"
+    assert [name for name in tracked() if name.startswith(inside) and name not in installed] == []
+    assert f"{inside}__init__.py" in installed
 
 
 @pytest.fixture(scope="module")
