@@ -18,7 +18,7 @@ from graphrag_pipeline.assets.upkeep import build_index_check
 from graphrag_pipeline.assets.versions import code_versions
 from graphrag_pipeline.assets.web_pages import build_web_pages
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.stages import (
+from graphrag_pipeline.pipeline.stages import (
     LevelsStage,
     ReportStage,
     Stage,

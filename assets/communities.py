@@ -12,8 +12,8 @@ from graphrag_pipeline.assets.graph import ENTITIES, RELATIONSHIPS
 from graphrag_pipeline.assets.stages import Outcome, Pictures, Preview, Stage, Table, shown
 from graphrag_pipeline.graph.communities import CommunityChanges
 from graphrag_pipeline.pages import pictures
+from graphrag_pipeline.pipeline.stages import LevelsStage, level_range
 from graphrag_pipeline.resources import IndexResource
-from graphrag_pipeline.stages import LevelsStage, level_range
 from graphrag_pipeline.structures.registry import ask_for_clustering
 
 GROUP = "communities"

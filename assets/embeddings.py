@@ -9,8 +9,8 @@ from graphrag_pipeline.assets.inputs import embedding_key, input_keys
 from graphrag_pipeline.assets.stages import Outcome, Stage, Table, shown
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.llm.configured import configured_embedder
+from graphrag_pipeline.pipeline.stages import VectorStage
 from graphrag_pipeline.resources import IndexResource
-from graphrag_pipeline.stages import VectorStage
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.registry import vector_tables
 from graphrag_pipeline.structures.structure import VectorTable

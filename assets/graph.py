@@ -12,8 +12,8 @@ from graphrag_pipeline.assets.stages import Check, Outcome, Pictures, Preview, T
 from graphrag_pipeline.graph.fold import GraphChanges
 from graphrag_pipeline.graph.resolution.resolving import Resolution
 from graphrag_pipeline.pages import pictures
+from graphrag_pipeline.pipeline.stages import GRAPH, RESOLUTION
 from graphrag_pipeline.resources import IndexResource
-from graphrag_pipeline.stages import GRAPH, RESOLUTION
 
 GROUP = "graph"
 ALIASES = dg.AssetKey(["graph", "entity_aliases"])

@@ -12,11 +12,11 @@ from graphrag_pipeline.assets.reports import report_key
 from graphrag_pipeline.assets.stages import Outcome, Stage, Table, shown
 from graphrag_pipeline.assets.structures import structure_keys
 from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.pipeline.stages import PUBLISH
 from graphrag_pipeline.releases.diff import CHANGES, diff_releases
-from graphrag_pipeline.releases.kept import list_releases
+from graphrag_pipeline.releases.kept_releases import list_releases
 from graphrag_pipeline.releases.publishing import Release
 from graphrag_pipeline.resources import IndexResource
-from graphrag_pipeline.stages import PUBLISH
 
 PUBLISHED_INDEX = dg.AssetKey("published_index")
 _MOST_RELEASES = 6

@@ -6,10 +6,10 @@ import dagster as dg
 
 from graphrag_pipeline.assets.communities import level_key
 from graphrag_pipeline.assets.stages import Check, Outcome, Preview, Stage, Table, shown
+from graphrag_pipeline.pipeline.stages import ReportStage, level_range
 from graphrag_pipeline.releases import invariants
 from graphrag_pipeline.reports.levels import LevelReports
 from graphrag_pipeline.resources import IndexResource
-from graphrag_pipeline.stages import ReportStage, level_range
 
 GROUP = "reports"
 _FACTS = """

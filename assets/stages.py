@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 import dagster as dg
 import duckdb
 
-from graphrag_pipeline import stages as engine
 from graphrag_pipeline.assets.common import (
     OWNERS,
     adorned,
@@ -23,8 +22,9 @@ from graphrag_pipeline.assets.common import (
 )
 from graphrag_pipeline.assets.names import Names
 from graphrag_pipeline.core import progress
-from graphrag_pipeline.core.interrupts import end_if_interrupted
+from graphrag_pipeline.core.hardening.interrupts import end_if_interrupted
 from graphrag_pipeline.pages.pictures import Picture
+from graphrag_pipeline.pipeline import stages as engine
 from graphrag_pipeline.releases import invariants
 from graphrag_pipeline.resources import IndexResource, readable_failures
 from graphrag_pipeline.store.spending import Spent

@@ -7,8 +7,8 @@ import dagster as dg
 from graphrag_pipeline.assets.inputs import input_keys, step_key
 from graphrag_pipeline.assets.stages import Check, Outcome, Preview, Stage, Table, shown
 from graphrag_pipeline.core.settings import Settings, fingerprint
+from graphrag_pipeline.pipeline.stages import StepStage
 from graphrag_pipeline.resources import IndexResource
-from graphrag_pipeline.stages import StepStage
 from graphrag_pipeline.structures.registry import wanted_structures
 from graphrag_pipeline.structures.structure import Outcome as StepOutcome
 

@@ -28,7 +28,7 @@ from graphrag_pipeline.cli.app import set_up_memory
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import StorageSettings, load_settings
 from graphrag_pipeline.llm.configured import configured_embedder
-from graphrag_pipeline.stages import PUBLISH, refresh_stages
+from graphrag_pipeline.pipeline.stages import PUBLISH, refresh_stages
 from graphrag_pipeline.store import vector_store
 from graphrag_pipeline.store.index_store import IndexStore
 from graphrag_pipeline.store.vector_store import VectorSnapshot, VectorStore

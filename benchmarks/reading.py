@@ -107,8 +107,8 @@ def _ingest(folder: Path, home: Path) -> dict[str, Any]:
     os.environ["GRAPHRAG_HOME"] = str(home)
     from graphrag_pipeline.core.settings import load_settings
     from graphrag_pipeline.ingest import stages
+    from graphrag_pipeline.pipeline.updating import cut_batches
     from graphrag_pipeline.store.workspace import Workspace
-    from graphrag_pipeline.updating import cut_batches
 
     workspace = Workspace(load_settings())
     spent: dict[str, dict[str, float]] = {}

@@ -31,7 +31,7 @@ from typing import Any
 
 from benchmarks.index_speed import index_speed, podcast_files
 from benchmarks.latency import DATA, podcast_questions
-from graphrag_pipeline.releases.kept import changing_releases, list_releases, put_back
+from graphrag_pipeline.releases.kept_releases import changing_releases, list_releases, put_back
 
 METHODS = ("basic", "ppr", "local")
 CLIENTS = 4

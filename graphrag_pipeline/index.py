@@ -15,19 +15,20 @@ from graphrag_pipeline.core.sharing import sharing_of
 from graphrag_pipeline.exchange.exporting import Export, export_release
 from graphrag_pipeline.exchange.importing import ImportResult, import_graphrag
 from graphrag_pipeline.ingest.sites import Fetched, fetch_sites
+from graphrag_pipeline.marts.sql import query_published
 from graphrag_pipeline.pages import pictures
+from graphrag_pipeline.pipeline.updating import check_key, cut_batches, run_stages
 from graphrag_pipeline.planning.plan import Plan, plan_run
 from graphrag_pipeline.planning.status import changes_in, summarise
 from graphrag_pipeline.query import Answer, QueryEngine, Retrieval
 from graphrag_pipeline.releases.diff import ReleaseDiff, diff_releases
-from graphrag_pipeline.releases.kept import (
+from graphrag_pipeline.releases.kept_releases import (
     KeptRelease,
     list_releases,
     published_release,
     release_file,
 )
 from graphrag_pipeline.releases.rollback import Rollback, rollback
-from graphrag_pipeline.sql import query_published
 from graphrag_pipeline.store import cache_limit
 from graphrag_pipeline.store.cache_limit import CacheUse
 from graphrag_pipeline.store.index_store import connect_published
@@ -35,7 +36,6 @@ from graphrag_pipeline.store.snapshots import is_address, snapshot_folder
 from graphrag_pipeline.store.sources import changed_files
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.registry import ask_for_clustering
-from graphrag_pipeline.updating import check_key, cut_batches, run_stages
 from graphrag_pipeline.upkeep import backups, checking, purging
 from graphrag_pipeline.upkeep.backups import Backup, Restored
 from graphrag_pipeline.upkeep.checking import Checked

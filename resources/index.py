@@ -15,12 +15,12 @@ import duckdb
 from pydantic import Field, PrivateAttr
 
 from graphrag_pipeline.core.errors import ConfigError, GraphRAGError, is_interrupt
+from graphrag_pipeline.core.hardening.memory import as_out_of_memory
 from graphrag_pipeline.core.home import Home
-from graphrag_pipeline.core.memory import as_out_of_memory
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.ingest.stages import pending_batches
 from graphrag_pipeline.llm.errors import ModelError
-from graphrag_pipeline.releases.kept import release_file
+from graphrag_pipeline.releases.kept_releases import release_file
 from graphrag_pipeline.resources.launching import launcher_of
 from graphrag_pipeline.resources.liveness import show_life
 from graphrag_pipeline.store.cache_limit import keep_cache_within

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import dagster as dg
 
-from graphrag_pipeline.core.locks import hold, is_held
+from graphrag_pipeline.core.hardening.locks import hold, is_held
 
 _UNDER_WAY = [
     dg.DagsterRunStatus.NOT_STARTED,

@@ -12,7 +12,7 @@ import dagster as dg
 from dagster_dbt import DbtCliInvocation, DbtCliResource
 from packaging.version import Version
 
-from graphrag_pipeline.core.guarded import guard_of
+from graphrag_pipeline.core.hardening.child_commands import guard_of
 from graphrag_pipeline.marts.build import PROJECT, TARGET, Build, dbt_command
 
 

@@ -10,7 +10,7 @@ import dagster as dg
 
 from graphrag_pipeline.core.rows import one_line
 from graphrag_pipeline.core.text import counted
-from graphrag_pipeline.releases.kept import published_release
+from graphrag_pipeline.releases.kept_releases import published_release
 from graphrag_pipeline.resources.index import BATCH
 from graphrag_pipeline.resources.liveness import end_dead_runs
 from graphrag_pipeline.store.batches import Batch

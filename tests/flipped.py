@@ -17,7 +17,7 @@ import numpy as np
 
 from graphrag_pipeline.llm.cache import CachedResponse, put_embeddings, put_response
 from graphrag_pipeline.llm.database import CallDatabase
-from graphrag_pipeline.query.carrying import carry_arrays
+from graphrag_pipeline.query.published_arrays import carry_arrays
 from graphrag_pipeline.store.index_store import OtherStore
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.upkeep.checking import VERIFICATIONS, find_by

@@ -21,7 +21,7 @@ from lancedb.table import LanceTable, Tags
 
 from conftest import Engine
 from graphrag_pipeline.core.settings import ReleaseSettings
-from graphrag_pipeline.releases.kept import release_ids
+from graphrag_pipeline.releases.kept_releases import release_ids
 from graphrag_pipeline.releases.publishing import publish
 from graphrag_pipeline.releases.rollback import rollback
 

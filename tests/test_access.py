@@ -18,14 +18,8 @@ from graphrag_pipeline import Index
 from graphrag_pipeline.core.errors import AccessError, ConfigError, GraphRAGError, InputError
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.query import (
-    METHODS,
-    MODEL_METHODS,
-    QueryEngine,
-    limited,
-    read_method,
-    release,
-)
+from graphrag_pipeline.query import METHODS, MODEL_METHODS, QueryEngine, read_method, release
+from graphrag_pipeline.query import limited_release as limited
 
 # By folder: the word that only its documents say, and what they say of names that others have too.
 FOLDERS = {

@@ -12,7 +12,7 @@ from graphrag_pipeline import Index
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.query import Answer, QueryEngine, answer_across, retrieve_across
-from graphrag_pipeline.query.across import PlacedCitation
+from graphrag_pipeline.query.several_indexes import PlacedCitation
 
 TEXTS = {
     "mill": {

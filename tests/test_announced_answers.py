@@ -9,8 +9,8 @@ from query_fixture import publish, settings_for
 from benchmarks.answers import Answered, describe, is_unrelated, passages_of
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
 from graphrag_pipeline.query import QueryEngine
-from graphrag_pipeline.query.announcing import announcements
-from graphrag_pipeline.query.widening import CHARS_EACH
+from graphrag_pipeline.query.evidence.announcements import announcements
+from graphrag_pipeline.query.evidence.widening import CHARS_EACH
 
 FAQ = """Contents
 1. How do I wind the ferry clock?

@@ -28,18 +28,18 @@ LAZY = {
     # Celery's main process forks: what has threads of its own is loaded in the child.
     "packages/cluster/graphrag_cluster/celery_app.py": {"graphrag_cluster"},
     # Only the last stage makes what questions need.
-    "graphrag_pipeline/stages.py": {"graphrag_pipeline.query.carrying"},
+    "graphrag_pipeline/pipeline/stages.py": {"graphrag_pipeline.query.published_arrays"},
     # What a question of all documents, and a server that no assistant asks, do without.
-    "graphrag_pipeline/query/limited.py": {
-        "graphrag_pipeline.query.stand_ins",
-        "graphrag_pipeline.query.visible",
+    "graphrag_pipeline/query/limited_release.py": {
+        "graphrag_pipeline.query.limited_reports",
+        "graphrag_pipeline.query.labelled_index",
     },
     "graphrag_pipeline/query/visible_vectors.py": {
         "graphrag_pipeline.structures.synonyms.linking",
         "graphrag_pipeline.structures.registry",
     },
     "packages/server/graphrag_server/mcp/endpoint.py": {"graphrag_server.mcp.protocol"},
-    "packages/server/graphrag_server/mcp/tools.py": {"graphrag_pipeline.sql"},
+    "packages/server/graphrag_server/mcp/tools.py": {"graphrag_pipeline.marts.sql"},
     # Only what may cost something is planned; every process of a code location loads the sensors.
     "sensors/consent.py": {"graphrag_pipeline.planning.plan"},
     "packages/evaluation/graphrag_evaluation/schedule.py": {

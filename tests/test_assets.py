@@ -26,8 +26,8 @@ from dagster_helpers import (
 
 from graphrag_pipeline.assets.common import picture
 from graphrag_pipeline.definitions import CHECK_JOB
+from graphrag_pipeline.marts.sql import query_published
 from graphrag_pipeline.releases.measuring import MEASURES
-from graphrag_pipeline.sql import query_published
 
 Told = dict[tuple[str, str | None], dict]
 FILES = {"people.txt": PEOPLE, "places.md": PLACES, "broken.pdf": b"%PDF-1.4 not really"}

@@ -33,7 +33,7 @@ from graphrag_pipeline.cli.app import app
 from graphrag_pipeline.core.errors import InputError, StorageError
 from graphrag_pipeline.orchestration.runs import index_folder, opened_instance
 from graphrag_pipeline.query import retrieve
-from graphrag_pipeline.releases.kept import published_release
+from graphrag_pipeline.releases.kept_releases import published_release
 from graphrag_pipeline.store.hashing import rows_hash
 from graphrag_pipeline.store.index_store import IndexStore
 from graphrag_pipeline.store.workspace import Workspace

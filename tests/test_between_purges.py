@@ -12,8 +12,8 @@ from artefacts import copy_of
 from test_check import PLAIN, _make, in_folder
 
 from graphrag_pipeline.core.errors import BusyError
+from graphrag_pipeline.core.hardening.locks import locked
 from graphrag_pipeline.core.home import Home
-from graphrag_pipeline.core.locks import locked
 from graphrag_pipeline.marts.build import Build, building
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.upkeep.backups import back_up, restore

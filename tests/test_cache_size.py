@@ -21,11 +21,11 @@ from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import LlmSettings, Settings
 from graphrag_pipeline.index import Index
 from graphrag_pipeline.llm import ModelClient, last_position
+from graphrag_pipeline.llm.answer_purposes import making
 from graphrag_pipeline.llm.cache import today
 from graphrag_pipeline.llm.cache_size import _FileCache, measure_cache, trim_cache, vacuum_cache
 from graphrag_pipeline.llm.database import open_database
 from graphrag_pipeline.llm.offline import vectors_known
-from graphrag_pipeline.llm.purpose import making
 from graphrag_pipeline.orchestration.runs import index_folder
 from graphrag_pipeline.upkeep.salvaging import salvage
 

@@ -10,11 +10,12 @@ import pytest
 from query_fixture import publish, settings_for
 
 from graphrag_pipeline.core.errors import StorageError
-from graphrag_pipeline.query import QueryEngine, carrying
-from graphrag_pipeline.query.carried_arrays import CarriedArrays
-from graphrag_pipeline.query.carrying import carry_arrays
-from graphrag_pipeline.query.graph_arrays import GraphArrays
-from graphrag_pipeline.releases.kept import arrays_file, published_release
+from graphrag_pipeline.query import QueryEngine
+from graphrag_pipeline.query import published_arrays as carrying
+from graphrag_pipeline.query.memory.graph_arrays import GraphArrays
+from graphrag_pipeline.query.memory.mapped_arrays import CarriedArrays
+from graphrag_pipeline.query.published_arrays import carry_arrays
+from graphrag_pipeline.releases.kept_releases import arrays_file, published_release
 from graphrag_pipeline.store.array_file import is_whole, open_arrays, write_arrays
 
 METHODS = ("basic", "bm25", "hybrid", "ppr", "local", "lightrag", "hipporag2", "drift", "lazy")
@@ -58,7 +59,7 @@ def test_a_reader_makes_nothing_that_the_release_carries(home, monkeypatch):
         raise AssertionError("made anew")
 
     monkeypatch.setattr(GraphArrays, "_read_nodes", refuse)
-    monkeypatch.setattr("graphrag_pipeline.query.entity_names.EntityNames.read", refuse)
+    monkeypatch.setattr("graphrag_pipeline.query.memory.entity_names.EntityNames.read", refuse)
     monkeypatch.setattr("graphrag_pipeline.store.vector_store.full_text", refuse)
     with QueryEngine(home, settings=settings_for(home)) as engine:
         for method in ("basic", "ppr", "local"):
@@ -126,7 +127,7 @@ KILLED = """
 import os, sys
 from pathlib import Path
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.query.carrying import carry_arrays
+from graphrag_pipeline.query.published_arrays import carry_arrays
 from graphrag_pipeline.store import array_file
 array_file.replace_durably = lambda *_: os.kill(os.getpid(), 9)
 carry_arrays(Path(sys.argv[1]), Settings(home=sys.argv[1]))

@@ -25,8 +25,8 @@ from typer.testing import CliRunner
 from graphrag_pipeline import Index, Settings
 from graphrag_pipeline.cli.app import app
 from graphrag_pipeline.core.errors import StorageError
+from graphrag_pipeline.core.hardening.temporary import temporary_folder
 from graphrag_pipeline.core.settings import EmbeddingSettings, HierarchySettings
-from graphrag_pipeline.core.temporary import temporary_folder
 from graphrag_pipeline.definitions import build_definitions
 from graphrag_pipeline.exchange.importing import import_graphrag
 from graphrag_pipeline.ingest.stages import (
@@ -36,15 +36,15 @@ from graphrag_pipeline.ingest.stages import (
     pending_batches,
 )
 from graphrag_pipeline.llm.database import open_database
+from graphrag_pipeline.pipeline.stages import refresh_stages
+from graphrag_pipeline.pipeline.updating import cut_batches, run_stages
 from graphrag_pipeline.query import QueryEngine
-from graphrag_pipeline.releases.kept import release_ids
+from graphrag_pipeline.releases.kept_releases import release_ids
 from graphrag_pipeline.releases.rollback import rollback
-from graphrag_pipeline.stages import refresh_stages
 from graphrag_pipeline.store.hashing import rows_hash
 from graphrag_pipeline.store.lance import connect
 from graphrag_pipeline.store.vector_store import lance_reason
 from graphrag_pipeline.store.workspace import Workspace
-from graphrag_pipeline.updating import cut_batches, run_stages
 from graphrag_pipeline.upkeep.checking import VERIFICATIONS, check, find_by, repair
 from graphrag_pipeline.upkeep.problems import unreadable
 
@@ -721,7 +721,7 @@ def test_the_command_ends_with_a_verdict_and_a_code(index, monkeypatch):
 
 def test_a_folder_in_use_is_no_leftover_though_its_name_is_all_digits(index, monkeypatch):
     digits = SimpleNamespace(uuid4=lambda: SimpleNamespace(hex="96330306" * 4))
-    monkeypatch.setattr("graphrag_pipeline.core.temporary.uuid", digits)
+    monkeypatch.setattr("graphrag_pipeline.core.hardening.temporary.uuid", digits)
     with temporary_folder(index.home / "releases", "building"):
         assert [problem.line for problem in check(index).problems] == []
 

@@ -29,8 +29,8 @@ from graphrag_pipeline.cli import console, index_views, tables
 from graphrag_pipeline.cli import progress as cli_progress
 from graphrag_pipeline.cli.progress import progress as shown_progress
 from graphrag_pipeline.core import progress
+from graphrag_pipeline.core.hardening.locks import locked
 from graphrag_pipeline.core.home import Home
-from graphrag_pipeline.core.locks import locked
 
 REFERENCE = Path(__file__).parents[1] / "docs" / "reference" / "cli.md"
 GROUP = typer.main.get_command(cli.app)

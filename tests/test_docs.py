@@ -22,10 +22,10 @@ from docs import generate
 from docs.method_entries import entry_of
 from graphrag_pipeline.cli import app as cli
 from graphrag_pipeline.core.prompting import prompt_names
+from graphrag_pipeline.marts.sql import query_published
 from graphrag_pipeline.query import METHODS, MODEL_METHODS, operators, parameter_rows
 from graphrag_pipeline.query.methods import method_named
 from graphrag_pipeline.releases.publishing import publish
-from graphrag_pipeline.sql import query_published
 from graphrag_pipeline.structures.vector_tables import TABLES, update_vectors
 
 ROOT = Path(__file__).parents[1]

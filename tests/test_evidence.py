@@ -6,7 +6,9 @@ from query_fixture import publish, settings_for
 
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.prose import read_prose
-from graphrag_pipeline.query import QueryEngine, kept_rows, remembered_prose
+from graphrag_pipeline.query import QueryEngine
+from graphrag_pipeline.query.memory import prose_cache as remembered_prose
+from graphrag_pipeline.query.memory import rows_in_memory as kept_rows
 from graphrag_pipeline.query.question import Question
 
 SHIP = (

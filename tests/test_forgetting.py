@@ -26,12 +26,12 @@ from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.orchestration.runs import index_folder, opened_instance
+from graphrag_pipeline.pipeline.updating import cut_batches, run_stages
 from graphrag_pipeline.planning.status import summarise
 from graphrag_pipeline.query import open_release
 from graphrag_pipeline.resources.liveness import show_life
 from graphrag_pipeline.store.scanning import LeftOut
 from graphrag_pipeline.store.workspace import Workspace
-from graphrag_pipeline.updating import cut_batches, run_stages
 from graphrag_pipeline.upkeep.checking import check
 from graphrag_pipeline.upkeep.purging import Purge, plan_purge, purge
 

@@ -14,7 +14,7 @@ from graphrag_pipeline.core.identity import make_id
 from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.query import QueryEngine, open_release
 from graphrag_pipeline.query import operators as op
-from graphrag_pipeline.query.graph_arrays import Adjacency, Edges, join_edges
+from graphrag_pipeline.query.memory.graph_arrays import Adjacency, Edges, join_edges
 from graphrag_pipeline.query.operators import graph as op_graph
 
 

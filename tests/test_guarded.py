@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from graphrag_pipeline.core.guarded import guarded
+from graphrag_pipeline.core.hardening.child_commands import guarded
 
 PATIENCE = 60.0
 # What is started starts a process of its own, tells the number of both, and waits.
@@ -27,7 +27,7 @@ WAIT = "time.sleep(600)"
 DEAF = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); time.sleep(600)"
 OWNER = """
 import sys
-from graphrag_pipeline.core.guarded import guarded
+from graphrag_pipeline.core.hardening.child_commands import guarded
 with guarded([sys.executable, "-c", sys.argv[1]]) as process:
     print(process.pid, flush=True)
     process.wait()

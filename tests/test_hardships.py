@@ -20,7 +20,7 @@ from test_check import PLAIN, ready, story
 from conftest import Engine
 from graphrag_pipeline import Index, Settings
 from graphrag_pipeline.core.errors import ConfigError, StorageError
-from graphrag_pipeline.core.open_files import LEAST, TooManyFilesError
+from graphrag_pipeline.core.hardening.open_files import LEAST, TooManyFilesError
 from graphrag_pipeline.ingest.reading import ReadingOptions
 from graphrag_pipeline.ingest.reading.separate import Limits, Readers
 from graphrag_pipeline.orchestration.runs import index_folder

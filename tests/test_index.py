@@ -31,14 +31,14 @@ from graphrag_pipeline import (
     load_settings,
 )
 from graphrag_pipeline.assets import Names, build_tail
-from graphrag_pipeline.core.locks import locked
+from graphrag_pipeline.core.hardening.locks import locked
 from graphrag_pipeline.ingest.stages import ingest_documents
 from graphrag_pipeline.orchestration import runs
 from graphrag_pipeline.orchestration.runs import RunFailedError, index_folder
+from graphrag_pipeline.pipeline.stages import PUBLISH, refresh_stages
+from graphrag_pipeline.pipeline.updating import cut_batches
 from graphrag_pipeline.releases.measuring import MEASURES
-from graphrag_pipeline.stages import PUBLISH, refresh_stages
 from graphrag_pipeline.structures.registry import all_hierarchies
-from graphrag_pipeline.updating import cut_batches
 
 ROOT = Path(__file__).parents[1]
 TABLES = ("documents", "chunks", "entities", "relationships", "entity_chunks", "entity_aliases")

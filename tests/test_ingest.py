@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from conftest import Engine, build_graph
+from graphrag_pipeline.core.hardening.temporary import temporary_folder
 from graphrag_pipeline.core.settings import (
     ChunkSettings,
     ExtractionSettings,
@@ -14,7 +15,6 @@ from graphrag_pipeline.core.settings import (
     InputSettings,
     Settings,
 )
-from graphrag_pipeline.core.temporary import temporary_folder
 from graphrag_pipeline.extraction import extractors
 from graphrag_pipeline.ingest import documents, mention_files, to_extract
 from graphrag_pipeline.ingest.mention_files import identify

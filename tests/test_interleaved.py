@@ -22,7 +22,7 @@ from conftest import Engine
 from graphrag_pipeline.core.errors import GraphRAGError, InputError
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.marts.build import building
-from graphrag_pipeline.releases.kept import release_ids
+from graphrag_pipeline.releases.kept_releases import release_ids
 from graphrag_pipeline.releases.publishing import publish
 from graphrag_pipeline.releases.rollback import rollback
 from graphrag_pipeline.structures.registry import ask_for_clustering

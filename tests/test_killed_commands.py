@@ -30,7 +30,7 @@ from graphrag_pipeline import Index
 from graphrag_pipeline.cli.commands import COMMANDS
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.query import retrieve
-from graphrag_pipeline.releases.kept import kept_file, release_ids, rolled_back_from
+from graphrag_pipeline.releases.kept_releases import kept_file, release_ids, rolled_back_from
 from graphrag_pipeline.store.hashing import rows_hash
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.upkeep.backups import back_up, restore

@@ -11,7 +11,7 @@ from graphrag_pipeline import Index
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.query import METHODS, MODEL_METHODS, QueryEngine, compare, read_method
-from graphrag_pipeline.query.limited import checked_where, described
+from graphrag_pipeline.query.limited_release import checked_where, described
 
 OPEN = {
     "harbour.md": "Nadia Fenwright met Orsolya Venn at Harbour House in Osmark. Orsolya Venn wrote "

@@ -32,11 +32,11 @@ from graphrag_pipeline.core.settings import load_settings
 from graphrag_pipeline.definitions import build_definitions
 from graphrag_pipeline.marts import build as marts
 from graphrag_pipeline.marts.build import MARTS_JOB
+from graphrag_pipeline.marts.sql import query_published
 from graphrag_pipeline.orchestration import runs
-from graphrag_pipeline.releases.kept import published_release
+from graphrag_pipeline.releases.kept_releases import published_release
 from graphrag_pipeline.resources import IndexResource
 from graphrag_pipeline.sensors import build_marts_sensor
-from graphrag_pipeline.sql import query_published
 
 BROKEN = "INSERT INTO documents FROM documents LIMIT 1"
 pytestmark = pytest.mark.slow

@@ -25,9 +25,13 @@ from test_guarded import PATIENCE, end_of
 from test_readers import COMPARED, content
 
 from conftest import Engine
-from graphrag_pipeline.core import memory
 from graphrag_pipeline.core.errors import InputError, StorageError
-from graphrag_pipeline.core.memory import OutOfMemoryError, as_out_of_memory, told_out_of_memory
+from graphrag_pipeline.core.hardening import memory
+from graphrag_pipeline.core.hardening.memory import (
+    OutOfMemoryError,
+    as_out_of_memory,
+    told_out_of_memory,
+)
 from graphrag_pipeline.graph import descriptions
 from graphrag_pipeline.index import Index
 from graphrag_pipeline.ingest.reading import FileFormat, ReadingOptions, read_file
@@ -59,7 +63,7 @@ with duckdb.connect(config={"threads": 1}) as con:
 UNDER_LIMIT = """
 import os, resource, signal, sys, time
 resource.setrlimit(resource.RLIMIT_AS, (4 * 2**30,) * 2)
-from graphrag_pipeline.cli.limited import run_in_child_if_limited
+from graphrag_pipeline.cli.memory_limit import run_in_child_if_limited
 starter = os.getpid()
 run_in_child_if_limited()
 assert os.getpid() != starter
@@ -136,7 +140,7 @@ def test_rows_are_handed_to_duckdb_where_no_thread_can_be_started() -> None:
 
 
 def test_memory_is_short_under_a_limit_that_is_nearly_reached() -> None:
-    probe = "from graphrag_pipeline.core.memory import memory_is_short as short; print(short())"
+    probe = "from graphrag_pipeline.core.hardening import memory; print(memory.memory_is_short())"
     assert run_python("-c", probe).stdout == "False\n"
     limited = LIMITED.splitlines()[1:4]
     code = "\n".join(["import sys", "sys.argv = ['-c', '100']", *limited, probe])

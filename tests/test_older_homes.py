@@ -12,7 +12,7 @@ import pytest
 
 from graphrag_pipeline import Index
 from graphrag_pipeline.core.settings import load_settings
-from graphrag_pipeline.releases.kept import published_release, release_ids
+from graphrag_pipeline.releases.kept_releases import published_release, release_ids
 from graphrag_pipeline.store.hashing import rows_hash
 from graphrag_pipeline.store.index_store import connect_published
 from graphrag_pipeline.store.migrations import migrations

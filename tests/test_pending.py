@@ -18,18 +18,18 @@ from test_llm_pipeline import FILES, mind
 from graphrag_pipeline.core.prompting import PROMPTS
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.graph.communities import ask_for_clustering
-from graphrag_pipeline.graph.resolution.asking import FAILED
+from graphrag_pipeline.graph.resolution.model_pairs import FAILED
 from graphrag_pipeline.ingest.stages import (
     ingest_chunks,
     ingest_documents,
     ingest_extractions,
 )
 from graphrag_pipeline.orchestration.runs import index_folder
+from graphrag_pipeline.pipeline.updating import cut_batches
 from graphrag_pipeline.planning import pending
 from graphrag_pipeline.releases.publishing import content_hash, refresh_needed
 from graphrag_pipeline.store.index_store import IndexStore
 from graphrag_pipeline.store.workspace import Workspace
-from graphrag_pipeline.updating import cut_batches
 
 Built = tuple[Path, Path]
 

@@ -28,10 +28,10 @@ from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.prompting import PROMPTS
 from graphrag_pipeline.llm import ModelError
 from graphrag_pipeline.llm.estimates import Chunks
+from graphrag_pipeline.pipeline.updating import check_key
 from graphrag_pipeline.planning.learned import learn_effect
 from graphrag_pipeline.planning.outdated import look_at_index
 from graphrag_pipeline.planning.plan import Plan, plan_run
-from graphrag_pipeline.updating import check_key
 
 EXAMPLES = Path(__file__).parents[1] / "examples" / "corpus"
 LONG = {f"{n}.txt": f"Alice Smith met Bob Jones on day {n}. " * 200 for n in range(6)}

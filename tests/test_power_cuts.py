@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from power import Disk
 
-from graphrag_pipeline.core import files
-from graphrag_pipeline.core.files import make_folder, write_beside
+from graphrag_pipeline.core.hardening import files
+from graphrag_pipeline.core.hardening.files import make_folder, write_beside
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.exchange.exporting import export_release
 from graphrag_pipeline.index import Index
-from graphrag_pipeline.releases.kept import published_release
+from graphrag_pipeline.releases.kept_releases import published_release
 from graphrag_pipeline.store.index_store import connect_published
 from graphrag_pipeline.store.vector_store import VectorSnapshot
 from graphrag_pipeline.structures.registry import known_vector_tables

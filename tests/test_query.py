@@ -39,7 +39,6 @@ from graphrag_pipeline.query import (
     aanswer,
     answer,
     aretrieve,
-    kept_rows,
     open_release,
     parameter_rows,
     render_context,
@@ -47,12 +46,13 @@ from graphrag_pipeline.query import (
     stream_answer,
 )
 from graphrag_pipeline.query import operators as op
-from graphrag_pipeline.query.across import retrieve_across
 from graphrag_pipeline.query.answering import NOT_WRITTEN, NOTHING_FOUND
 from graphrag_pipeline.query.ask import default_method
-from graphrag_pipeline.query.carrying import carry_arrays
+from graphrag_pipeline.query.evidence.sentences import sentences_of
+from graphrag_pipeline.query.memory import rows_in_memory as kept_rows
 from graphrag_pipeline.query.methods.method import as_mapping
-from graphrag_pipeline.query.windows import sentences_of
+from graphrag_pipeline.query.published_arrays import carry_arrays
+from graphrag_pipeline.query.several_indexes import retrieve_across
 
 QUESTIONS = (
     "Who was the clerk of Scrooge?",

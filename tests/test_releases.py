@@ -28,10 +28,11 @@ from graphrag_pipeline.core.errors import (
 )
 from graphrag_pipeline.core.settings import InputSettings, ReleaseSettings
 from graphrag_pipeline.graph.resolution.resolving import resolve_entities
+from graphrag_pipeline.marts.sql import query_published
 from graphrag_pipeline.query import open_release, retrieve
 from graphrag_pipeline.releases import publishing
 from graphrag_pipeline.releases.diff import diff_releases
-from graphrag_pipeline.releases.kept import (
+from graphrag_pipeline.releases.kept_releases import (
     find_release,
     list_releases,
     published_release,
@@ -39,7 +40,6 @@ from graphrag_pipeline.releases.kept import (
 )
 from graphrag_pipeline.releases.publishing import publish, refresh_needed
 from graphrag_pipeline.releases.rollback import rollback
-from graphrag_pipeline.sql import query_published
 from graphrag_pipeline.store import vector_store as vectors
 from graphrag_pipeline.store.vector_store import VectorStore
 from graphrag_pipeline.structures.vector_tables import TABLES, update_vectors

@@ -24,7 +24,7 @@ from graphrag_pipeline.core.identity import make_id
 from graphrag_pipeline.core.settings import LlmSettings, ResolutionSettings, Settings
 from graphrag_pipeline.core.text import normalize_title
 from graphrag_pipeline.graph.descriptions import update_graph
-from graphrag_pipeline.graph.resolution.asking import FAILED
+from graphrag_pipeline.graph.resolution.model_pairs import FAILED
 from graphrag_pipeline.graph.resolution.resolving import (
     resolution_current,
     resolve_entities,

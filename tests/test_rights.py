@@ -14,16 +14,16 @@ from conftest import without_privileges
 from graphrag_pipeline import Index
 from graphrag_pipeline.cli.app import app
 from graphrag_pipeline.core.errors import ConfigError, StorageError
-from graphrag_pipeline.core.files import make_folder, private_temporary
+from graphrag_pipeline.core.hardening.files import make_folder, private_temporary
 from graphrag_pipeline.core.home import Home, exposed, make_home
 from graphrag_pipeline.core.settings import Settings, load_settings
 from graphrag_pipeline.ingest.sites import fetch_sites
 from graphrag_pipeline.llm.database import open_database
 from graphrag_pipeline.orchestration.runs import dagster_home
+from graphrag_pipeline.pipeline.updating import cut_batches
 from graphrag_pipeline.store.batches import BatchLog
 from graphrag_pipeline.store.index_store import IndexStore, memory_database
 from graphrag_pipeline.store.workspace import Workspace
-from graphrag_pipeline.updating import cut_batches
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="rights of a path are POSIX's")
 ELSEWHERE = "https://elsewhere.example/v1"

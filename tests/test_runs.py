@@ -23,7 +23,7 @@ from dagster_helpers import PEOPLE, PLACES, Pipeline
 from graphrag_pipeline.core.errors import BusyError
 from graphrag_pipeline.core.settings import ChunkSettings, ReportSettings, Settings
 from graphrag_pipeline.orchestration.runs import RunFailedError, index_folder, opened_instance
-from graphrag_pipeline.releases.kept import published_release
+from graphrag_pipeline.releases.kept_releases import published_release
 from graphrag_pipeline.releases.publishing import config_hash
 from graphrag_pipeline.resources.liveness import end_dead_runs, show_life
 from graphrag_pipeline.store.index_store import connect_published

@@ -13,8 +13,8 @@ import pytest
 from graphrag_pipeline.core.errors import ConfigError, InputError
 from graphrag_pipeline.core.settings import InputSettings
 from graphrag_pipeline.store.ignoring import selection_of
-from graphrag_pipeline.store.opening import open_source
 from graphrag_pipeline.store.scanning import LeftOut, Scan, scan_folder
+from graphrag_pipeline.store.source_files import open_source
 
 
 def write(folder: Path, *names: str, **texts: str) -> None:

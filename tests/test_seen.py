@@ -9,7 +9,8 @@ import pytest
 
 from conftest import Engine
 from graphrag_pipeline.core.settings import InputSettings, Settings
-from graphrag_pipeline.store import batches, seen
+from graphrag_pipeline.store import batches
+from graphrag_pipeline.store import file_stats as seen
 from graphrag_pipeline.store.batches import Batch
 
 

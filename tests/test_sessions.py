@@ -20,8 +20,8 @@ from query_fixture import published, settings_for
 from typer.testing import CliRunner, Result
 
 from graphrag_pipeline.cli.app import app
+from graphrag_pipeline.marts.sql import PublishedSql, split_statements
 from graphrag_pipeline.query.methods import list_methods
-from graphrag_pipeline.sql import PublishedSql, split_statements
 
 QUESTION = "Who worked as a clerk for Scrooge?"
 

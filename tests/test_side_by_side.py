@@ -24,7 +24,7 @@ from conftest import Engine
 from graphrag_pipeline.cli.commands import COMMANDS
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.query import open_release
-from graphrag_pipeline.releases.kept import published_release, release_ids
+from graphrag_pipeline.releases.kept_releases import published_release, release_ids
 from graphrag_pipeline.releases.publishing import publish
 from graphrag_pipeline.releases.rollback import rollback
 

@@ -15,8 +15,8 @@ from artefacts import copy_of
 from index_process import SMALL, update
 
 from conftest import Engine, workspace_of
+from graphrag_pipeline.marts.sql import query_published
 from graphrag_pipeline.releases.publishing import published_sql
-from graphrag_pipeline.sql import query_published
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "sql.md").read_text()

@@ -8,7 +8,7 @@ import pytest
 from query_fixture import publish
 
 from graphrag_pipeline.core.errors import InputError
-from graphrag_pipeline.sql import query_published
+from graphrag_pipeline.marts.sql import query_published
 
 REFUSED = """
 SELECT * FROM read_text('{file}')

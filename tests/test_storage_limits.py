@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 
 from conftest import Engine
-from graphrag_pipeline.core import memory
 from graphrag_pipeline.core.errors import StorageError
-from graphrag_pipeline.core.memory import OutOfMemoryError, told_out_of_memory
+from graphrag_pipeline.core.hardening import memory
+from graphrag_pipeline.core.hardening.memory import OutOfMemoryError, told_out_of_memory
 from graphrag_pipeline.core.settings import EmbeddingSettings, Settings, StorageSettings
 from graphrag_pipeline.extraction import extractors
 from graphrag_pipeline.index import Index

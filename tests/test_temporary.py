@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from llm_helpers import processes
 
-from graphrag_pipeline.core import temporary
 from graphrag_pipeline.core.errors import StorageError
-from graphrag_pipeline.core.files import write_beside
-from graphrag_pipeline.core.temporary import sweep, sweep_home, temporary_folder
+from graphrag_pipeline.core.hardening import temporary
+from graphrag_pipeline.core.hardening.files import write_beside
+from graphrag_pipeline.core.hardening.temporary import sweep, sweep_home, temporary_folder
 
 
 def own_and_wait(place: Path, told: Connection) -> None:

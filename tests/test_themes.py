@@ -7,8 +7,8 @@ from query_fixture import publish, settings_for
 from graphrag_pipeline import Index
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.query import QueryEngine
+from graphrag_pipeline.query.evidence.themes import is_name, told_well
 from graphrag_pipeline.query.results import Record
-from graphrag_pipeline.query.themes import is_name, told_well
 
 ASKED = "What are the main themes?"
 

@@ -6,8 +6,8 @@ from query_fixture import publish, settings_for
 
 from benchmarks.answers import passages_of
 from graphrag_pipeline.query import QueryEngine
+from graphrag_pipeline.query.evidence.answer_kinds import shares_written
 from graphrag_pipeline.query.question import Question
-from graphrag_pipeline.query.wanted import shares_written
 
 SLUICE = """The sluice of Svarthorn has a limited capacity. Every capacity of the sluice is told to
 the warden, and the capacity of the sluice is written down. It was built of oak. Its

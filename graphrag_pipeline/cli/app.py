@@ -19,7 +19,7 @@ from typer.core import TyperGroup
 from graphrag_pipeline.cli import console
 from graphrag_pipeline.cli.command import CONFIG
 from graphrag_pipeline.cli.commands import COMMANDS, Commands
-from graphrag_pipeline.cli.limited import run_in_child_if_limited
+from graphrag_pipeline.cli.memory_limit import run_in_child_if_limited
 from graphrag_pipeline.core.errors import (
     DeclinedError,
     GraphRAGError,
@@ -27,8 +27,12 @@ from graphrag_pipeline.core.errors import (
     StorageError,
     is_interrupt,
 )
-from graphrag_pipeline.core.memory import as_out_of_memory, memory_is_short, share_freed_memory
-from graphrag_pipeline.core.open_files import allow_open_files, require_open_files
+from graphrag_pipeline.core.hardening.memory import (
+    as_out_of_memory,
+    memory_is_short,
+    share_freed_memory,
+)
+from graphrag_pipeline.core.hardening.open_files import allow_open_files, require_open_files
 
 EXIT_CODES = (
     "Exit codes: 0 done; 1 a run failed; 2 wrong usage, input or setting; 3 nothing published "

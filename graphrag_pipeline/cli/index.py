@@ -51,7 +51,7 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
 ) -> None:
     """Write a graphrag.toml with every setting, its meaning and its default."""
-    from graphrag_pipeline.core.files import write_beside
+    from graphrag_pipeline.core.hardening.files import write_beside
     from graphrag_pipeline.core.settings import CONFIG_FILE, template
 
     target = folder / CONFIG_FILE
@@ -90,10 +90,10 @@ def index(
     settings = settings_for_runs()
     if watch:
         _watch(settings, source, yes=yes, verify=verify)
+    from graphrag_pipeline.pipeline.updating import cut_batches
     from graphrag_pipeline.planning.estimate_log import end_estimate
     from graphrag_pipeline.planning.pending import due_besides, look_at, nothing_to_do
     from graphrag_pipeline.store.workspace import Workspace
-    from graphrag_pipeline.updating import cut_batches
 
     workspace = Workspace(settings)
     if verify:
@@ -254,7 +254,7 @@ def _check_model(workspace: Workspace, folder: Path) -> None:
 
     if uses_model(workspace.settings):
         from graphrag_pipeline.llm.configured import check_own_prompts
-        from graphrag_pipeline.updating import check_key
+        from graphrag_pipeline.pipeline.updating import check_key
 
         check_own_prompts(workspace.settings)
         check_key(workspace, folder)

@@ -14,7 +14,7 @@ from graphrag_pipeline.core.text import counted
 
 if TYPE_CHECKING:
     from graphrag_pipeline.releases.diff import ReleaseDiff
-    from graphrag_pipeline.releases.kept import KeptRelease
+    from graphrag_pipeline.releases.kept_releases import KeptRelease
     from graphrag_pipeline.releases.rollback import Rollback
 
 
@@ -72,7 +72,7 @@ def show_diff(diff: ReleaseDiff) -> None:
 @prints(show_releases)
 def releases() -> list[KeptRelease]:
     """List the kept releases: when each was made, what it holds, and which one is published."""
-    from graphrag_pipeline.releases.kept import list_releases
+    from graphrag_pipeline.releases.kept_releases import list_releases
 
     return list_releases(settings_here().home_path)
 

@@ -19,7 +19,7 @@ from graphrag_pipeline.core.errors import GraphRAGError, InputError
 from graphrag_pipeline.core.rows import records, write_csv
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.sql import PublishedSql
+    from graphrag_pipeline.marts.sql import PublishedSql
 
 _HELP = (
     "A statement ends with a semicolon and may take several lines. Ctrl-C stops it. .tables says "
@@ -63,7 +63,7 @@ class Shell:
 
         Ends with an exit code where a statement of a pipe failed.
         """
-        from graphrag_pipeline.sql import PublishedSql
+        from graphrag_pipeline.marts.sql import PublishedSql
 
         with PublishedSql(self.home, self.release) as published:
             names = [str(row[0]) for row in published.tables()[1]]
@@ -127,7 +127,7 @@ def sql(
     "FROM macros" lists them, each with an example; SHOW TABLES lists the tables.
     """
     from graphrag_pipeline.marts.build import asks_for_marts
-    from graphrag_pipeline.sql import PublishedSql
+    from graphrag_pipeline.marts.sql import PublishedSql
 
     home = settings_here().home_path
     if statement is None:
@@ -140,7 +140,7 @@ def sql(
 
 def _statements(lines: Lines) -> Iterator[str]:
     """Yield the statements and commands of a session, until its end."""
-    from graphrag_pipeline.sql import split_statements
+    from graphrag_pipeline.marts.sql import split_statements
 
     begun = ""
     while True:

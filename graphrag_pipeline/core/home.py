@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.errors import StorageError
-from graphrag_pipeline.core.files import make_folder
+from graphrag_pipeline.core.hardening.files import make_folder
 
 if TYPE_CHECKING:
     from graphrag_pipeline.core.settings import Settings

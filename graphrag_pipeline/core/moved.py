@@ -1,4 +1,4 @@
-"""Modules that stand in a package of their own now: their old names work, with a warning."""
+"""Modules that have another name now, or a package of their own: old names work, with a warning."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from importlib.util import spec_from_loader
 from types import ModuleType
 
 MOVED = {
+    "graphrag_pipeline.core.files": ("graphrag_pipeline.core.hardening.files", ""),
+    "graphrag_pipeline.sql": ("graphrag_pipeline.marts.sql", ""),
     "graphrag_pipeline.evaluating": ("graphrag_evaluation.evaluating", "evaluation"),
     "graphrag_pipeline.evaluation": ("graphrag_evaluation", "evaluation"),
 }
-"""The new name by the old one, of a module or of a package with all in it, and the extra."""
+"""The new name by the old one, of a module or a package, and the extra that brings it."""
 
 
 def import_by_old_names() -> None:

@@ -18,9 +18,9 @@ from urllib.parse import unquote, urlsplit
 
 from graphrag_pipeline.core.environment import variable
 from graphrag_pipeline.core.errors import ConfigError, GraphRAGError, StorageError
-from graphrag_pipeline.core.files import write_beside
+from graphrag_pipeline.core.hardening.files import write_beside
+from graphrag_pipeline.core.hardening.locks import locked
 from graphrag_pipeline.core.home import Home, make_home
-from graphrag_pipeline.core.locks import locked
 from graphrag_pipeline.core.rows import one_line
 from graphrag_pipeline.core.settings import MAIL_SERVER, WEBHOOK, Settings
 

@@ -38,7 +38,7 @@ from graphrag_pipeline.llm.estimates import (
     ModelCalls,
 )
 from graphrag_pipeline.llm.offline import CachedAnswers
-from graphrag_pipeline.llm.paid import answer_places
+from graphrag_pipeline.llm.paid_answers import answer_places
 from graphrag_pipeline.llm.running import run_calls
 
 STAGE = "extractions"

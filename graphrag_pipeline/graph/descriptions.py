@@ -17,10 +17,10 @@ from graphrag_pipeline.core import progress
 from graphrag_pipeline.core.prompting import Prompt, load_prompt
 from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.graph.fold import GraphChanges, fold_again, merge_graph
+from graphrag_pipeline.llm.answer_purposes import making
 from graphrag_pipeline.llm.client import ModelClient
 from graphrag_pipeline.llm.configured import prompts_folder, with_model
 from graphrag_pipeline.llm.errors import ModelError
-from graphrag_pipeline.llm.purpose import making
 from graphrag_pipeline.llm.running import work_through
 from graphrag_pipeline.llm.windows import prompt_room
 from graphrag_pipeline.store.frames import drop_rows, put_rows

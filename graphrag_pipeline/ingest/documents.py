@@ -23,8 +23,8 @@ from graphrag_pipeline.ingest.reading.separate import Limits, Readers
 from graphrag_pipeline.store.batches import Batch, BatchLog
 from graphrag_pipeline.store.frames import streamed
 from graphrag_pipeline.store.index_store import insert
-from graphrag_pipeline.store.opening import open_source
 from graphrag_pipeline.store.snapshots import shown_path
+from graphrag_pipeline.store.source_files import open_source
 from graphrag_pipeline.store.sources import Source, SourceChange
 
 READER_VERSION = "14"

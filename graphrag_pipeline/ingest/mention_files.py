@@ -14,8 +14,8 @@ import duckdb
 import polars as pl
 
 from graphrag_pipeline.core.errors import StorageError
+from graphrag_pipeline.core.hardening.temporary import sweep, temporary_folder
 from graphrag_pipeline.core.identity import make_id
-from graphrag_pipeline.core.temporary import sweep, temporary_folder
 from graphrag_pipeline.core.text import normalize_title
 from graphrag_pipeline.extraction.mentions import Extraction
 from graphrag_pipeline.store.limits import Limits

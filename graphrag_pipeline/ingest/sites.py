@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from xml.parsers import expat
 
 from graphrag_pipeline.core.errors import InputError
-from graphrag_pipeline.core.files import make_folder, write_beside
+from graphrag_pipeline.core.hardening.files import make_folder, write_beside
 from graphrag_pipeline.core.home import make_home
 from graphrag_pipeline.core.rows import one_line
 from graphrag_pipeline.core.settings import Settings

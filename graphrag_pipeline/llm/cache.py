@@ -46,7 +46,7 @@ USED_ON = f"coalesce(used_on, CAST(created_at / {_DAY} AS INTEGER))"
 class CachedResponse(NamedTuple):
     """A chat answer as it was given, and the tokens it took then.
 
-    ``made_for`` is what the index made of it (:mod:`~graphrag_pipeline.llm.purpose`).
+    ``made_for`` is what the index made of it (:mod:`~graphrag_pipeline.llm.answer_purposes`).
     """
 
     text: str

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.tokens import count_tokens, encoding_for
+from graphrag_pipeline.llm.answer_purposes import made_for
 from graphrag_pipeline.llm.answers import Answer, StreamedAnswer, Usage, read_answer
 from graphrag_pipeline.llm.budget import Amount, Budget, plus
 from graphrag_pipeline.llm.cache import (
@@ -29,9 +30,8 @@ from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
 from graphrag_pipeline.llm.flights import Flights
 from graphrag_pipeline.llm.ledger import Call, put_calls, spent_since
 from graphrag_pipeline.llm.options import LlmOptions
-from graphrag_pipeline.llm.paid import PaidAnswers
+from graphrag_pipeline.llm.paid_answers import PaidAnswers
 from graphrag_pipeline.llm.prices import load_prices
-from graphrag_pipeline.llm.purpose import made_for
 from graphrag_pipeline.llm.requests import ChatRequest, Messages, chat_body, prompt_text
 from graphrag_pipeline.llm.transport import Transport
 from graphrag_pipeline.llm.windows import check_fits, check_was_read

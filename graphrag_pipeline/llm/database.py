@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from graphrag_pipeline.core.errors import StorageError
-from graphrag_pipeline.core.files import make_folder, make_private
+from graphrag_pipeline.core.hardening.files import make_folder, make_private
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.llm.flights import Holder
 

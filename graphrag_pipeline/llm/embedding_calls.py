@@ -32,7 +32,7 @@ from graphrag_pipeline.llm.errors import TerminalModelError, TransientModelError
 from graphrag_pipeline.llm.flights import Flights
 from graphrag_pipeline.llm.ledger import Call, is_heard, put_calls
 from graphrag_pipeline.llm.options import LlmOptions
-from graphrag_pipeline.llm.paid import PaidAnswers
+from graphrag_pipeline.llm.paid_answers import PaidAnswers
 
 _PATH = "/embeddings"
 _LOOKUP = 500

@@ -11,7 +11,7 @@ from graphrag_pipeline.llm.database import Place, reading
 from graphrag_pipeline.llm.embeddings import pieces
 from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
 from graphrag_pipeline.llm.options import LlmOptions
-from graphrag_pipeline.llm.paid import KnownAnswers, answer_places
+from graphrag_pipeline.llm.paid_answers import KnownAnswers, answer_places
 from graphrag_pipeline.llm.requests import ChatRequest
 
 _VARIABLES = 500

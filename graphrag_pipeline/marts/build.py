@@ -27,12 +27,16 @@ import duckdb
 
 from graphrag_pipeline.core.errors import BusyError, ConfigError, StorageError
 from graphrag_pipeline.core.extras import how_to_install, missing_modules
-from graphrag_pipeline.core.files import replace_durably
-from graphrag_pipeline.core.guarded import guarded
+from graphrag_pipeline.core.hardening.child_commands import guarded
+from graphrag_pipeline.core.hardening.files import replace_durably
+from graphrag_pipeline.core.hardening.locks import locked
+from graphrag_pipeline.core.hardening.temporary import sweep, temporary_folder
 from graphrag_pipeline.core.home import Home
-from graphrag_pipeline.core.locks import locked
-from graphrag_pipeline.core.temporary import sweep, temporary_folder
-from graphrag_pipeline.releases.kept import changing_releases, published_release, release_file
+from graphrag_pipeline.releases.kept_releases import (
+    changing_releases,
+    published_release,
+    release_file,
+)
 from graphrag_pipeline.store.index_store import OtherStore, connect_published
 from graphrag_pipeline.store.migrations import migrations
 

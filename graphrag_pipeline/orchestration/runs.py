@@ -27,31 +27,31 @@ from graphrag_pipeline.core.errors import (
     StorageError,
 )
 from graphrag_pipeline.core.extras import require_extra
-from graphrag_pipeline.core.files import make_folder, replace_durably, write_beside
+from graphrag_pipeline.core.hardening.files import make_folder, replace_durably, write_beside
+from graphrag_pipeline.core.hardening.interrupts import end_if_interrupted, hearing_interrupts
+from graphrag_pipeline.core.hardening.locks import locked
+from graphrag_pipeline.core.hardening.memory import OutOfMemoryError, says_out_of_memory
+from graphrag_pipeline.core.hardening.temporary import sweep, sweep_home, temporary_folder
 from graphrag_pipeline.core.home import Home, make_home
-from graphrag_pipeline.core.interrupts import end_if_interrupted, hearing_interrupts
-from graphrag_pipeline.core.locks import locked
-from graphrag_pipeline.core.memory import OutOfMemoryError, says_out_of_memory
 from graphrag_pipeline.core.settings import IN_PROCESS, Settings
-from graphrag_pipeline.core.temporary import sweep, sweep_home, temporary_folder
 from graphrag_pipeline.definitions import INGEST_JOB, REFRESH_JOB, build_definitions
 from graphrag_pipeline.index import Index, Update
 from graphrag_pipeline.ingest.stages import pending_batches, stage_versions
 from graphrag_pipeline.marts.build import MARTS_JOB, built_marts, marts_outdated
 from graphrag_pipeline.orchestration.event_log import kept_open
+from graphrag_pipeline.pipeline.stages import PUBLISH
+from graphrag_pipeline.pipeline.updating import cut_batches
 from graphrag_pipeline.planning.pending import nothing_pending
 from graphrag_pipeline.planning.status import changes_in
-from graphrag_pipeline.releases.kept import nothing_published, release_file
+from graphrag_pipeline.releases.kept_releases import nothing_published, release_file
 from graphrag_pipeline.releases.publishing import current_release
 from graphrag_pipeline.resources.index import BESIDE_OTHERS
 from graphrag_pipeline.resources.launching import ALONE, LAUNCHERS, Launcher, launcher_of
 from graphrag_pipeline.resources.liveness import end_dead_runs, show_life
 from graphrag_pipeline.sensors.runs import COMMAND, FIRST_BATCH, LAST_BATCH, VERSION, files_of
-from graphrag_pipeline.stages import PUBLISH
 from graphrag_pipeline.store.spending import LEDGER_TAG, ledger_position, uses_model
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.registry import ask_for_clustering
-from graphrag_pipeline.updating import cut_batches
 
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 _POLL_SECONDS = 1.0

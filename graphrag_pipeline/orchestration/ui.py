@@ -14,7 +14,7 @@ from pathlib import Path
 
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.extras import require_extra
-from graphrag_pipeline.core.guarded import guarded
+from graphrag_pipeline.core.hardening.child_commands import guarded
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.orchestration.runs import dagster_home
 

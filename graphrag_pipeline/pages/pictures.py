@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from graphrag_pipeline.core.files import write_beside
+from graphrag_pipeline.core.hardening.files import write_beside
 from graphrag_pipeline.pages.drawings import (
     COLOURS,
     MOST_POINTS,

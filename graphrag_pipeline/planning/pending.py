@@ -13,7 +13,7 @@ from graphrag_pipeline.graph.descriptions import descriptions_to_merge
 from graphrag_pipeline.graph.resolution.resolving import undecided_pairs
 from graphrag_pipeline.ingest.stages import batch_versions, pending_batches
 from graphrag_pipeline.planning.rereading import reasons_by_batch
-from graphrag_pipeline.releases.kept import published_release
+from graphrag_pipeline.releases.kept_releases import published_release
 from graphrag_pipeline.releases.measuring import MEASURES
 from graphrag_pipeline.releases.publishing import reasons_to_refresh, refresh_needed
 from graphrag_pipeline.store.batches import Look

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from graphrag_pipeline.core.errors import InputError
-from graphrag_pipeline.core.files import write_beside
+from graphrag_pipeline.core.hardening.files import write_beside
 from graphrag_pipeline.core.prompting import EXAMPLES, Message, bake, load_prompt
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.extraction.model.tuples import parse_tuples

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING
 from graphrag_pipeline.core.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.query.across import answer_across, retrieve_across
     from graphrag_pipeline.query.ask import Ask
     from graphrag_pipeline.query.comparing import Compared, compare
+    from graphrag_pipeline.query.conversation import read_history
     from graphrag_pipeline.query.engine import (
         QueryEngine,
         aanswer,
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
         retrieve,
         stream_answer,
     )
-    from graphrag_pipeline.query.history import read_history
     from graphrag_pipeline.query.methods import (
         METHODS,
         MODEL_METHODS,
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
     )
     from graphrag_pipeline.query.release import Release, ReleaseFacts, open_release
     from graphrag_pipeline.query.results import Answer, Citation, Record, Retrieval, render_context
+    from graphrag_pipeline.query.several_indexes import answer_across, retrieve_across
     from graphrag_pipeline.query.streaming import AnswerStream
 
 __all__ = [
@@ -81,7 +81,7 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "across": ("answer_across", "retrieve_across"),
+        "several_indexes": ("answer_across", "retrieve_across"),
         "ask": ("Ask",),
         "comparing": (
             "Compared",
@@ -95,7 +95,7 @@ __getattr__, __dir__ = lazy_names(
             "retrieve",
             "stream_answer",
         ),
-        "history": ("read_history",),
+        "conversation": ("read_history",),
         "methods": (
             "METHODS",
             "MODEL_METHODS",

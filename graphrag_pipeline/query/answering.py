@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.query.citations import distinct, numbered
-from graphrag_pipeline.query.evidence import find_evidence
+from graphrag_pipeline.query.evidence.passages import find_evidence
+from graphrag_pipeline.query.evidence.widening import RankedPassage
 from graphrag_pipeline.query.results import Answer, Citation, Retrieval
-from graphrag_pipeline.query.widening import RankedPassage
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release

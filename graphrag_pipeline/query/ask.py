@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.core import showing
 from graphrag_pipeline.core.errors import InputError
-from graphrag_pipeline.query.history import HISTORY_TURNS, Turn, recent_turns
+from graphrag_pipeline.query.conversation import HISTORY_TURNS, Turn, recent_turns
 from graphrag_pipeline.query.json_answers import checked_format
-from graphrag_pipeline.query.limited import checked_where
+from graphrag_pipeline.query.limited_release import checked_where
 from graphrag_pipeline.query.question import Question
 from graphrag_pipeline.query.short_answers import check_style
 

@@ -29,7 +29,7 @@ from graphrag_pipeline.query.citations import citations_of, distinct
 from graphrag_pipeline.query.control import Control
 from graphrag_pipeline.query.follow_ups import follow_ups_by_rule
 from graphrag_pipeline.query.json_answers import checked_format
-from graphrag_pipeline.query.limited import checked_labels
+from graphrag_pipeline.query.limited_release import checked_labels
 from graphrag_pipeline.query.methods import Method, method_named
 from graphrag_pipeline.query.methods.method import as_mapping
 from graphrag_pipeline.query.release import Release, open_release

@@ -20,7 +20,7 @@ from graphrag_pipeline.core.errors import GraphRAGError, StorageError
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.sharing import sharing_of
 from graphrag_pipeline.query.engine import QueryEngine
-from graphrag_pipeline.releases.kept import find_release, release_ids
+from graphrag_pipeline.releases.kept_releases import find_release, release_ids
 
 if TYPE_CHECKING:
     from graphrag_pipeline.core.settings import Settings

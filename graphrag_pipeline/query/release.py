@@ -29,12 +29,8 @@ from graphrag_pipeline.core.tokens import encoding_for
 from graphrag_pipeline.llm.configured import configured_embedder
 from graphrag_pipeline.llm.embedders import EmbeddingError
 from graphrag_pipeline.llm.running import watched
-from graphrag_pipeline.query.carried_arrays import GRAPH, NAMES, CarriedArrays, rows_name
 from graphrag_pipeline.query.control import Control, Usage
-from graphrag_pipeline.query.entity_names import EntityNames
-from graphrag_pipeline.query.graph_arrays import GraphArrays
-from graphrag_pipeline.query.kept_rows import KeptRows, read_if_small
-from graphrag_pipeline.query.limited import (
+from graphrag_pipeline.query.limited_release import (
     Labels,
     Place,
     Where,
@@ -44,13 +40,17 @@ from graphrag_pipeline.query.limited import (
     labelled,
     whole_ids,
 )
+from graphrag_pipeline.query.memory.entity_names import EntityNames
+from graphrag_pipeline.query.memory.graph_arrays import GraphArrays
+from graphrag_pipeline.query.memory.mapped_arrays import GRAPH, NAMES, CarriedArrays, rows_name
+from graphrag_pipeline.query.memory.rows_in_memory import KeptRows, read_if_small
 from graphrag_pipeline.query.trace import Trace
 from graphrag_pipeline.query.visible_vectors import VisibleVectors
-from graphrag_pipeline.releases.kept import ACCESS, nothing_published, release_file
+from graphrag_pipeline.releases.kept_releases import ACCESS, nothing_published, release_file
 from graphrag_pipeline.store.bare_names import SEARCH_PATH, bare_names
 from graphrag_pipeline.store.index_store import connect_published
 from graphrag_pipeline.store.limits import Limits
-from graphrag_pipeline.store.older import add_what_older_lack, is_of_first_schema
+from graphrag_pipeline.store.older_files import add_what_older_lack, is_of_first_schema
 from graphrag_pipeline.store.vector_store import VectorSnapshot, VectorStoreError
 from graphrag_pipeline.structures.vector_tables import TABLES
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from graphrag_pipeline.core.text import asked_terms, stored_terms
 from graphrag_pipeline.llm.embedders import Embedder, stored
-from graphrag_pipeline.query.limited import found_within
+from graphrag_pipeline.query.limited_release import found_within
 from graphrag_pipeline.store.full_text import FullText, full_text
 from graphrag_pipeline.store.held_vectors import HeldVectors, places_of
 from graphrag_pipeline.store.vector_store import (

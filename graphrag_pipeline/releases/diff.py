@@ -10,7 +10,7 @@ import duckdb
 
 from graphrag_pipeline.core import showing
 from graphrag_pipeline.core.errors import InputError, NothingPublishedError, StorageError
-from graphrag_pipeline.releases.kept import (
+from graphrag_pipeline.releases.kept_releases import (
     find_release,
     nothing_published,
     published_release,

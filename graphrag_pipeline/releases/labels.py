@@ -14,7 +14,7 @@ import duckdb
 import polars as pl
 
 from graphrag_pipeline.core.settings import AccessRule, AccessSettings
-from graphrag_pipeline.releases.kept import ACCESS
+from graphrag_pipeline.releases.kept_releases import ACCESS
 from graphrag_pipeline.store.frames import drop_rows, put_rows
 from graphrag_pipeline.store.index_store import replace_links, set_meta
 

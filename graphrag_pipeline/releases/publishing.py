@@ -25,7 +25,7 @@ from graphrag_pipeline.graph.fold import graph_current
 from graphrag_pipeline.graph.resolution.resolving import aliases_changed, resolution_current
 from graphrag_pipeline.llm.configured import configured_embedder
 from graphrag_pipeline.llm.errors import TooManyFailuresError
-from graphrag_pipeline.releases.kept import (
+from graphrag_pipeline.releases.kept_releases import (
     changing_releases,
     drop_old,
     is_rolled_back,

@@ -14,7 +14,7 @@ from graphrag_pipeline.core.errors import (
 )
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.sharing import sharing_of
-from graphrag_pipeline.releases.kept import (
+from graphrag_pipeline.releases.kept_releases import (
     changing_releases,
     find_release,
     keep_published,

@@ -9,6 +9,7 @@ from graphrag_pipeline.core.prompting import Message, Prompt, load_prompt, promp
 from graphrag_pipeline.core.settings import ReportSettings, Settings, fingerprint
 from graphrag_pipeline.core.spreading import spread
 from graphrag_pipeline.core.tokens import encoding_for
+from graphrag_pipeline.llm.answer_purposes import making
 from graphrag_pipeline.llm.client import ModelClient
 from graphrag_pipeline.llm.configured import (
     answered_by,
@@ -16,7 +17,6 @@ from graphrag_pipeline.llm.configured import (
     with_model,
 )
 from graphrag_pipeline.llm.errors import ModelError
-from graphrag_pipeline.llm.purpose import making
 from graphrag_pipeline.llm.running import work_through
 from graphrag_pipeline.reports.contexts import Context
 from graphrag_pipeline.reports.evidence import Evidence

@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from graphrag_pipeline.core.errors import StorageError
-from graphrag_pipeline.core.files import replace_durably
-from graphrag_pipeline.core.temporary import temporary_folder
+from graphrag_pipeline.core.hardening.files import replace_durably
+from graphrag_pipeline.core.hardening.temporary import temporary_folder
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 

@@ -21,14 +21,13 @@ from pathlib import Path
 from typing import Any
 
 from graphrag_pipeline.core.errors import InputError, RemovalError, StorageError
-from graphrag_pipeline.core.files import make_folder, write_beside
+from graphrag_pipeline.core.hardening.files import make_folder, write_beside
+from graphrag_pipeline.core.hardening.locks import locked
 from graphrag_pipeline.core.home import Home
-from graphrag_pipeline.core.locks import locked
 from graphrag_pipeline.core.settings import BatchSettings
+from graphrag_pipeline.store.file_stats import Seen, SeenFiles, load_seen, save_seen
 from graphrag_pipeline.store.ignoring import Selection
-from graphrag_pipeline.store.opening import open_source
 from graphrag_pipeline.store.scanning import LeftOut, Scan, printable, scan_folder
-from graphrag_pipeline.store.seen import Seen, SeenFiles, load_seen, save_seen
 from graphrag_pipeline.store.snapshots import (
     SITES,
     address_of,
@@ -36,6 +35,7 @@ from graphrag_pipeline.store.snapshots import (
     is_address,
     snapshot_folder,
 )
+from graphrag_pipeline.store.source_files import open_source
 from graphrag_pipeline.store.sources import (
     ACTIONS,
     Source,

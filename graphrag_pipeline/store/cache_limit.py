@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.llm.cache_size import CacheSize, measure_cache, trim_cache, vacuum_cache
 from graphrag_pipeline.llm.configured import calls_place
-from graphrag_pipeline.llm.paid import shared_place
+from graphrag_pipeline.llm.paid_answers import shared_place
 from graphrag_pipeline.store.workspace import Workspace
 
 log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from graphrag_pipeline.core.errors import StorageError
-from graphrag_pipeline.core.files import write_beside
+from graphrag_pipeline.core.hardening.files import write_beside
 from graphrag_pipeline.core.home import Home
 
 _NAME = "vectors.sums"

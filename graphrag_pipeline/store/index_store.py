@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from graphrag_pipeline.core.errors import BusyError, StorageError
-from graphrag_pipeline.core.files import make_folder, private_temporary, replace_durably
-from graphrag_pipeline.core.locks import FairLock
-from graphrag_pipeline.core.temporary import process_folder, temporary_folder
+from graphrag_pipeline.core.hardening.files import make_folder, private_temporary, replace_durably
+from graphrag_pipeline.core.hardening.locks import FairLock
+from graphrag_pipeline.core.hardening.temporary import process_folder, temporary_folder
 from graphrag_pipeline.store.frames import streamed
 from graphrag_pipeline.store.limits import Limits
 from graphrag_pipeline.store.migrations import ensure_schema
-from graphrag_pipeline.store.older import add_what_older_lack
+from graphrag_pipeline.store.older_files import add_what_older_lack
 
 if TYPE_CHECKING:
     import polars as pl

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from graphrag_pipeline.core.memory import require_memory
+from graphrag_pipeline.core.hardening.memory import require_memory
 
 if TYPE_CHECKING:
     from lancedb.db import DBConnection

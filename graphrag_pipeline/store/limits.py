@@ -12,8 +12,8 @@ from pathlib import Path
 import duckdb
 
 from graphrag_pipeline.core.errors import StorageError
-from graphrag_pipeline.core.files import make_folder
-from graphrag_pipeline.core.memory import memory_for_us
+from graphrag_pipeline.core.hardening.files import make_folder
+from graphrag_pipeline.core.hardening.memory import memory_for_us
 from graphrag_pipeline.core.settings import Settings, fingerprint
 
 _PROGRAM_BYTES = 800_000_000

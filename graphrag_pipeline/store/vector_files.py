@@ -14,7 +14,7 @@ import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from graphrag_pipeline.core.files import sync_folder, sync_tree, write_beside
+from graphrag_pipeline.core.hardening.files import sync_folder, sync_tree, write_beside
 
 _SYNCED = "synced.json"
 _ENDS_WITH = {".lance": b"LANC", ".manifest": b"LANC", ".arrow": b"ARROW1", ".json": b"}"}

@@ -28,8 +28,8 @@ import numpy.typing as npt
 from graphrag_pipeline.core import progress
 from graphrag_pipeline.core.arrays import fixed_bytes
 from graphrag_pipeline.core.errors import StorageError
+from graphrag_pipeline.core.hardening.memory import require_memory
 from graphrag_pipeline.core.languages import analysis_version, language_of
-from graphrag_pipeline.core.memory import require_memory
 from graphrag_pipeline.core.text import asked_terms, stored_terms
 from graphrag_pipeline.llm.embedders import Embedder, PartEmbedder, stored
 from graphrag_pipeline.store.full_text import FullText, full_text

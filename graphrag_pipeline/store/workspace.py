@@ -10,11 +10,11 @@ from functools import cached_property
 from pathlib import Path
 
 from graphrag_pipeline.core.errors import StorageError
+from graphrag_pipeline.core.hardening.locks import is_held, locked
+from graphrag_pipeline.core.hardening.temporary import sweep_home
 from graphrag_pipeline.core.home import Home, make_home
-from graphrag_pipeline.core.locks import is_held, locked
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.core.sharing import sharing_of
-from graphrag_pipeline.core.temporary import sweep_home
 from graphrag_pipeline.store.batches import BatchLog
 from graphrag_pipeline.store.ignoring import selection_of
 from graphrag_pipeline.store.index_store import IndexStore

@@ -1,10 +1,10 @@
 """Paid answers: those that the index still holds, and those that go with what they were made from.
 
 A request is kept as a hash alone, so nothing in the cache says which documents it quoted. What an
-answer was bought for does (:mod:`graphrag_pipeline.llm.purpose`): a chunk, or a hash of all that a
-description, a report or a cluster was made from. Where that is in the index, so is everything the
-answer tells of. Any other answer goes: those to questions, those of evaluations, and those that an
-older program has kept. What goes is taken out of the folders of shared answers, too
+answer was bought for does (:mod:`graphrag_pipeline.llm.answer_purposes`): a chunk, or a hash of all
+that a description, a report or a cluster was made from. Where that is in the index, so is
+everything the answer tells of. Any other answer goes: those to questions, those of evaluations, and
+those that an older program has kept. What goes is taken out of the folders of shared answers, too
 (``llm.shared_cache``), but not out of the home of another index: its own purge does that.
 """
 

@@ -25,10 +25,10 @@ from pathlib import Path
 import duckdb
 
 from graphrag_pipeline.core.errors import InputError, StorageError
-from graphrag_pipeline.core.files import PRIVATE, make_private, replace_durably
+from graphrag_pipeline.core.hardening.files import PRIVATE, make_private, replace_durably
+from graphrag_pipeline.core.hardening.temporary import sweep, temporary_folder
 from graphrag_pipeline.core.home import Home
-from graphrag_pipeline.core.temporary import sweep, temporary_folder
-from graphrag_pipeline.releases.kept import published_release
+from graphrag_pipeline.releases.kept_releases import published_release
 from graphrag_pipeline.store.vector_store import VectorStore
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.vector_tables import noted_versions

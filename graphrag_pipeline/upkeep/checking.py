@@ -12,11 +12,11 @@ import duckdb
 
 from graphrag_pipeline.core import progress, showing
 from graphrag_pipeline.core.errors import BusyError, StorageError
-from graphrag_pipeline.core.open_files import require_open_files
+from graphrag_pipeline.core.hardening.open_files import require_open_files
 from graphrag_pipeline.core.rows import one_line
 from graphrag_pipeline.core.text import counted
 from graphrag_pipeline.llm.configured import configured_embedder
-from graphrag_pipeline.releases.kept import release_ids
+from graphrag_pipeline.releases.kept_releases import release_ids
 from graphrag_pipeline.releases.publishing import behind
 from graphrag_pipeline.store.file_sums import record_sums
 from graphrag_pipeline.store.workspace import Workspace

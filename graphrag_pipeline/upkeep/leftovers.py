@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from graphrag_pipeline.core.errors import StorageError
-from graphrag_pipeline.core.temporary import sweep_home, temporary_folder
+from graphrag_pipeline.core.hardening.temporary import sweep_home, temporary_folder
 from graphrag_pipeline.ingest.documents import ocr_options
 from graphrag_pipeline.ingest.reading.ocr import text_file
-from graphrag_pipeline.releases.kept import changing_releases
+from graphrag_pipeline.releases.kept_releases import changing_releases
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.upkeep.home_files import files, purge_files
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import duckdb
 
 from graphrag_pipeline.core.errors import StorageError
+from graphrag_pipeline.core.hardening.temporary import abandoned
 from graphrag_pipeline.core.home import Home
-from graphrag_pipeline.core.temporary import abandoned
 from graphrag_pipeline.store.array_file import is_whole
 from graphrag_pipeline.store.batches import Batch, read_manifest
 from graphrag_pipeline.store.index_store import get_meta

@@ -22,8 +22,9 @@ import duckdb
 from graphrag_pipeline.core import progress, showing
 from graphrag_pipeline.core.errors import InputError, StorageError
 from graphrag_pipeline.core.sharing import sharing_of
-from graphrag_pipeline.query.carrying import carry_arrays
-from graphrag_pipeline.releases.kept import (
+from graphrag_pipeline.pipeline.updating import run_stages
+from graphrag_pipeline.query.published_arrays import carry_arrays
+from graphrag_pipeline.releases.kept_releases import (
     changing_releases,
     keep_only,
     release_file,
@@ -35,17 +36,16 @@ from graphrag_pipeline.store.index_store import connect_published
 from graphrag_pipeline.store.spending import uses_model
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.vector_tables import note_versions
-from graphrag_pipeline.updating import run_stages
 from graphrag_pipeline.upkeep.answers import (
     KeptAnswers,
     drop_unused,
     shared_elsewhere,
     unused_answers,
 )
-from graphrag_pipeline.upkeep.history import finished_runs, history_elsewhere, wipe_history
+from graphrag_pipeline.upkeep.document_names import check_gone, named_sources
 from graphrag_pipeline.upkeep.home_files import Experiments, KeptExperiments, check_extras, files
 from graphrag_pipeline.upkeep.leftovers import drop_leftovers, made_again
-from graphrag_pipeline.upkeep.naming import check_gone, named_sources
+from graphrag_pipeline.upkeep.run_histories import finished_runs, history_elsewhere, wipe_history
 from graphrag_pipeline.upkeep.tables import (
     done_batches,
     take_out_batches,

@@ -13,7 +13,7 @@ import duckdb
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import Settings, fingerprint
-from graphrag_pipeline.releases.kept import is_withdrawn, published_release, release_ids
+from graphrag_pipeline.releases.kept_releases import is_withdrawn, published_release, release_ids
 from graphrag_pipeline.releases.publishing import (
     VIEWS_MADE_BY,
     config_hash,

@@ -15,15 +15,16 @@ from pathlib import Path
 import duckdb
 
 from graphrag_pipeline.core.errors import GraphRAGError, StorageError
-from graphrag_pipeline.core.files import replace_durably
-from graphrag_pipeline.core.temporary import temporary_folder
+from graphrag_pipeline.core.hardening.files import replace_durably
+from graphrag_pipeline.core.hardening.temporary import temporary_folder
 from graphrag_pipeline.core.text import counted
 from graphrag_pipeline.graph.communities import forget_state
 from graphrag_pipeline.graph.fold import outdate_graph
 from graphrag_pipeline.ingest.stages import IMPORTED
 from graphrag_pipeline.llm.configured import configured_embedder
-from graphrag_pipeline.query.carrying import carry_arrays
-from graphrag_pipeline.releases.kept import (
+from graphrag_pipeline.pipeline.updating import run_stages
+from graphrag_pipeline.query.published_arrays import carry_arrays
+from graphrag_pipeline.releases.kept_releases import (
     changing_releases,
     keep_published,
     put_back,
@@ -40,7 +41,6 @@ from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.registry import known_vector_tables, made_structures
 from graphrag_pipeline.structures.structure import VectorTable
 from graphrag_pipeline.structures.vector_tables import forget_vectors, rows_of, update_vectors
-from graphrag_pipeline.updating import run_stages
 from graphrag_pipeline.upkeep.index_tables import (
     compared_tables,
     is_of_this_schema,

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from graphrag_pipeline.core.errors import StorageError
-from graphrag_pipeline.core.files import make_private, replace_durably
-from graphrag_pipeline.core.temporary import temporary_folder
+from graphrag_pipeline.core.hardening.files import make_private, replace_durably
+from graphrag_pipeline.core.hardening.temporary import temporary_folder
 from graphrag_pipeline.core.text import counted
 from graphrag_pipeline.llm.cache import is_as_bought
 from graphrag_pipeline.llm.database import open_database

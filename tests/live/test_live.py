@@ -16,9 +16,9 @@ from typing import Any, TypeVar
 import pytest
 import requests
 
+from graphrag_pipeline.marts.sql import query_published
 from graphrag_pipeline.query import answer
 from graphrag_pipeline.releases.publishing import published_release
-from graphrag_pipeline.sql import query_published
 
 Found = TypeVar("Found")
 PATIENCE = 420

@@ -2,7 +2,7 @@
 
 import dagster as dg
 
-from graphrag_pipeline.sql import query_published
+from graphrag_pipeline.marts.sql import query_published
 
 COUNT = "SELECT count(*) FROM documents"
 

@@ -2,9 +2,9 @@
 
 import json
 
-from graphrag_pipeline.core.files import write_beside
+from graphrag_pipeline.core.hardening.files import write_beside
+from graphrag_pipeline.marts.sql import query_published
 from graphrag_pipeline.releases.measuring import Measure
-from graphrag_pipeline.sql import query_published
 
 SIZES = "SELECT count(*), avg(n_chars), (SELECT max(id) FROM releases) FROM documents"
 

@@ -20,7 +20,7 @@ def longest(
     number: Annotated[int, typer.Option("--number", "-n", min=1, help="How many.")] = 10,
 ) -> list:
     """List the longest documents of the published index."""
-    from graphrag_pipeline.sql import query_published
+    from graphrag_pipeline.marts.sql import query_published
 
     _, rows = query_published(settings_here().home_path, LONGEST.format(number=number))
     return [{"title": title, "characters": characters} for title, characters in rows]

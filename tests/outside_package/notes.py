@@ -3,7 +3,7 @@
 import csv
 import io
 
-from graphrag_pipeline.core.files import write_beside
+from graphrag_pipeline.core.hardening.files import write_beside
 from graphrag_pipeline.store.index_store import connect_published
 from graphrag_pipeline.upkeep.home_files import HomeFile
 

@@ -12,10 +12,10 @@ import duckdb
 
 from graphrag_pipeline.core import showing
 from graphrag_pipeline.core.errors import InputError, StorageError
-from graphrag_pipeline.core.files import replace_durably
-from graphrag_pipeline.core.temporary import sweep, temporary_folder
+from graphrag_pipeline.core.hardening.files import replace_durably
+from graphrag_pipeline.core.hardening.temporary import sweep, temporary_folder
 from graphrag_pipeline.store.index_store import hide_progress
-from graphrag_pipeline.store.older import add_what_older_lack
+from graphrag_pipeline.store.older_files import add_what_older_lack
 
 _BATCH_ROWS = 10_000
 _RELEASE = "SELECT id FROM releases ORDER BY created_at DESC, id DESC LIMIT 1"

@@ -39,6 +39,7 @@ from graphrag_pipeline.extraction.model.tuples import (
     merged,
     parse_tuples,
 )
+from graphrag_pipeline.llm.answer_purposes import making
 from graphrag_pipeline.llm.client import ModelClient
 from graphrag_pipeline.llm.completion import Completion
 from graphrag_pipeline.llm.errors import (
@@ -48,7 +49,6 @@ from graphrag_pipeline.llm.errors import (
     TransientModelError,
 )
 from graphrag_pipeline.llm.parsing import parse_yes_no
-from graphrag_pipeline.llm.purpose import making
 from graphrag_pipeline.llm.running import work_through
 
 LLM_VERSION = "2"

@@ -15,7 +15,6 @@ from graphrag_pipeline.graph.resolution.aliases import (
     write_apart,
     write_words,
 )
-from graphrag_pipeline.graph.resolution.asking import FAILED, PROMPT, ask_about
 from graphrag_pipeline.graph.resolution.candidates import Halves, halved, is_slow
 from graphrag_pipeline.graph.resolution.deciding import (
     follow_mentions,
@@ -27,6 +26,7 @@ from graphrag_pipeline.graph.resolution.deciding import (
     user_pairs,
     user_words,
 )
+from graphrag_pipeline.graph.resolution.model_pairs import FAILED, PROMPT, ask_about
 from graphrag_pipeline.graph.resolution.pairs import Pair
 from graphrag_pipeline.graph.resolution.state import (
     find_renamed,
@@ -38,8 +38,8 @@ from graphrag_pipeline.graph.resolution.state import (
 )
 from graphrag_pipeline.graph.resolution.user_aliases import UserRow, read_user_aliases
 from graphrag_pipeline.ingest.staging import plan_take_in
+from graphrag_pipeline.llm.answer_purposes import making
 from graphrag_pipeline.llm.configured import answered_by, prompts_folder
-from graphrag_pipeline.llm.purpose import making
 from graphrag_pipeline.store.index_store import get_meta, insert, set_meta
 from graphrag_pipeline.store.workspace import Workspace
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from graphrag_pipeline.core.doors import PartError
 from graphrag_pipeline.core.errors import is_interrupt
-from graphrag_pipeline.core.memory import as_out_of_memory, memory_is_short
+from graphrag_pipeline.core.hardening.memory import as_out_of_memory, memory_is_short
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 from graphrag_pipeline.ingest.reading.code import CODE_BY_NAME, CODE_NAMES, CODE_SUFFIXES

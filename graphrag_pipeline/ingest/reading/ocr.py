@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from graphrag_pipeline.core.files import write_beside
+from graphrag_pipeline.core.hardening.files import write_beside
 from graphrag_pipeline.ingest.reading.model import OcrOptions, Unreadable
 
 MISSING = (

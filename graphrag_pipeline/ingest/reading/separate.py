@@ -23,7 +23,7 @@ from typing import Any
 
 from graphrag_pipeline.core.doors import PartError
 from graphrag_pipeline.core.errors import StorageError
-from graphrag_pipeline.core.files import temporary_place
+from graphrag_pipeline.core.hardening.files import temporary_place
 from graphrag_pipeline.core.settings import fingerprint
 from graphrag_pipeline.ingest.reading.answers import read_answer
 from graphrag_pipeline.ingest.reading.child import LENGTH, OUT_OF_MEMORY, READY, WALL_TO_CPU

@@ -13,10 +13,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from pydantic_core import to_json
 
 from graphrag_pipeline.core.errors import InputError
-from graphrag_pipeline.core.files import write_output
+from graphrag_pipeline.core.hardening.files import write_output
 from graphrag_pipeline.pages.explorer.data import page_data
 from graphrag_pipeline.pages.policy import policy
-from graphrag_pipeline.releases.kept import release_file
+from graphrag_pipeline.releases.kept_releases import release_file
 from graphrag_pipeline.store.bare_names import bare_names
 from graphrag_pipeline.store.index_store import connect_published
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.errors import InputError
-from graphrag_pipeline.core.files import write_output
+from graphrag_pipeline.core.hardening.files import write_output
 from graphrag_pipeline.pages.overview.gathering import gather
 from graphrag_pipeline.pages.overview.model import Overview
 from graphrag_pipeline.pages.policy import policy

@@ -15,6 +15,7 @@ from graphrag_pipeline.core.text import fold, terms
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.query import operators as op
+from graphrag_pipeline.query.evidence.themes import told_well
 from graphrag_pipeline.query.methods.method import (
     Method,
     choice,
@@ -24,7 +25,6 @@ from graphrag_pipeline.query.methods.method import (
 )
 from graphrag_pipeline.query.question import Question
 from graphrag_pipeline.query.results import Record
-from graphrag_pipeline.query.themes import told_well
 from graphrag_pipeline.query.writing.map_reduce import map_reduce
 from graphrag_pipeline.query.writing.single import from_records
 from graphrag_pipeline.reports.parsing import RATING_SCHEMA, parse_rating

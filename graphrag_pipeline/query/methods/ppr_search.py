@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from graphrag_pipeline.query.graph_arrays import Adjacency
+    from graphrag_pipeline.query.memory.graph_arrays import Adjacency
     from graphrag_pipeline.query.operators import Ranking
     from graphrag_pipeline.query.release import Release
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from graphrag_pipeline.query.kept_rows import KeptRows
+    from graphrag_pipeline.query.memory.rows_in_memory import KeptRows
     from graphrag_pipeline.query.release import Release
 
 _OF_ENTITIES = "SELECT entity_id AS id, chunk_id FROM entity_chunks"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from graphrag_pipeline.query.graph_arrays import Adjacency, Numbers, Weights
+    from graphrag_pipeline.query.memory.graph_arrays import Adjacency, Numbers, Weights
 
 _TOLERANCE = 1e-6
 _MOST_ITERATIONS = 100

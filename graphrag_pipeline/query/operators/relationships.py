@@ -11,8 +11,8 @@ from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.trace import operator
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.query.graph_arrays import Numbers, Weights
-    from graphrag_pipeline.query.kept_rows import KeptRows
+    from graphrag_pipeline.query.memory.graph_arrays import Numbers, Weights
+    from graphrag_pipeline.query.memory.rows_in_memory import KeptRows
     from graphrag_pipeline.query.release import Release
 
 _EDGES = "SELECT id, source_id, target_id, weight, combined_degree FROM relationships ORDER BY id"

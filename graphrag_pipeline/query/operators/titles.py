@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.arrays import distinct
 from graphrag_pipeline.core.text import UNSPACED, fold, normalize_title, terms
-from graphrag_pipeline.query.graph_arrays import RARE
+from graphrag_pipeline.query.memory.graph_arrays import RARE
 from graphrag_pipeline.query.operators.ranking import Ranking
 from graphrag_pipeline.query.trace import operator
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.query.graph_arrays import Weights
+    from graphrag_pipeline.query.memory.graph_arrays import Weights
     from graphrag_pipeline.query.release import Release
 
 _MOST_SHARING = 4

@@ -14,7 +14,7 @@ from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
 from graphrag_pipeline.llm.windows import history_tokens
 from graphrag_pipeline.query import short_answers as short
-from graphrag_pipeline.query.history import Turn
+from graphrag_pipeline.query.conversation import Turn
 from graphrag_pipeline.query.json_answers import json_rule, plain_json
 from graphrag_pipeline.query.question import Question
 from graphrag_pipeline.query.results import Record

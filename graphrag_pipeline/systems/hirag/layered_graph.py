@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from graphrag_pipeline.query.graph_arrays import Edges, join_edges
+from graphrag_pipeline.query.memory.graph_arrays import Edges, join_edges
 from graphrag_pipeline.store.held_vectors import places_of
 
 if TYPE_CHECKING:

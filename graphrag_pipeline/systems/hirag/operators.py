@@ -22,7 +22,7 @@ from graphrag_pipeline.systems.hirag.groups import is_group
 from graphrag_pipeline.systems.hirag.layered_graph import layered_graph
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.query.graph_arrays import Numbers
+    from graphrag_pipeline.query.memory.graph_arrays import Numbers
     from graphrag_pipeline.query.release import Release
 
 _MEMBERSHIPS = """

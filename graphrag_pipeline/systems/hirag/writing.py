@@ -14,10 +14,10 @@ from graphrag_pipeline.core.identity import make_id
 from graphrag_pipeline.core.prompting import Prompt, load_prompt, prompt_version
 from graphrag_pipeline.core.settings import Settings, fingerprint
 from graphrag_pipeline.extraction.model.tuples import ParsedExtraction, parse_tuples
+from graphrag_pipeline.llm.answer_purposes import making
 from graphrag_pipeline.llm.client import ModelClient
 from graphrag_pipeline.llm.configured import answered_by, prompts_folder, with_model
 from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
-from graphrag_pipeline.llm.purpose import making
 from graphrag_pipeline.llm.running import work_through
 from graphrag_pipeline.systems.hirag.groups import GROUP, group_title
 

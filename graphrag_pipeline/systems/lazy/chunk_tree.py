@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from graphrag_pipeline.query.kept_rows import KeptRows, as_bytes
+from graphrag_pipeline.query.memory.rows_in_memory import KeptRows, as_bytes
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -13,10 +13,10 @@ from graphrag_cluster.objects import MissingObjectError, ObjectStore
 from graphrag_cluster.orders import Order, bytes_of, find_order, unpack_sent
 from graphrag_cluster.parts import Part, fetch_part, find_part, put_part, ship_part
 from graphrag_pipeline.core.errors import ConfigError, InputError, StorageError
-from graphrag_pipeline.core.files import make_folder
+from graphrag_pipeline.core.hardening.files import make_folder
+from graphrag_pipeline.core.hardening.temporary import temporary_folder
 from graphrag_pipeline.core.home import make_home
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.core.temporary import temporary_folder
 from graphrag_pipeline.ingest.stages import (
     STAGES,
     ingest_chunks,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from graphrag_pipeline.core.errors import ConfigError, StorageError
-from graphrag_pipeline.core.files import make_folder
+from graphrag_pipeline.core.hardening.files import make_folder
 
 if TYPE_CHECKING:
     from pyarrow import fs

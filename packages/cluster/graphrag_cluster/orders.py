@@ -14,10 +14,10 @@ from typing import Any
 
 from graphrag_cluster.objects import MissingObjectError, ObjectStore
 from graphrag_pipeline.core.errors import StorageError
-from graphrag_pipeline.core.temporary import temporary_folder
+from graphrag_pipeline.core.hardening.temporary import temporary_folder
 from graphrag_pipeline.ingest.stages import stage_versions
 from graphrag_pipeline.store.batches import Batch
-from graphrag_pipeline.store.opening import open_source
+from graphrag_pipeline.store.source_files import open_source
 from graphrag_pipeline.store.sources import Source, SourceChange
 from graphrag_pipeline.store.workspace import Workspace
 

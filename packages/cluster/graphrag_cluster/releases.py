@@ -26,11 +26,11 @@ from typing import NamedTuple
 from graphrag_cluster.lease import holding_lease
 from graphrag_cluster.objects import MissingObjectError, ObjectStore
 from graphrag_pipeline.core.errors import StorageError
-from graphrag_pipeline.core.files import make_folder, replace_durably, write_beside
+from graphrag_pipeline.core.hardening.files import make_folder, replace_durably, write_beside
+from graphrag_pipeline.core.hardening.temporary import temporary_folder
 from graphrag_pipeline.core.home import Home, make_home
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.core.temporary import temporary_folder
-from graphrag_pipeline.releases.kept import (
+from graphrag_pipeline.releases.kept_releases import (
     arrays_file,
     changing_releases,
     kept_file,

@@ -19,8 +19,8 @@ from index_differences import differing_tables
 from graphrag_pipeline.core.errors import ConfigError, StorageError
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.ingest.stages import pending_batches
+from graphrag_pipeline.pipeline.updating import cut_batches, run_stages
 from graphrag_pipeline.store.workspace import Workspace
-from graphrag_pipeline.updating import cut_batches, run_stages
 
 CORPUS = Path(__file__).parents[3] / "examples" / "corpus"
 SMALL_BATCHES = {"max_files": 2}

@@ -22,7 +22,7 @@ from graphrag_cluster.releases import follow_published, forget_shared, share_rel
 from graphrag_pipeline.core.errors import NothingPublishedError, StorageError
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.index import Index
-from graphrag_pipeline.releases.kept import published_release, release_ids
+from graphrag_pipeline.releases.kept_releases import published_release, release_ids
 
 pytestmark = pytest.mark.cluster
 

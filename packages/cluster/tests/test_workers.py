@@ -27,8 +27,8 @@ from strict_server import StrictServer
 from benchmarks.played_answers import played_answer
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.settings import load_settings
+from graphrag_pipeline.pipeline.updating import run_stages
 from graphrag_pipeline.store.workspace import Workspace
-from graphrag_pipeline.updating import run_stages
 
 pytestmark = [pytest.mark.cluster, pytest.mark.waits]
 

@@ -30,8 +30,8 @@ from graphrag_evaluation.questions.question import Question
 from graphrag_evaluation.running import load_questions
 from graphrag_evaluation.scoring import check_metrics
 from graphrag_evaluation.store import EvaluationStore
+from graphrag_pipeline.core.hardening.locks import locked
 from graphrag_pipeline.core.home import Home
-from graphrag_pipeline.core.locks import locked
 from graphrag_pipeline.core.progress import report
 from graphrag_pipeline.core.settings import Settings, fingerprint
 from graphrag_pipeline.core.text import counted
@@ -42,13 +42,13 @@ from graphrag_pipeline.llm.configured import (
     spending_since,
 )
 from graphrag_pipeline.llm.pricing import StagePlan
+from graphrag_pipeline.pipeline.updating import run_stages
 from graphrag_pipeline.query.release import open_release
-from graphrag_pipeline.releases.kept import release_file
+from graphrag_pipeline.releases.kept_releases import release_file
 from graphrag_pipeline.releases.publishing import config_hash
 from graphrag_pipeline.store.index_store import make_small
 from graphrag_pipeline.store.spending import ledger_position, needs_model
 from graphrag_pipeline.store.workspace import Workspace
-from graphrag_pipeline.updating import run_stages
 
 _MARK = "made_with"
 

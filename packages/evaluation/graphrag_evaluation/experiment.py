@@ -37,7 +37,7 @@ from graphrag_evaluation.paper import Paper, paper_of
 from graphrag_evaluation.steps import Assertions, Claims, Judge, Reference, Relevance
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.query.ask import Ask
-from graphrag_pipeline.query.limited import Where, checked_where
+from graphrag_pipeline.query.limited_release import Where, checked_where
 from graphrag_pipeline.query.methods import method_named, methods_taking, read_method
 from graphrag_pipeline.query.short_answers import AnswerStyle
 

@@ -9,7 +9,7 @@ from graphrag_evaluation.questions.question import Question
 from traces import stores, traces_of
 
 from conftest import Engine
-from graphrag_pipeline.updating import cut_batches, run_stages
+from graphrag_pipeline.pipeline.updating import cut_batches, run_stages
 from graphrag_pipeline.upkeep.purging import plan_purge, purge
 
 ENTITY, QUESTION = "Zqvkaperson Zqvkbperson", "zqvkquestion6614"

@@ -24,7 +24,7 @@ from marts_fixture import built_in, home_with_release, put_release, release_want
 from graphrag_pipeline.core.settings import load_settings
 from graphrag_pipeline.definitions import build_definitions
 from graphrag_pipeline.marts import build as marts
-from graphrag_pipeline.sql import query_published
+from graphrag_pipeline.marts.sql import query_published
 
 pytestmark = pytest.mark.slow
 GOLD = {"Who was dead, to begin with?": "Marley", "Where was Marie Curie born?": "Krakow"}

@@ -14,7 +14,7 @@ from graphrag_evaluation.store import EvaluationStore
 from query_fixture import publish, settings_for
 
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.releases.kept import release_ids
+from graphrag_pipeline.releases.kept_releases import release_ids
 from graphrag_pipeline.store.workspace import Workspace
 
 CLEAN, DIRTY = "clean?", "dirty?"

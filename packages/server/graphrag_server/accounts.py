@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.errors import GraphRAGError, StorageError
-from graphrag_pipeline.core.files import make_private
+from graphrag_pipeline.core.hardening.files import make_private
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.trace import Spending

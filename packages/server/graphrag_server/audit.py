@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from graphrag_pipeline.core.errors import StorageError
-from graphrag_pipeline.core.files import make_folder
-from graphrag_pipeline.core.locks import locked
+from graphrag_pipeline.core.hardening.files import make_folder
+from graphrag_pipeline.core.hardening.locks import locked
 from graphrag_server.keys import without_keys
 
 log = logging.getLogger("graphrag_pipeline")

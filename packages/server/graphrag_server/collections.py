@@ -18,7 +18,7 @@ from graphrag_pipeline.core.errors import (
 from graphrag_pipeline.core.settings import CONFIG_FILE, load_settings
 from graphrag_pipeline.query.engine import QueryEngine
 from graphrag_pipeline.query.open_engine import Holder
-from graphrag_pipeline.releases.kept import list_releases
+from graphrag_pipeline.releases.kept_releases import list_releases
 
 if TYPE_CHECKING:
     from graphrag_pipeline.core.settings import Settings

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.errors import ConfigError
-from graphrag_pipeline.core.files import write_beside
+from graphrag_pipeline.core.hardening.files import write_beside
+from graphrag_pipeline.core.hardening.locks import locked
 from graphrag_pipeline.core.home import Home
-from graphrag_pipeline.core.locks import locked
 from graphrag_pipeline.graph.resolution.user_aliases import FIRST_LINE, parse_user_aliases
 from graphrag_server.problems import Problem
 

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
 from graphrag_pipeline.core.errors import InputError, StorageError
-from graphrag_pipeline.core.files import write_beside
+from graphrag_pipeline.core.hardening.files import write_beside
+from graphrag_pipeline.core.hardening.locks import locked
 from graphrag_pipeline.core.home import make_home
-from graphrag_pipeline.core.locks import locked
 from graphrag_server.paths import ServerFiles
 
 if TYPE_CHECKING:

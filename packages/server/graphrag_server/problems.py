@@ -26,7 +26,7 @@ from graphrag_pipeline.core.errors import (
 )
 from graphrag_pipeline.llm.errors import BudgetExceededError, ModelError, TransientModelError
 from graphrag_pipeline.query.control import StoppedError
-from graphrag_pipeline.releases.kept import UnknownReleaseError
+from graphrag_pipeline.releases.kept_releases import UnknownReleaseError
 from graphrag_server.accounts import OverLimitError
 from graphrag_server.audit import AuditError
 from graphrag_server.collections import UnknownCollectionError

@@ -17,8 +17,8 @@ from uvicorn.supervisors import Multiprocess
 from uvicorn.supervisors.multiprocess import Process
 
 from graphrag_pipeline.core.errors import GraphRAGError, InputError
-from graphrag_pipeline.core.files import temporary_place
-from graphrag_pipeline.core.memory import share_freed_memory
+from graphrag_pipeline.core.hardening.files import temporary_place
+from graphrag_pipeline.core.hardening.memory import share_freed_memory
 from graphrag_server.app import create_app
 from graphrag_server.collections import Collections, open_collections
 from graphrag_server.connections import H11_BYTES, Punctual

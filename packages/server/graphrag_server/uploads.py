@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.core.errors import ConfigError, NothingPublishedError
-from graphrag_pipeline.core.files import make_folder, replace_durably
-from graphrag_pipeline.core.temporary import sweep, temporary_folder
+from graphrag_pipeline.core.hardening.files import make_folder, replace_durably
+from graphrag_pipeline.core.hardening.temporary import sweep, temporary_folder
 from graphrag_pipeline.ingest.reading import supported_suffixes
 from graphrag_pipeline.store.batches import Batch, read_manifest
 from graphrag_pipeline.store.workspace import Workspace

@@ -23,7 +23,7 @@ from benchmarks.serve import (
     until,
 )
 from graphrag_pipeline.pages.explorer import write_page
-from graphrag_pipeline.releases.kept import changing_releases, keep_published
+from graphrag_pipeline.releases.kept_releases import changing_releases, keep_published
 
 QUESTIONS = ["Who worked as a clerk for Scrooge?", "Who saw the ghost of Marley?"] * 4
 

@@ -20,7 +20,7 @@ from test_page import QUESTION, ask, opened, with_model
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.query import QueryEngine
 from graphrag_pipeline.query.open_engine import LOOK_SECONDS
-from graphrag_pipeline.releases.kept import changing_releases, keep_only, keep_published
+from graphrag_pipeline.releases.kept_releases import changing_releases, keep_only, keep_published
 
 CAROL = "A Christmas Carol"
 CHANGED = {**DOCUMENTS, CAROL: f"A new first line moves all characters. {DOCUMENTS[CAROL]}"}

@@ -36,7 +36,7 @@ from graphrag_pipeline.query import QueryEngine
 from graphrag_pipeline.query.control import Control, StoppedError
 from graphrag_pipeline.query.methods.global_search import asks_for_themes
 from graphrag_pipeline.query.open_engine import LOOK_SECONDS, Holder
-from graphrag_pipeline.releases.kept import changing_releases, keep_published, put_back
+from graphrag_pipeline.releases.kept_releases import changing_releases, keep_published, put_back
 
 QUESTION = "Who worked as a clerk for Scrooge?"
 

@@ -17,7 +17,7 @@ from query_fixture import DOCUMENTS, published, settings_for
 from graphrag_pipeline.core.errors import AccessError, GraphRAGError
 from graphrag_pipeline.core.settings import AccessSettings, Settings
 from graphrag_pipeline.query.open_engine import LOOK_SECONDS, Holder
-from graphrag_pipeline.releases.kept import (
+from graphrag_pipeline.releases.kept_releases import (
     UnknownReleaseError,
     changing_releases,
     keep_only,

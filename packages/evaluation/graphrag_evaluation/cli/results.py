@@ -208,7 +208,7 @@ def results(
     """
     from graphrag_evaluation.judging.agreement import agreement_details
     from graphrag_evaluation.store import EvaluationStore
-    from graphrag_pipeline.core.files import write_beside
+    from graphrag_pipeline.core.hardening.files import write_beside
 
     found = results_of(settings_here(), experiment)
     if agreement is not None:

@@ -18,7 +18,7 @@ from graphrag_evaluation.labelling.items import AnswersGiven, Item, Kind
 from graphrag_evaluation.labelling.reading import FIELDS
 from graphrag_evaluation.metrics.answers import bare
 from graphrag_pipeline.core.errors import InputError
-from graphrag_pipeline.core.files import write_output
+from graphrag_pipeline.core.hardening.files import write_output
 from graphrag_pipeline.core.rows import Row, write_csv
 
 LINES = (".jsonl", ".ndjson")

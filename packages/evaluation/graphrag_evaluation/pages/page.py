@@ -11,7 +11,7 @@ from graphrag_evaluation.pages.gathering import gather
 from graphrag_evaluation.pages.model import EvaluationPage, Kind
 from graphrag_evaluation.store import EvaluationStore
 from graphrag_pipeline.core.errors import InputError
-from graphrag_pipeline.core.files import write_output
+from graphrag_pipeline.core.hardening.files import write_output
 from graphrag_pipeline.pages.overview.page import page_environment, written_time
 from graphrag_pipeline.pages.overview.passages import clip
 

@@ -43,7 +43,7 @@ from graphrag_evaluation.questions.published import (
 )
 from graphrag_evaluation.questions.question import Question
 from graphrag_pipeline.core.errors import InputError
-from graphrag_pipeline.core.files import write_beside
+from graphrag_pipeline.core.hardening.files import write_beside
 
 _ID_ALIASES = "id_aliases.json"
 _QUESTION = ("question", "question_text", "query")

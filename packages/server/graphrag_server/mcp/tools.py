@@ -235,7 +235,7 @@ async def _list_methods(request: Request, asked: _InCollection) -> ToolResult:
 
 
 async def _sql(request: Request, asked: ToRun) -> ToolResult:
-    from graphrag_pipeline.sql import PublishedSql
+    from graphrag_pipeline.marts.sql import PublishedSql
 
     holder = holder_of(request, asked.collection)
     server = server_of(request)

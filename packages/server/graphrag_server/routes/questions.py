@@ -11,13 +11,13 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response, StreamingResponse
 
 from graphrag_pipeline.core.errors import StorageError
-from graphrag_pipeline.query.across import aanswer_across, aretrieve_across
 from graphrag_pipeline.query.ask import Ask
 from graphrag_pipeline.query.comparing import Compared, compare_on, compared_asks
 from graphrag_pipeline.query.engine import QueryEngine
 from graphrag_pipeline.query.methods import list_methods
 from graphrag_pipeline.query.release import Release
 from graphrag_pipeline.query.results import Answer, Retrieval
+from graphrag_pipeline.query.several_indexes import aanswer_across, aretrieve_across
 from graphrag_server.callers import needs
 from graphrag_server.collections import Seen
 from graphrag_server.inquiry import Inquiry

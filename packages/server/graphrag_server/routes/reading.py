@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import Query
 
 from graphrag_pipeline.query.control import Control
-from graphrag_pipeline.releases.kept import UnknownReleaseError
+from graphrag_pipeline.releases.kept_releases import UnknownReleaseError
 from graphrag_server.callers import caller_of
 from graphrag_server.inquiry import record_failure, record_reading
 from graphrag_server.limits import MOST_ROWS, attended

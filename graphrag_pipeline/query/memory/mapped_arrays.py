@@ -15,8 +15,8 @@ from hashlib import md5
 from pathlib import Path
 
 from graphrag_pipeline.core.settings import fingerprint
-from graphrag_pipeline.query import entity_names, graph_arrays
-from graphrag_pipeline.releases.kept import arrays_file
+from graphrag_pipeline.query.memory import entity_names, graph_arrays
+from graphrag_pipeline.releases.kept_releases import arrays_file
 from graphrag_pipeline.store.array_file import ArrayFile, Arrays, open_arrays, write_arrays
 from graphrag_pipeline.store.full_text import FullText
 

@@ -14,8 +14,8 @@ import sys
 import threading
 from typing import NoReturn
 
-from graphrag_pipeline.core.guarded import end_with_parent
-from graphrag_pipeline.core.memory import (
+from graphrag_pipeline.core.hardening.child_commands import end_with_parent
+from graphrag_pipeline.core.hardening.memory import (
     OutOfMemoryError,
     says_out_of_memory,
     share_freed_memory,

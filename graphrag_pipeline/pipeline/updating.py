@@ -7,8 +7,8 @@ from pathlib import Path
 
 from graphrag_pipeline.core import progress
 from graphrag_pipeline.core.errors import ConfigError
+from graphrag_pipeline.core.hardening.memory import told_out_of_memory
 from graphrag_pipeline.core.home import make_home
-from graphrag_pipeline.core.memory import told_out_of_memory
 from graphrag_pipeline.ingest.stages import (
     ingest_chunks,
     ingest_documents,
@@ -16,8 +16,8 @@ from graphrag_pipeline.ingest.stages import (
     pending_batches,
 )
 from graphrag_pipeline.llm.configured import model_options
+from graphrag_pipeline.pipeline.stages import PUBLISH, refresh_stages, unchanged_release
 from graphrag_pipeline.releases.publishing import Release
-from graphrag_pipeline.stages import PUBLISH, refresh_stages, unchanged_release
 from graphrag_pipeline.store.cache_limit import keep_cache_within
 from graphrag_pipeline.store.space import changes_of, check_space
 from graphrag_pipeline.store.spending import ledger_position, needs_model, spending

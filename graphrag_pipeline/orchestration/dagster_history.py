@@ -24,7 +24,7 @@ from graphrag_pipeline.llm.database import compact
 from graphrag_pipeline.orchestration.runs import opened_instance
 from graphrag_pipeline.resources.liveness import count_dead_runs, end_dead_runs
 from graphrag_pipeline.store.batches import BatchLog
-from graphrag_pipeline.upkeep.history import RunHistory
+from graphrag_pipeline.upkeep.run_histories import RunHistory
 
 _BUSY_SECONDS = 60.0
 _RUNS = {

@@ -24,10 +24,10 @@ import duckdb
 
 from graphrag_pipeline.core import showing
 from graphrag_pipeline.core.errors import InputError, NothingPublishedError, StorageError
-from graphrag_pipeline.core.files import replace_durably, sync_folder
+from graphrag_pipeline.core.hardening.files import replace_durably, sync_folder
+from graphrag_pipeline.core.hardening.locks import FairLock
+from graphrag_pipeline.core.hardening.temporary import sweep, temporary_folder
 from graphrag_pipeline.core.home import Home
-from graphrag_pipeline.core.locks import FairLock
-from graphrag_pipeline.core.temporary import sweep, temporary_folder
 from graphrag_pipeline.store.index_store import connect_published
 
 log = logging.getLogger("graphrag_pipeline")

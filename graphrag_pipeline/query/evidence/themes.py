@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from graphrag_pipeline.core.prose import Prose, n_spoken, without_speaker
 from graphrag_pipeline.core.text import fold
 from graphrag_pipeline.core.word_lists import word_lists
+from graphrag_pipeline.query.memory.prose_cache import read_sentences
 from graphrag_pipeline.query.operators.communities import about_communities
-from graphrag_pipeline.query.remembered_prose import read_sentences
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.trace import operator
 

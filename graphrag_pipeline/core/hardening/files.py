@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 from graphrag_pipeline.core.errors import StorageError
-from graphrag_pipeline.core.temporary import sweep, temporary_folder
+from graphrag_pipeline.core.hardening.temporary import sweep, temporary_folder
 
 try:
     import fcntl

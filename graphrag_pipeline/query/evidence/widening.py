@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.prose import Prose, readable
 from graphrag_pipeline.core.text import terms
-from graphrag_pipeline.query.remembered_prose import read_sentences
+from graphrag_pipeline.query.memory.prose_cache import read_sentences
 from graphrag_pipeline.query.results import Citation
 
 if TYPE_CHECKING:
+    from graphrag_pipeline.query.evidence.answer_kinds import Wanted
+    from graphrag_pipeline.query.evidence.sentences import Sentence, Window
     from graphrag_pipeline.query.question import Question
-    from graphrag_pipeline.query.wanted import Wanted
-    from graphrag_pipeline.query.windows import Sentence, Window
 
 CHARS_EACH = 65
 _MOST_LEANED = 2

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from graphrag_pipeline.core.errors import StorageError
-from graphrag_pipeline.core.files import write_beside
+from graphrag_pipeline.core.hardening.files import write_beside
 
 TICK_NS = 2_000_000_000
 """The coarsest clock of a file system: FAT's counts in two seconds."""

@@ -20,7 +20,7 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
-from graphrag_pipeline.core.locks import is_held, try_lock
+from graphrag_pipeline.core.hardening.locks import is_held, try_lock
 
 _OWNER = "owner.lock"
 _CONTENT = "content"

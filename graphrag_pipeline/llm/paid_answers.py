@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from graphrag_pipeline.core.home import Home
+from graphrag_pipeline.llm.answer_purposes import made_for
 from graphrag_pipeline.llm.cache import (
     CachedResponse,
     Vector,
@@ -26,7 +27,6 @@ from graphrag_pipeline.llm.cache import (
     put_response,
 )
 from graphrag_pipeline.llm.database import CallDatabase, Place, Write, tables_at
-from graphrag_pipeline.llm.purpose import made_for
 
 _NOTE = "INSERT INTO shared_entries (place, key) VALUES ($1, $2) ON CONFLICT DO NOTHING"
 

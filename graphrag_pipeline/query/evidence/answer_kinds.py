@@ -11,9 +11,9 @@ from graphrag_pipeline.core.text import fold, terms
 from graphrag_pipeline.query.question import words_pattern
 
 if TYPE_CHECKING:
+    from graphrag_pipeline.query.evidence.sentences import Sentence
     from graphrag_pipeline.query.question import Question
     from graphrag_pipeline.query.release import Release
-    from graphrag_pipeline.query.windows import Sentence
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 import duckdb
 
 from graphrag_pipeline.core.errors import CheckFailedError
-from graphrag_pipeline.core.memory import return_freed_memory
+from graphrag_pipeline.core.hardening.memory import return_freed_memory
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.core.sharing import sharing_of
 from graphrag_pipeline.graph.communities import CommunityChanges, update_communities
@@ -21,7 +21,7 @@ from graphrag_pipeline.graph.fold import GraphChanges
 from graphrag_pipeline.graph.resolution.resolving import Resolution, resolve_entities
 from graphrag_pipeline.planning.pending import nothing_to_refresh
 from graphrag_pipeline.releases import invariants
-from graphrag_pipeline.releases.kept import is_rolled_back, published_release
+from graphrag_pipeline.releases.kept_releases import is_rolled_back, published_release
 from graphrag_pipeline.releases.publishing import Release, current_release, publish
 from graphrag_pipeline.reports.levels import LevelReports, update_reports
 from graphrag_pipeline.reports.model_writer import report_writer
@@ -170,7 +170,7 @@ def _hand_on(workspace: Workspace) -> None:
 
     A run that was killed may have left that undone.
     """
-    from graphrag_pipeline.query.carrying import carry_arrays
+    from graphrag_pipeline.query.published_arrays import carry_arrays
 
     carry_arrays(workspace.home, workspace.settings)
     sharing_of(workspace.settings).publish()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.errors import StorageError
-from graphrag_pipeline.query.carried_arrays import (
+from graphrag_pipeline.query.memory.mapped_arrays import (
     FULL_TEXT,
     GRAPH,
     NAMES,
@@ -18,7 +18,12 @@ from graphrag_pipeline.query.carried_arrays import (
 from graphrag_pipeline.query.methods.ppr_search import prepare
 from graphrag_pipeline.query.operators import chunks, communities, relationships
 from graphrag_pipeline.query.release import Release, open_release
-from graphrag_pipeline.releases.kept import arrays_file, drop_arrays, published_release, release_ids
+from graphrag_pipeline.releases.kept_releases import (
+    arrays_file,
+    drop_arrays,
+    published_release,
+    release_ids,
+)
 from graphrag_pipeline.store.limits import limits_of
 
 if TYPE_CHECKING:

@@ -2,13 +2,13 @@
 
 Every method honours that, for every method reads a release by SQL and by searches, and both show
 what rests on these documents alone. For a caller with labels that is an index of its own
-(:mod:`~graphrag_pipeline.query.visible`), in which the other documents leave no trace.
+(:mod:`~graphrag_pipeline.query.labelled_index`), in which the other documents leave no trace.
 
-A filter hides nothing from who may see everything: there ``limited.sql`` says what becomes of each
-table. What rests on these documents alone stays as it is. A report that rests on others, too, is
-left out, and one of sentences of these documents takes its place. A search by vectors or words
-finds only what is whole, for what else is embedded says things of other documents. How rare a word
-is in a full-text search is counted over all documents.
+A filter hides nothing from who may see everything: there ``limited_release.sql`` says what becomes
+of each table. What rests on these documents alone stays as it is. A report that rests on others,
+too, is left out, and one of sentences of these documents takes its place. A search by vectors
+or words finds only what is whole, for what else is embedded says things of other documents. How
+rare a word is in a full-text search is counted over all documents.
 """
 
 from __future__ import annotations
@@ -143,14 +143,16 @@ class Place:
 
     def _fill(self, con: duckdb.DuckDBPyConnection, settings: Settings, *, bare: bool) -> None:
         # They load Polars, which a question of all documents does without.
-        from graphrag_pipeline.query.stand_ins import write_stand_ins
-        from graphrag_pipeline.query.visible import make_index
+        from graphrag_pipeline.query.labelled_index import make_index
+        from graphrag_pipeline.query.limited_reports import write_stand_ins
 
         if self.is_index:
             make_index(con, settings, DOCUMENTS if bare else "published.documents")
             _take_views(con, _VISIBLE_VIEWS)
             return
-        con.execute(files("graphrag_pipeline.query").joinpath("limited.sql").read_text("utf-8"))
+        con.execute(
+            files("graphrag_pipeline.query").joinpath("limited_release.sql").read_text("utf-8")
+        )
         if bare:
             con.execute(_BARE_DOCUMENTS)
         _take_views(con, _VIEWS)

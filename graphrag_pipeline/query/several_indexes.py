@@ -25,9 +25,9 @@ from graphrag_pipeline.llm.running import run_calls
 from graphrag_pipeline.query.answering import evidence_text
 from graphrag_pipeline.query.ask import Ask
 from graphrag_pipeline.query.citations import citations_of, distinct
-from graphrag_pipeline.query.evidence import find_evidence
+from graphrag_pipeline.query.evidence.passages import find_evidence
+from graphrag_pipeline.query.evidence.widening import RankedPassage
 from graphrag_pipeline.query.results import Answer, Citation, Kind, Record, Retrieval, section_of
-from graphrag_pipeline.query.widening import RankedPassage
 from graphrag_pipeline.query.writer import NOTHING_RELEVANT
 from graphrag_pipeline.query.writing.asking import Asking
 from graphrag_pipeline.query.writing.references import (

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
-from graphrag_pipeline.query.announcing import announcements
+from graphrag_pipeline.query.evidence.announcements import announcements
 from graphrag_pipeline.query.operators.chunks import chunk_records, document_texts
 from graphrag_pipeline.query.results import Citation
 

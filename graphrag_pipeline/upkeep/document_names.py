@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from graphrag_pipeline.core.errors import InputError, StorageError
-from graphrag_pipeline.releases.kept import release_file, release_ids
+from graphrag_pipeline.releases.kept_releases import release_file, release_ids
 from graphrag_pipeline.store.batches import Batch
 from graphrag_pipeline.store.index_store import connect_published
 from graphrag_pipeline.store.scanning import scan_folder

@@ -13,22 +13,22 @@ from graphrag_pipeline.core.records import named_key, record_line
 from graphrag_pipeline.core.text import terms, terms_batch
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
 from graphrag_pipeline.query.citations import citations_of, cite_chunk
-from graphrag_pipeline.query.kept_rows import KeptRows
-from graphrag_pipeline.query.operators.chunks import chunk_records
-from graphrag_pipeline.query.operators.communities import about_communities
-from graphrag_pipeline.query.operators.scoring import relevance
-from graphrag_pipeline.query.question import Question
-from graphrag_pipeline.query.remembered_prose import read_sentences
-from graphrag_pipeline.query.results import Record
-from graphrag_pipeline.query.themes import is_name
-from graphrag_pipeline.query.trace import operator
-from graphrag_pipeline.query.wanted import (
+from graphrag_pipeline.query.evidence.answer_kinds import (
     Wanted,
     shares_written,
     wanted_of,
 )
-from graphrag_pipeline.query.widening import RankedPassage, widened
-from graphrag_pipeline.query.windows import Sentence, sentences_of
+from graphrag_pipeline.query.evidence.sentences import Sentence, sentences_of
+from graphrag_pipeline.query.evidence.themes import is_name
+from graphrag_pipeline.query.evidence.widening import RankedPassage, widened
+from graphrag_pipeline.query.memory.prose_cache import read_sentences
+from graphrag_pipeline.query.memory.rows_in_memory import KeptRows
+from graphrag_pipeline.query.operators.chunks import chunk_records
+from graphrag_pipeline.query.operators.communities import about_communities
+from graphrag_pipeline.query.operators.scoring import relevance
+from graphrag_pipeline.query.question import Question
+from graphrag_pipeline.query.results import Record
+from graphrag_pipeline.query.trace import operator
 from graphrag_pipeline.reports.references import check_references
 
 if TYPE_CHECKING:

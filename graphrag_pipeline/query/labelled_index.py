@@ -22,7 +22,7 @@ from graphrag_pipeline.graph.resolution.user_aliases import (
     UserRow,
     read_user_aliases,
 )
-from graphrag_pipeline.query.stand_ins import write_reports
+from graphrag_pipeline.query.limited_reports import write_reports
 from graphrag_pipeline.store.migrations import schema_sql
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""Safety against full disks, kills, interrupts, small memory, and other processes."""

@@ -1,0 +1,1 @@
+"""Evidence in text: the sentences of retrieved chunks that say most to a question."""
