@@ -12,7 +12,7 @@ from graphrag_pipeline.assets.names import Names
 from graphrag_pipeline.assets.publishing import build_published_index
 from graphrag_pipeline.assets.quality import build_measures
 from graphrag_pipeline.assets.reports import build_reports
-from graphrag_pipeline.assets.stages import Stage as AssetStage
+from graphrag_pipeline.assets.stages import AssetStage
 from graphrag_pipeline.assets.structures import build_structures
 from graphrag_pipeline.assets.upkeep import build_index_check
 from graphrag_pipeline.assets.versions import code_versions

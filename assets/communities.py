@@ -9,7 +9,14 @@ import duckdb
 from pydantic import Field
 
 from graphrag_pipeline.assets.graph import ENTITIES, RELATIONSHIPS
-from graphrag_pipeline.assets.stages import Outcome, Pictures, Preview, Stage, Table, shown
+from graphrag_pipeline.assets.stages import (
+    AssetStage,
+    Pictures,
+    StageOutcome,
+    StagePreview,
+    StageTable,
+    shown,
+)
 from graphrag_pipeline.graph.communities import CommunityChanges
 from graphrag_pipeline.pages import pictures
 from graphrag_pipeline.pipeline.stages import LevelsStage, level_range
@@ -42,13 +49,13 @@ def level_key(level: int) -> dg.AssetKey:
     return dg.AssetKey([GROUP, f"communities_level_{level}"])
 
 
-def build_communities(stage: LevelsStage) -> Stage:
+def build_communities(stage: LevelsStage) -> AssetStage:
     """Return the stage of all levels."""
     levels = stage.levels
 
-    def tell(index: IndexResource, outcome: CommunityChanges) -> Outcome:
+    def tell(index: IndexResource, outcome: CommunityChanges) -> StageOutcome:
         measures = {"modularity": outcome.modularity, "modularity_drift": outcome.drift}
-        return Outcome(
+        return StageOutcome(
             {
                 "done": outcome.how or "unchanged",
                 "levels": outcome.n_levels,
@@ -75,16 +82,16 @@ def build_communities(stage: LevelsStage) -> Stage:
     )
 
 
-def _table(level: int, levels: int) -> Table:
+def _table(level: int, levels: int) -> StageTable:
     deeper = " and all deeper levels" if level == levels - 1 else ""
-    return Table(
+    return StageTable(
         key=level_key(level),
         about=f"Communities of level {level} (C{level}){deeper}, by hierarchical Leiden.",
         group=GROUP,
         made_from=[level_key(level - 1)] if level else [ENTITIES, RELATIONSHIPS],
         table="communities",
         facts=_FACTS,
-        previews={"preview": Preview(_PREVIEW)},
+        previews={"preview": StagePreview(_PREVIEW)},
         parameters=level_range(level, levels),
     )
 

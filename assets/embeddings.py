@@ -6,7 +6,7 @@ import dagster as dg
 
 from graphrag_pipeline.assets.common import adorned
 from graphrag_pipeline.assets.inputs import embedding_key, input_keys
-from graphrag_pipeline.assets.stages import Outcome, Stage, Table, shown
+from graphrag_pipeline.assets.stages import AssetStage, StageOutcome, StageTable, shown
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.llm.configured import configured_embedder
 from graphrag_pipeline.pipeline.stages import VectorStage
@@ -25,12 +25,12 @@ def embedding_keys(settings: Settings) -> list[dg.AssetKey]:
     return [embedding_key(table.name) for table in vector_tables(settings)]
 
 
-def build_embeddings(stage: VectorStage, settings: Settings) -> Stage:
+def build_embeddings(stage: VectorStage, settings: Settings) -> AssetStage:
     """Return the stage of a vector table."""
     table = stage.table
 
-    def tell(index: IndexResource, changes: VectorChanges) -> Outcome:
-        return Outcome(
+    def tell(index: IndexResource, changes: VectorChanges) -> StageOutcome:
+        return StageOutcome(
             {
                 "dagster/row_count": changes.reused + changes.embedded,
                 "embedded": changes.embedded,
@@ -46,7 +46,7 @@ def build_embeddings(stage: VectorStage, settings: Settings) -> Stage:
         stage,
         tell,
         [
-            Table(
+            StageTable(
                 key=embedding_key(table.name),
                 about=table.about,
                 group=GROUP,

@@ -8,7 +8,14 @@ import dagster as dg
 import duckdb
 
 from graphrag_pipeline.assets.ingestion import EXTRACTIONS
-from graphrag_pipeline.assets.stages import Check, Outcome, Pictures, Preview, Table, shown
+from graphrag_pipeline.assets.stages import (
+    Pictures,
+    StageCheck,
+    StageOutcome,
+    StagePreview,
+    StageTable,
+    shown,
+)
 from graphrag_pipeline.graph.fold import GraphChanges
 from graphrag_pipeline.graph.resolution.resolving import Resolution
 from graphrag_pipeline.pages import pictures
@@ -51,20 +58,20 @@ ORDER BY weight DESC, source, target LIMIT 12
 """
 
 
-def _tell_of_aliases(index: IndexResource, resolution: Resolution) -> Outcome:
+def _tell_of_aliases(index: IndexResource, resolution: Resolution) -> StageOutcome:
     metadata = {
         "kept_apart": resolution.kept_apart,
         "changed": resolution.changed,
         "titles_not_in_the_corpus": ", ".join(resolution.absent) or "none",
     }
-    return Outcome(metadata, resolution.failed)
+    return StageOutcome(metadata, resolution.failed)
 
 
 def _tell_of_graph(
     index: IndexResource, outcome: tuple[GraphChanges, Mapping[str, int]]
-) -> Outcome:
+) -> StageOutcome:
     changes, summaries = outcome
-    return Outcome(
+    return StageOutcome(
         {"batches_taken_in": len(changes.batches), **summaries},
         of_table={ENTITIES: changes.entities, RELATIONSHIPS: changes.relationships},
     )
@@ -78,7 +85,7 @@ entity_aliases = shown(
     RESOLUTION,
     _tell_of_aliases,
     tables=[
-        Table(
+        StageTable(
             key=ALIASES,
             about="Titles that mean the same thing, with the evidence: by rule, model or "
             "aliases.csv.",
@@ -87,11 +94,11 @@ entity_aliases = shown(
             table="entity_aliases",
             facts=_ALIAS_FACTS,
             previews={
-                "preview": Preview(_ALIAS_PREVIEW),
-                "looked_alike": Preview(_APART_PREVIEW),
+                "preview": StagePreview(_ALIAS_PREVIEW),
+                "looked_alike": StagePreview(_APART_PREVIEW),
             },
             checks=[
-                Check(
+                StageCheck(
                     "every_pair_decided",
                     "Warns of pairs the model gave no answer to; the next run asks again.",
                     "pairs the model gave no answer to",
@@ -106,23 +113,23 @@ graph = shown(
     _tell_of_graph,
     pictures=_pictures,
     tables=[
-        Table(
+        StageTable(
             key=ENTITIES,
             about="Nodes: one per entity, with all titles that are folded into it.",
             group=GROUP,
             made_from=[EXTRACTIONS, ALIASES],
             table="entities",
             facts=_ENTITY_FACTS,
-            previews={"preview": Preview(_ENTITY_PREVIEW)},
+            previews={"preview": StagePreview(_ENTITY_PREVIEW)},
         ),
-        Table(
+        StageTable(
             key=RELATIONSHIPS,
             about="Undirected edges, weighted by the instances that support them.",
             group=GROUP,
             made_from=[EXTRACTIONS, ALIASES],
             table="relationships",
             facts=_RELATIONSHIP_FACTS,
-            previews={"preview": Preview(_RELATIONSHIP_PREVIEW)},
+            previews={"preview": StagePreview(_RELATIONSHIP_PREVIEW)},
         ),
     ],
 )

@@ -11,7 +11,13 @@ import duckdb
 
 from graphrag_pipeline.assets.common import OWNERS
 from graphrag_pipeline.assets.names import Names
-from graphrag_pipeline.assets.stages import Check, Outcome, Preview, Stage, Table
+from graphrag_pipeline.assets.stages import (
+    AssetStage,
+    StageCheck,
+    StageOutcome,
+    StagePreview,
+    StageTable,
+)
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.ingest import stages as ingest
 from graphrag_pipeline.ingest.stages import StageResult
@@ -89,37 +95,37 @@ def build_inbox(settings: Settings, names: Names) -> dg.AssetSpec:
     )
 
 
-def read_documents(index: IndexResource, batch: str) -> Outcome:
+def read_documents(index: IndexResource, batch: str) -> StageOutcome:
     """Read the documents of a batch."""
     return _outcome(ingest.ingest_documents(index.workspace, batch))
 
 
-def cut_chunks(index: IndexResource, batch: str) -> Outcome:
+def cut_chunks(index: IndexResource, batch: str) -> StageOutcome:
     """Cut the documents of a batch into chunks."""
     return _outcome(ingest.ingest_chunks(index.workspace, batch))
 
 
-def extract(index: IndexResource, batch: str) -> Outcome:
+def extract(index: IndexResource, batch: str) -> StageOutcome:
     """Extract from the chunks of a batch."""
     outcome = _outcome(ingest.ingest_extractions(index.workspace, batch))
     index.workspace.hand_over()
     return outcome
 
 
-def _outcome(result: StageResult) -> Outcome:
-    return Outcome({"seconds": round(result.seconds, 3), "done_before": result.done_before})
+def _outcome(result: StageResult) -> StageOutcome:
+    return StageOutcome({"seconds": round(result.seconds, 3), "done_before": result.done_before})
 
 
 def _not_extracted(con: duckdb.DuckDBPyConnection, parameters: Mapping[str, Any]) -> int:
     return sum(ingest.chunks_without_extraction(con, key) for key in parameters["keys"])
 
 
-documents = Stage(
+documents = AssetStage(
     name="documents",
     work=read_documents,
     by_batch=True,
     tables=[
-        Table(
+        StageTable(
             key=DOCUMENTS,
             about="Source documents, read and cleaned; files that cannot be read are quarantined.",
             group=GROUP,
@@ -127,11 +133,11 @@ documents = Stage(
             table="documents",
             facts=_DOCUMENT_FACTS,
             previews={
-                "quarantined_files": Preview(_QUARANTINED, if_any=True),
-                "preview": Preview(_DOCUMENT_PREVIEW),
+                "quarantined_files": StagePreview(_QUARANTINED, if_any=True),
+                "preview": StagePreview(_DOCUMENT_PREVIEW),
             },
             checks=[
-                Check(
+                StageCheck(
                     "nothing_quarantined",
                     "Warns of files that could not be read; the rest is indexed.",
                     "could not be read; the metadata and the table quarantine say why",
@@ -142,28 +148,28 @@ documents = Stage(
         )
     ],
 )
-chunks = Stage(
+chunks = AssetStage(
     name="chunks",
     work=cut_chunks,
     by_batch=True,
     tables=[
-        Table(
+        StageTable(
             key=CHUNKS,
             about="Text units: spans of documents of about equal token length.",
             group=GROUP,
             made_from=[DOCUMENTS],
             table="chunks",
             facts=_CHUNK_FACTS,
-            previews={"preview": Preview(_CHUNK_PREVIEW)},
+            previews={"preview": StagePreview(_CHUNK_PREVIEW)},
         )
     ],
 )
-extractions = Stage(
+extractions = AssetStage(
     name="extractions",
     work=extract,
     by_batch=True,
     tables=[
-        Table(
+        StageTable(
             key=EXTRACTIONS,
             about="Entities and relationships found in each chunk, before merging.",
             group=GROUP,
@@ -171,12 +177,12 @@ extractions = Stage(
             table="extractions",
             facts=_EXTRACTION_FACTS,
             previews={
-                "failures": Preview(_FAILURES, _LONG_CELL, if_any=True),
-                "most_found": Preview(_MOST_FOUND),
-                "preview": Preview(_SAMPLES, _LONG_CELL),
+                "failures": StagePreview(_FAILURES, _LONG_CELL, if_any=True),
+                "most_found": StagePreview(_MOST_FOUND),
+                "preview": StagePreview(_SAMPLES, _LONG_CELL),
             },
             checks=[
-                Check(
+                StageCheck(
                     "every_chunk_extracted",
                     "Warns of chunks whose extraction failed; the next run tries them again.",
                     "chunks have no extraction yet; the next run tries them again",

@@ -9,13 +9,13 @@ import dagster as dg
 from graphrag_pipeline.assets.common import adorned, markdown_rows
 from graphrag_pipeline.assets.embeddings import embedding_keys
 from graphrag_pipeline.assets.reports import report_key
-from graphrag_pipeline.assets.stages import Outcome, Stage, Table, shown
+from graphrag_pipeline.assets.stages import AssetStage, StageOutcome, StageTable, shown
 from graphrag_pipeline.assets.structures import structure_keys
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.pipeline.stages import PUBLISH
 from graphrag_pipeline.releases.diff import CHANGES, diff_releases
 from graphrag_pipeline.releases.kept_releases import list_releases
-from graphrag_pipeline.releases.publishing import Release
+from graphrag_pipeline.releases.publishing import PublishedRelease
 from graphrag_pipeline.resources import IndexResource
 
 PUBLISHED_INDEX = dg.AssetKey("published_index")
@@ -25,13 +25,13 @@ _ID = len("20261121T093000")
 _COUNTED = ("documents", "entities", "reports")
 
 
-def build_published_index(settings: Settings) -> Stage:
+def build_published_index(settings: Settings) -> AssetStage:
     """Return the stage that publishes, which waits for reports, embeddings and structures."""
     return shown(
         PUBLISH,
         _end_run,
         [
-            Table(
+            StageTable(
                 key=PUBLISHED_INDEX,
                 about="A consistent copy of graph, reports and vectors, put in place in one step.",
                 group="serving",
@@ -52,16 +52,16 @@ def build_published_index(settings: Settings) -> Stage:
     )
 
 
-def _end_run(index: IndexResource, release: Release) -> Outcome:
+def _end_run(index: IndexResource, release: PublishedRelease) -> StageOutcome:
     """Make room in the cache of answers, now that the run has used it, and tell of the release."""
     index.keep_cache_within()
     return _tell(index, release)
 
 
-def _tell(index: IndexResource, release: Release) -> Outcome:
+def _tell(index: IndexResource, release: PublishedRelease) -> StageOutcome:
     """Compare the release with the one before."""
     path = index.workspace.paths.published
-    return Outcome(
+    return StageOutcome(
         {
             **release.counts,
             "release": release.id,

@@ -8,7 +8,7 @@ import dagster as dg
 
 from graphrag_pipeline.assets.common import adorned
 from graphrag_pipeline.assets.publishing import PUBLISHED_INDEX
-from graphrag_pipeline.assets.stages import Check, Outcome, Stage, Table
+from graphrag_pipeline.assets.stages import AssetStage, StageCheck, StageOutcome, StageTable
 from graphrag_pipeline.releases.measuring import MEASURES, Measure
 from graphrag_pipeline.resources import IndexResource
 
@@ -18,28 +18,28 @@ def stage_beside(
     label: str,
     about: str,
     made_from: dg.AssetKey,
-    work: Callable[[IndexResource], Outcome],
-    *checks: Check,
+    work: Callable[[IndexResource], StageOutcome],
+    *checks: StageCheck,
     group: str,
-) -> Stage:
+) -> AssetStage:
     """Return a stage that makes one thing, which is no table of the index.
 
     It waits for no stage but those of its ``group``.
     """
-    table = Table(key=key, about=about, group=group, made_from=[made_from], checks=checks)
+    table = StageTable(key=key, about=about, group=group, made_from=[made_from], checks=checks)
     name = key.path[-1]
-    return Stage(name=name, label=label, work=work, tables=[table], pool=group, spends=False)
+    return AssetStage(name=name, label=label, work=work, tables=[table], pool=group, spends=False)
 
 
-def build_measures() -> list[Stage]:
+def build_measures() -> list[AssetStage]:
     """Return the stages that measure what is published."""
     return [_stage(name, measure) for name, measure in MEASURES.usable().items()]
 
 
-def _stage(name: str, measure: Measure) -> Stage:
-    def work(index: IndexResource) -> Outcome:
+def _stage(name: str, measure: Measure) -> AssetStage:
+    def work(index: IndexResource) -> StageOutcome:
         # What is published is published: that it cannot be measured fails no run.
-        return Outcome(adorned("measures", lambda: measure.measure(index.workspace)))
+        return StageOutcome(adorned("measures", lambda: measure.measure(index.workspace)))
 
     return stage_beside(
         dg.AssetKey(name),

@@ -5,7 +5,14 @@ from __future__ import annotations
 import dagster as dg
 
 from graphrag_pipeline.assets.communities import level_key
-from graphrag_pipeline.assets.stages import Check, Outcome, Preview, Stage, Table, shown
+from graphrag_pipeline.assets.stages import (
+    AssetStage,
+    StageCheck,
+    StageOutcome,
+    StagePreview,
+    StageTable,
+    shown,
+)
 from graphrag_pipeline.pipeline.stages import ReportStage, level_range
 from graphrag_pipeline.releases import invariants
 from graphrag_pipeline.reports.levels import LevelReports
@@ -35,26 +42,26 @@ def report_key(level: int) -> dg.AssetKey:
     return dg.AssetKey([GROUP, f"reports_level_{level}"])
 
 
-def build_reports(stage: ReportStage) -> Stage:
+def build_reports(stage: ReportStage) -> AssetStage:
     """Return the stage of a level; the last writes all deeper levels too."""
     level, levels = stage.level, stage.levels
     is_last = level == levels - 1
     reach = " and all deeper levels." if is_last else "; they may draw on the level below."
 
-    def tell(index: IndexResource, outcome: LevelReports) -> Outcome:
+    def tell(index: IndexResource, outcome: LevelReports) -> StageOutcome:
         counts = {
             "written": outcome.written,
             "reused": outcome.reused,
             "slightly_outdated": outcome.outdated,
             "removed": outcome.removed,
         }
-        return Outcome(counts, outcome.failed)
+        return StageOutcome(counts, outcome.failed)
 
     return shown(
         stage,
         tell,
         [
-            Table(
+            StageTable(
                 key=report_key(level),
                 about=f"Reports on the communities of level {level}{reach}",
                 group=GROUP,
@@ -62,19 +69,19 @@ def build_reports(stage: ReportStage) -> Stage:
                 table="community_reports",
                 facts=_FACTS,
                 previews={
-                    "preview": Preview(_PREVIEW, _LONG_CELL),
-                    "failures": Preview(_FAILURES, _LONG_CELL, if_any=True),
+                    "preview": StagePreview(_PREVIEW, _LONG_CELL),
+                    "failures": StagePreview(_FAILURES, _LONG_CELL, if_any=True),
                 },
                 parameters=level_range(level, levels),
                 checks=[
-                    Check(
+                    StageCheck(
                         "every_report_rests_on_something",
                         "Warns of reports that mention none of their community's relationships.",
                         "reports cover none of their community's relationships",
                         invariants.REPORTS_ON_NOTHING,
                         warns=True,
                     ),
-                    Check(
+                    StageCheck(
                         "no_report_failed",
                         "Warns of reports that the model could not write.",
                         "reports failed; see report_failures",

@@ -35,7 +35,7 @@ Pictures = Mapping[dg.AssetKey, Sequence[Picture | None]]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class StageOutcome:
     """What a stage did: what to tell of it and of each of its tables, how much failed, and why.
 
     ``violations`` are of the checks that the engine has made, by the table's key and their name.
@@ -49,7 +49,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Check:
+class StageCheck:
     """What must hold of a table: the rows against it are counted, and ``what`` says what they are.
 
     They are counted by a query, by a function, or by the stage itself where ``broken`` is empty:
@@ -64,7 +64,7 @@ class Check:
     warns: bool = False
 
     @classmethod
-    def of(cls, check: engine.Check) -> "Check":
+    def of(cls, check: engine.Check) -> "StageCheck":
         """Return a check of the engine's, which counts it itself."""
         return cls(check.name, check.about, check.what, blocking=check.blocking)
 
@@ -78,7 +78,7 @@ class Check:
         key: dg.AssetKey,
         con: duckdb.DuckDBPyConnection | None,
         parameters: Mapping[str, Any],
-        outcome: Outcome,
+        outcome: StageOutcome,
         names: Names,
     ) -> dg.AssetCheckResult:
         """Count what is against it on a table; without a connection, the stage has counted."""
@@ -101,7 +101,7 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Preview:
+class StagePreview:
     """Rows to show as a table, their values cut to ``longest`` characters.
 
     With ``if_any``, nothing is shown where there are no rows.
@@ -121,7 +121,7 @@ class Preview:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Table:
+class StageTable:
     """An asset: a table, or what else a stage makes, and what is shown of it.
 
     ``facts`` is a query of one row, shown by column name; it and the previews are asked with
@@ -138,8 +138,8 @@ class Table:
     version: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     facts: str = ""
-    previews: Mapping[str, Preview] = field(default_factory=dict)
-    checks: Sequence[Check] = ()
+    previews: Mapping[str, StagePreview] = field(default_factory=dict)
+    checks: Sequence[StageCheck] = ()
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
     def spec(self, names: Names, versions: Mapping[str, str], **more: Any) -> dg.AssetSpec:
@@ -176,7 +176,7 @@ class Table:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stage:
+class AssetStage:
     """A stage of the engine, and the assets that it makes together.
 
     ``work`` is given the index, then the key of a batch where the stage is run batch by batch, then
@@ -186,8 +186,8 @@ class Stage:
     """
 
     name: str
-    work: Callable[..., Outcome]
-    tables: Sequence[Table]
+    work: Callable[..., StageOutcome]
+    tables: Sequence[StageTable]
     pool: str = INDEX_POOL
     label: str = ""
     part: int = 0
@@ -293,7 +293,7 @@ class Stage:
             n_failed += outcome.failed
             context.add_asset_metadata(metadata, asset_key=key, partition_key=batch)
         with index.get_connection() as con:
-            whole = Outcome(failed=n_failed)
+            whole = StageOutcome(failed=n_failed)
             checks = [
                 c.result(table.key, con, {"keys": batches}, whole, names) for c in table.checks
             ]
@@ -302,29 +302,29 @@ class Stage:
 
 def shown(
     stage: engine.Stage[T],
-    tell: Callable[[IndexResource, T], Outcome],
-    tables: Sequence[Table],
+    tell: Callable[[IndexResource, T], StageOutcome],
+    tables: Sequence[StageTable],
     prepare: Callable[..., None] | None = None,
     **more: Any,
-) -> Stage:
+) -> AssetStage:
     """Return a stage of the engine with the tables that it makes, and its checks of them.
 
     ``prepare`` comes first, given the index and what the launchpad was told; ``tell`` says what
-    came of the stage; ``more`` is what :class:`Stage` takes besides.
+    came of the stage; ``more`` is what :class:`AssetStage` takes besides.
     """
 
-    def work(index: IndexResource, *inputs: object) -> Outcome:
+    def work(index: IndexResource, *inputs: object) -> StageOutcome:
         if prepare is not None:
             prepare(index, *inputs)
         outcome, violations = stage.update_and_check(index.workspace)
         return replace(tell(index, outcome), violations=violations)
 
     checked = [
-        replace(t, checks=[*map(Check.of, stage.checks.get(tuple(t.key.path), ())), *t.checks])
+        replace(t, checks=[*map(StageCheck.of, stage.checks.get(tuple(t.key.path), ())), *t.checks])
         for t in tables
     ]
     about = {"name": stage.name, "label": stage.label, "part": stage.part, "parts": stage.parts}
-    return Stage(**{"work": work, "tables": checked, **about, **more})
+    return AssetStage(**{"work": work, "tables": checked, **about, **more})
 
 
 @contextlib.contextmanager

@@ -5,7 +5,14 @@ from __future__ import annotations
 import dagster as dg
 
 from graphrag_pipeline.assets.inputs import input_keys, step_key
-from graphrag_pipeline.assets.stages import Check, Outcome, Preview, Stage, Table, shown
+from graphrag_pipeline.assets.stages import (
+    AssetStage,
+    StageCheck,
+    StageOutcome,
+    StagePreview,
+    StageTable,
+    shown,
+)
 from graphrag_pipeline.core.settings import Settings, fingerprint
 from graphrag_pipeline.pipeline.stages import StepStage
 from graphrag_pipeline.resources import IndexResource
@@ -18,10 +25,10 @@ def structure_keys(settings: Settings) -> list[dg.AssetKey]:
     return [step_key(step) for structure in wanted_structures(settings) for step in structure.steps]
 
 
-def build_structures(stage: StepStage, settings: Settings) -> Stage:
+def build_structures(stage: StepStage, settings: Settings) -> AssetStage:
     """Return the stage of a structure's table."""
     structure, step, warning = stage.structure, stage.step, stage.step.warning
-    table = Table(
+    table = StageTable(
         key=step_key(step),
         about=step.about,
         group=step.key[0],
@@ -30,12 +37,15 @@ def build_structures(stage: StepStage, settings: Settings) -> Stage:
         version=fingerprint(structure.name, structure.version(settings)),
         facts=step.facts,
         previews={
-            name: Preview(preview.query, preview.longest) for name, preview in step.previews.items()
+            name: StagePreview(preview.query, preview.longest)
+            for name, preview in step.previews.items()
         },
-        checks=[Check(warning.name, warning.about, warning.what, warns=True)] if warning else [],
+        checks=[StageCheck(warning.name, warning.about, warning.what, warns=True)]
+        if warning
+        else [],
     )
     return shown(stage, _tell, [table])
 
 
-def _tell(index: IndexResource, outcome: StepOutcome) -> Outcome:
-    return Outcome(outcome.facts, outcome.failed)
+def _tell(index: IndexResource, outcome: StepOutcome) -> StageOutcome:
+    return StageOutcome(outcome.facts, outcome.failed)

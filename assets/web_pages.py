@@ -9,7 +9,7 @@ import dagster as dg
 from graphrag_pipeline.assets.common import adorned, markdown_rows
 from graphrag_pipeline.assets.ingestion import GROUP, WEB_PAGES
 from graphrag_pipeline.assets.names import Names
-from graphrag_pipeline.assets.stages import Check, Outcome, Stage, Table
+from graphrag_pipeline.assets.stages import AssetStage, StageCheck, StageOutcome, StageTable
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.ingest.sites import fetch_sites
 from graphrag_pipeline.resources import IndexResource
@@ -23,33 +23,33 @@ def build_web_pages(settings: Settings, names: Names) -> list[dg.AssetsDefinitio
     return [web_pages.build(names, {})] if settings.input.urls else []
 
 
-def fetch(index: IndexResource) -> Outcome:
+def fetch(index: IndexResource) -> StageOutcome:
     """Bring the kept pages up to date with their servers."""
     fetched = fetch_sites(index.home, index.settings.input.urls, index.settings)
     numbers = {name: getattr(fetched, name) for name in ("new", "changed", "unchanged", "gone")}
     problems = list(fetched.problems.items())[:_MOST_PROBLEMS]
     why = adorned("not_fetched", lambda: _not_fetched(problems)) if problems else {}
-    return Outcome({**numbers, **why}, failed=len(fetched.problems))
+    return StageOutcome({**numbers, **why}, failed=len(fetched.problems))
 
 
 def _not_fetched(problems: Sequence[tuple[str, str]]) -> dict[str, dg.MetadataValue]:
     return {"not_fetched": markdown_rows(("address", "reason"), problems)}
 
 
-web_pages = Stage(
+web_pages = AssetStage(
     name="fetch_web_pages",
     work=fetch,
     pool=WEB_POOL,
     spends=False,
     tables=[
-        Table(
+        StageTable(
             key=WEB_PAGES,
             about="The pages and sitemaps of `input.urls`, kept as files in the home. Only "
             "changed pages are sent; a page is removed when its server says that it is gone.",
             group=GROUP,
             kinds=frozenset({"python", "file"}),
             checks=[
-                Check(
+                StageCheck(
                     "every_page_answered",
                     "Warns of addresses that could not be fetched; their last copies stay.",
                     "addresses could not be fetched; the metadata says why",

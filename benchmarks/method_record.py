@@ -17,7 +17,7 @@ from typing import TypeAlias
 import numpy as np
 from graphrag_evaluation.pages import charts
 from graphrag_evaluation.pages.charts import ChartPoint
-from graphrag_evaluation.pages.model import Chart, Dot, Measure
+from graphrag_evaluation.pages.model import Chart, Dot, ShownMeasure
 from graphrag_evaluation.results import interval
 
 RECORD = Path(__file__).with_name("methods.json")
@@ -186,8 +186,8 @@ def picture(recorded: Mapping[str, Run]) -> str:
     tokens = _points(numbered, lambda row: statistics.fmean(row.tokens))
     milliseconds = _points(numbered, lambda row: row.milliseconds)
     drawings = (
-        charts.draw(tokens, Measure("tokens", "tokens of context", "count")),
-        charts.draw(milliseconds, Measure("ms", "milliseconds of CPU", "count")),
+        charts.draw(tokens, ShownMeasure("tokens", "tokens of context", "count")),
+        charts.draw(milliseconds, ShownMeasure("ms", "milliseconds of CPU", "count")),
     )
     title = f"Recall of gold documents among the first five, in percent, by cost ({label})"
     panels = "".join(_panel(chart, n * charts.WIDTH) for n, chart in enumerate(drawings))

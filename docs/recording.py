@@ -271,7 +271,7 @@ def _questions(settings: Settings) -> Iterator[Step]:
 
 def _evaluate(settings: Settings) -> None:
     from graphrag_evaluation.criteria import CRITERIA
-    from graphrag_evaluation.inquiring import Inquiry, ask_inquiries
+    from graphrag_evaluation.inquiring import EvaluationInquiry, ask_inquiries
     from graphrag_evaluation.judging.claims import Unexamined, examine
     from graphrag_evaluation.judging.judge import FORM
     from graphrag_evaluation.making import question_sets
@@ -280,7 +280,7 @@ def _evaluate(settings: Settings) -> None:
         describe_corpus,
         generate_questions,
     )
-    from graphrag_evaluation.making.kinds import KINDS, Wanted
+    from graphrag_evaluation.making.kinds import KINDS, WantedKinds
     from graphrag_evaluation.store import EvaluationStore
 
     from graphrag_pipeline.query import open_release
@@ -289,13 +289,13 @@ def _evaluate(settings: Settings) -> None:
     with open_release(settings.home_path, settings=settings) as release:
         description = describe_corpus(release)
     generate_questions(store, settings, Numbers(1, 1, 1), "recorded", description)
-    question_sets.make_kinds(settings, Wanted(KINDS, 2, personas=1, tasks=1), "kinds")
+    question_sets.make_kinds(settings, WantedKinds(KINDS, 2, personas=1, tasks=1), "kinds")
     long = (
         "Nadia Fenwright, the inspector, objected in March 2002. She was dismissed a month later."
     )
     examine(settings, store, [Unexamined("a", QUESTION, long)])
     texts = {"first_answer": long, "second_answer": "Nadia Fenwright did."}
-    verdict = Inquiry(
+    verdict = EvaluationInquiry(
         id="v",
         values={"criterion": CRITERIA["directness"], "question": QUESTION, **texts},
         columns={"question": QUESTION, "first_answer": "a", "second_answer": "b",
@@ -307,7 +307,7 @@ def _evaluate(settings: Settings) -> None:
 
 def _grade(settings: Settings, answer: str) -> None:
     from graphrag_evaluation.criteria import REFERENCE_CRITERIA
-    from graphrag_evaluation.inquiring import Inquiry, ask_inquiries
+    from graphrag_evaluation.inquiring import EvaluationInquiry, ask_inquiries
     from graphrag_evaluation.judging import assertions, differential, reference, relevance
     from graphrag_evaluation.store import EvaluationStore
 
@@ -334,7 +334,7 @@ def _grade(settings: Settings, answer: str) -> None:
     ]
     store = EvaluationStore(settings.home_path)
     for form, values, columns in inquiries:
-        inquiry = Inquiry(
+        inquiry = EvaluationInquiry(
             id=form.prompt,
             values={"question": QUESTION, **values},
             columns=columns,

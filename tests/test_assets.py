@@ -169,8 +169,7 @@ def test_nothing_that_is_only_shown_fails_a_run(
     for name in ("facts", "column_schema", "markdown_table"):
         monkeypatch.setattr(f"graphrag_pipeline.assets.stages.{name}", ask_in_vain)
     for place in ("pages.pictures.draw_graph", "pages.pictures.degree_picture",
-                  "assets.publishing.list_releases", "assets.embeddings._size_mb",
-                  "assets.quality.open_release"):  # fmt: skip
+                  "assets.publishing.list_releases", "assets.embeddings._size_mb"):  # fmt: skip
         monkeypatch.setattr(f"graphrag_pipeline.{place}", break_down)
     result = indexed.refresh(instance)
     assert result.success
@@ -178,7 +177,7 @@ def test_nothing_that_is_only_shown_fails_a_run(
     entries = instance.all_logs(result.run_id)
     warnings = [entry.user_message for entry in entries if entry.level == logging.WARNING]
     for name in ("counts", "columns", "preview", "looked_alike", "pictures", "graph_at_level_0",
-                 "size_mb", "releases", "measures"):  # fmt: skip
+                 "size_mb", "releases"):  # fmt: skip
         lines = [line for line in warnings if line.startswith(f"{name} could not be shown: ")]
         assert lines, name
         assert all(line.endswith("no paint") and "\n" not in line for line in lines)

@@ -36,8 +36,8 @@ from graphrag_pipeline.systems.archrag import similarity, structure
 from graphrag_pipeline.systems.archrag.communities import (
     CLUSTERINGS,
     COMMUNITY_VECTORS,
+    AttributedNodes,
     LevelClusters,
-    Nodes,
     augmented,
     calinski_harabasz,
     communities_of,
@@ -120,11 +120,13 @@ def asking(built):
         yield engine
 
 
-def graph_of_four() -> Nodes:
+def graph_of_four() -> AttributedNodes:
     """a and d are one direction, b lies between these and c; a - b and b - c are linked."""
     vectors = np.array([[1, 0], [0.8, 0.6], [0, 1], [1, 0]], np.float32)
     own = pl.DataFrame({"node_id": list("abcd"), "entity_id": list("abcd")})
-    return Nodes(pl.Series(list("abcd")), vectors, (np.array([0, 1]), np.array([1, 2])), own)
+    return AttributedNodes(
+        pl.Series(list("abcd")), vectors, (np.array([0, 1]), np.array([1, 2])), own
+    )
 
 
 def test_like_nodes_are_linked_and_every_edge_weighs_how_alike_its_ends_are():

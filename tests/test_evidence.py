@@ -9,7 +9,7 @@ from graphrag_pipeline.core.prose import read_prose
 from graphrag_pipeline.query import QueryEngine
 from graphrag_pipeline.query.memory import prose_cache as remembered_prose
 from graphrag_pipeline.query.memory import rows_in_memory as kept_rows
-from graphrag_pipeline.query.question import Question
+from graphrag_pipeline.query.question import AnalysedQuestion
 
 SHIP = (
     "The Anna Marisol was a barquentine of the Brandvik Line. She sank off Svarthorn Island in "
@@ -112,7 +112,7 @@ def test_a_question_for_a_time_or_number_prefers_sentences_with_one(ship, questi
     ],
 )
 def test_a_question_says_what_it_asks_for(question, kind):
-    assert Question(question).asks_for == kind
+    assert AnalysedQuestion(question).asks_for == kind
 
 
 @pytest.mark.parametrize("method", ["bm25", "global"])

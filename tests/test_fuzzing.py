@@ -24,7 +24,7 @@ from test_reading import SOUND as TEXTS
 
 from graphrag_pipeline.ingest.reading import ReadingOptions, separate, supported_suffixes
 from graphrag_pipeline.ingest.reading.formats import format_of
-from graphrag_pipeline.ingest.reading.separate import Limits, Readers
+from graphrag_pipeline.ingest.reading.separate import Readers, ReadingLimits
 
 SOUND = {**TEXTS, **OFFICE, ".tsv": b"id\ttext\na\tone\n", ".txt": "Zwölf\r\nWörter".encode()}
 KEPT = sorted((Path(__file__).parent / "data" / "fuzz").iterdir())
@@ -146,7 +146,7 @@ class Oracle:
 
     def __init__(self, folder: Path) -> None:
         self._deaths = folder / "deaths.json"
-        self._readers = Readers(ReadingOptions(), Limits(MEGABYTES, SECONDS), self._deaths)
+        self._readers = Readers(ReadingOptions(), ReadingLimits(MEGABYTES, SECONDS), self._deaths)
 
     def __enter__(self) -> Oracle:
         return self

@@ -22,7 +22,7 @@ from graphrag_pipeline import Index, Settings
 from graphrag_pipeline.core.errors import ConfigError, StorageError
 from graphrag_pipeline.core.hardening.open_files import LEAST, TooManyFilesError
 from graphrag_pipeline.ingest.reading import ReadingOptions
-from graphrag_pipeline.ingest.reading.separate import Limits, Readers
+from graphrag_pipeline.ingest.reading.separate import Readers, ReadingLimits
 from graphrag_pipeline.orchestration.runs import index_folder
 from graphrag_pipeline.query import retrieve
 from graphrag_pipeline.store.workspace import Workspace
@@ -128,7 +128,7 @@ def test_what_needs_a_folder_for_temporary_files_asks_for_one(
     tmp_path: Path, nowhere_temporary: None
 ) -> None:
     with (
-        Readers(ReadingOptions(), Limits(1_000, 10), tmp_path / "deaths.json") as readers,
+        Readers(ReadingOptions(), ReadingLimits(1_000, 10), tmp_path / "deaths.json") as readers,
         pytest.raises(StorageError, match=r"no folder for temporary files: name .* TMPDIR"),
     ):
         readers.read(Path("a.docx"), b"PK", "0")

@@ -31,7 +31,7 @@ from graphrag_pipeline.systems.hirag.communities import (
     update_hirag_reports,
 )
 from graphrag_pipeline.systems.hirag.layers import (
-    Nodes,
+    LayerNodes,
     build_layers,
     cluster_sparsity,
     is_settled,
@@ -164,7 +164,7 @@ def nodes(n):
     rows = [(f"e{i}", f"entity {i}", "PERSON", f"about {i}", 5) for i in range(n)]
     frame = pl.DataFrame(rows, schema=layers.NODES, orient="row")
     themselves = [frozenset([i]) for i in range(n)]
-    return Nodes(frame, np.eye(n, 8, dtype=np.float32), themselves, themselves)
+    return LayerNodes(frame, np.eye(n, 8, dtype=np.float32), themselves, themselves)
 
 
 def by_hand(monkeypatch, *clusterings):

@@ -27,7 +27,7 @@ from graphrag_pipeline.ingest.stages import (
     pending_batches,
     stage_versions,
 )
-from graphrag_pipeline.store.limits import Limits
+from graphrag_pipeline.store.limits import DatabaseLimits
 
 PLACED = """SELECT * EXCLUDE batch REPLACE ((
     SELECT d.uri || '@' || c.ordinal FROM chunks c JOIN documents d ON d.id = c.document_id
@@ -364,7 +364,7 @@ def test_mentions_that_are_staged_by_slices_are_those_of_the_whole_batch(tmp_pat
 def test_what_a_killed_extraction_leaves_behind_is_gone_after_the_next(tmp_path):
     with temporary_folder(tmp_path, "extracting") as folder:
         leftover = shutil.copytree(folder.parent, tmp_path / ".extracting.0123abcd.tmp")
-    with mention_files.mention_files(tmp_path, [], Limits()):
+    with mention_files.mention_files(tmp_path, [], DatabaseLimits()):
         assert not leftover.exists()
     assert not list(tmp_path.iterdir())
 

@@ -17,7 +17,7 @@ from graphrag_pipeline.llm import (
     ModelClient,
     last_position,
 )
-from graphrag_pipeline.llm.budget import Amount, Budget
+from graphrag_pipeline.llm.budget import Budget, BudgetAmount
 from graphrag_pipeline.llm.prices import load_prices
 
 TEXTS = [f"{n:03} " + "ab " * 32 for n in range(100)]
@@ -78,13 +78,13 @@ def test_a_server_that_counts_more_tokens_than_expected_is_reckoned_with(tmp_pat
 
 
 def test_a_budget_can_be_used_up_to_its_last_token_and_cent() -> None:
-    async def use_up(budget: Budget, amount: Amount) -> None:
+    async def use_up(budget: Budget, amount: BudgetAmount) -> None:
         budget.settle(await budget.reserve(amount), amount)
         with pytest.raises(BudgetExceededError):
-            await budget.reserve(Amount(1, 0.01))
+            await budget.reserve(BudgetAmount(1, 0.01))
 
-    asyncio.run(use_up(Budget(100, None), Amount(100, 0.0)))
-    asyncio.run(use_up(Budget(None, 0.3), Amount(0, 0.1 + 0.2)))
+    asyncio.run(use_up(Budget(100, None), BudgetAmount(100, 0.0)))
+    asyncio.run(use_up(Budget(None, 0.3), BudgetAmount(0, 0.1 + 0.2)))
 
 
 def test_cached_answers_need_no_budget(tmp_path: Path) -> None:

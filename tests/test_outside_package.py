@@ -33,7 +33,7 @@ from graphrag_pipeline.exchange.exporting import EXPORTERS
 from graphrag_pipeline.index import Index
 from graphrag_pipeline.ingest.reading import FORMATS, FileFormat, ReadingOptions, read_file
 from graphrag_pipeline.ingest.reading.formats import reader_versions, supported_suffixes
-from graphrag_pipeline.ingest.reading.separate import Limits, Readers
+from graphrag_pipeline.ingest.reading.separate import Readers, ReadingLimits
 from graphrag_pipeline.planning.pending import nothing_pending
 from graphrag_pipeline.releases.measuring import MEASURES
 from graphrag_pipeline.resources import IndexResource
@@ -398,7 +398,7 @@ def test_a_format_is_read_in_a_process_with_limits_unless_its_files_are_safe(
     install(installed, "packed-notes", {FORMATS.group: {"packed": "packed:VTT"}})
     doors._installed.cache_clear()
     options, data = ReadingOptions(), SUBTITLES.encode()
-    with Readers(options, Limits(2_000, 60), tmp_path / "deaths.json") as readers:
+    with Readers(options, ReadingLimits(2_000, 60), tmp_path / "deaths.json") as readers:
         safe = readers.read(Path("opening.vtt"), data, "0")
         assert readers._child is None
         apart = readers.read(Path("opening.packed"), data, "0")

@@ -13,22 +13,22 @@ from query_fixture import publish, settings_for
 from graphrag_pipeline.core.text import asked_in
 from graphrag_pipeline.query import Ask, QueryEngine
 from graphrag_pipeline.query import question as questions
-from graphrag_pipeline.query.question import Question
+from graphrag_pipeline.query.question import AnalysedQuestion
 
 TEXT = "How many boats did Port Rowan and Bergen build in 1909?"
 
 
 def test_it_is_its_text_wherever_a_text_is_taken() -> None:
-    question = Question(TEXT)
+    question = AnalysedQuestion(TEXT)
     assert question.terms
     for same in (question, copy.deepcopy(question), pickle.loads(pickle.dumps(question))):
         assert same == TEXT
         assert json.dumps({"query": same}) == json.dumps({"query": TEXT})
-    assert Question.of(question) is question
+    assert AnalysedQuestion.of(question) is question
 
 
 def test_terms_are_those_of_the_language_that_texts_are_compared_in() -> None:
-    question = Question("Wo liegen die Häuser?")
+    question = AnalysedQuestion("Wo liegen die Häuser?")
     with asked_in("de"):
         german = question.terms
     assert german == ("lieg", "haus")
@@ -36,11 +36,11 @@ def test_terms_are_those_of_the_language_that_texts_are_compared_in() -> None:
 
 
 def test_what_is_asked_is_read_by_rule() -> None:
-    question = Question(TEXT)
+    question = AnalysedQuestion(TEXT)
     assert question.asks_for == "number"
     assert "how many" not in question.without_quantity
     assert question.figures == ["1909"]
-    assert Question("Who is Ada King?").subject == "ada king"
+    assert AnalysedQuestion("Who is Ada King?").subject == "ada king"
     assert question.compared == []
 
 

@@ -3,7 +3,7 @@ import pytest
 
 from conftest import build
 from graphrag_pipeline.reports import extractive
-from graphrag_pipeline.reports.extractive import Sentence, select_sentences
+from graphrag_pipeline.reports.extractive import ReportSentence, select_sentences
 from graphrag_pipeline.reports.extractive import write_extractive as write
 from graphrag_pipeline.reports.levels import adopt_reports, reports_current, update_reports
 from graphrag_pipeline.reports.text import Finding, ReportText
@@ -227,7 +227,7 @@ def test_an_imported_report_stays_whatever_the_writer_and_whatever_it_reads(tmp_
 
 
 def sentence(text, score, *entities):
-    return Sentence(
+    return ReportSentence(
         text=text,
         chunk_id="c",
         start_char=0,

@@ -22,7 +22,7 @@ from graphrag_pipeline.core.settings import InputSettings, Settings
 from graphrag_pipeline.ingest.reading import ReadingOptions, ReadResult, read_file
 from graphrag_pipeline.ingest.reading.answers import read_answer, write_answer
 from graphrag_pipeline.ingest.reading.formats import format_of, supported_suffixes
-from graphrag_pipeline.ingest.reading.separate import Limits, Readers
+from graphrag_pipeline.ingest.reading.separate import Readers, ReadingLimits
 from graphrag_pipeline.ingest.stages import ingest_documents, pending_batches
 from graphrag_pipeline.planning.status import summarise
 
@@ -36,7 +36,7 @@ def read(readers: Readers, name: str, data: bytes) -> ReadResult:
 
 
 def readers_in(folder: Path, megabytes: float = 700, seconds: float = 60) -> Readers:
-    return Readers(ReadingOptions(), Limits(megabytes, seconds), folder / "deaths.json")
+    return Readers(ReadingOptions(), ReadingLimits(megabytes, seconds), folder / "deaths.json")
 
 
 def child_of(readers: Readers) -> int:

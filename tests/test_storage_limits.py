@@ -23,7 +23,7 @@ from graphrag_pipeline.ingest import mention_files
 from graphrag_pipeline.store import hashing
 from graphrag_pipeline.store.hashing import hash_of
 from graphrag_pipeline.store.index_store import IndexStore, memory_database
-from graphrag_pipeline.store.limits import Limits, limits_of, parts_within
+from graphrag_pipeline.store.limits import DatabaseLimits, limits_of, parts_within
 from graphrag_pipeline.store.workspace import Workspace
 
 LARGE = "CREATE OR REPLACE TEMP TABLE t AS SELECT md5(i::VARCHAR) AS s FROM range(3000000) r(i)"
@@ -43,7 +43,7 @@ OF_50_MB, OF_200_MB = (
 )
 
 
-def in_memory(limits: Limits) -> duckdb.DuckDBPyConnection:
+def in_memory(limits: DatabaseLimits) -> duckdb.DuckDBPyConnection:
     """Open a database with these limits that can put nothing on disk."""
     con = duckdb.connect(config={"temp_directory": ""})
     limits.bound(con)
@@ -97,7 +97,7 @@ def test_limits_hold_for_the_tables_of_a_workspace(tmp_path):
 
 
 def test_limits_hold_for_copies_in_memory_which_spill_beside_the_index_s_own(tmp_path):
-    limits = Limits(500_000_000, 1, tmp_path / "fast")
+    limits = DatabaseLimits(500_000_000, 1, tmp_path / "fast")
     settings = "current_setting('memory_limit'), current_setting('threads')"
     with memory_database(limits) as con:
         row = con.execute(f"SELECT {settings}, current_setting('temp_directory')").fetchone()
@@ -114,7 +114,7 @@ def test_limits_hold_for_copies_in_memory_which_spill_beside_the_index_s_own(tmp
         assert con.execute("SELECT count(s) FROM t").fetchone() == (3_000_000,)
 
 
-@pytest.mark.parametrize("limits", [Limits(), Limits(120_000_000)])
+@pytest.mark.parametrize("limits", [DatabaseLimits(), DatabaseLimits(120_000_000)])
 def test_after_less_memory_for_a_while_a_table_has_what_it_had_before_and_no_more(limits):
     with in_memory(limits) as con:
         with (
@@ -131,7 +131,7 @@ def test_after_less_memory_for_a_while_a_table_has_what_it_had_before_and_no_mor
 
 
 def test_after_one_thread_for_a_while_there_are_as_many_as_before():
-    limits = Limits(threads=2)
+    limits = DatabaseLimits(threads=2)
     with in_memory(limits) as con:
         with limits.narrowed(con, memory_bytes=100_000_000, threads=1):
             assert not two_threads_meet(con, 0.1)
@@ -139,7 +139,7 @@ def test_after_one_thread_for_a_while_there_are_as_many_as_before():
 
 
 def test_less_memory_for_a_while_is_never_more_than_there_was():
-    limits = Limits(20_000_000, 1)
+    limits = DatabaseLimits(20_000_000, 1)
     with (
         in_memory(limits) as con,
         limits.narrowed(con, memory_bytes=500_000_000, threads=9),
@@ -149,7 +149,7 @@ def test_less_memory_for_a_while_is_never_more_than_there_was():
 
 
 def test_less_memory_within_less_memory_gives_back_what_was_around_it():
-    limits = Limits()
+    limits = DatabaseLimits()
     with in_memory(limits) as con:
         with limits.narrowed(con, memory_bytes=80_000_000, threads=1):
             with limits.narrowed(con, memory_bytes=20_000_000, threads=1):
@@ -162,16 +162,16 @@ def test_less_memory_within_less_memory_gives_back_what_was_around_it():
 
 def test_a_limit_that_nobody_knows_exactly_does_not_sink_with_each_time():
     reported = "SELECT current_setting('memory_limit')"
-    with in_memory(Limits(1_900_000_000)) as con:
+    with in_memory(DatabaseLimits(1_900_000_000)) as con:
         before = con.execute(reported).fetchone()
         for _ in range(9):
-            with Limits().narrowed(con, memory_bytes=20_000_000, threads=1):
+            with DatabaseLimits().narrowed(con, memory_bytes=20_000_000, threads=1):
                 pass
         assert con.execute(reported).fetchone() == before
 
 
 def test_memory_is_given_back_where_the_transaction_was_aborted():
-    limits = Limits()
+    limits = DatabaseLimits()
     with in_memory(limits) as con:
         con.execute("BEGIN")
         with (
@@ -184,7 +184,7 @@ def test_memory_is_given_back_where_the_transaction_was_aborted():
 
 
 def test_two_connections_that_want_less_memory_at_once_give_back_what_there_was():
-    limits = Limits()
+    limits = DatabaseLimits()
     second_began, first_ended = threading.Event(), threading.Event()
 
     def narrow(con: duckdb.DuckDBPyConnection) -> None:
@@ -241,7 +241,7 @@ def test_what_a_killed_run_put_on_disk_for_want_of_memory_goes_with_the_next(tmp
     killed = subprocess.run([sys.executable, "-c", KILLED, index, spill], check=False)
     assert killed.returncode == -signal.SIGKILL
     assert spilled(spill)
-    with IndexStore(index, Limits(spill=spill)).read():
+    with IndexStore(index, DatabaseLimits(spill=spill)).read():
         assert not spilled(spill)
     beside = Path(f"{index}.tmp")
     killed = subprocess.run([sys.executable, "-c", KILLED, index, beside], check=False)
@@ -265,7 +265,7 @@ def test_databases_in_memory_spill_to_a_folder_that_ends_with_the_process():
 
 
 def test_a_full_folder_is_told_from_memory_alone(tmp_path):
-    limits = Limits(20_000_000, 1, tmp_path / "fast")
+    limits = DatabaseLimits(20_000_000, 1, tmp_path / "fast")
     told = r"in graph \(with no room .*storage\.temp"
     with IndexStore(tmp_path / "index.duckdb", limits).read() as con:
         con.execute("SET max_temp_directory_size = '1MB'")
@@ -326,7 +326,7 @@ def test_long_texts_are_hashed_in_parts_with_little_memory_to_the_same_hash() ->
 
 
 def test_what_an_open_database_has_put_on_disk_is_left_to_it(tmp_path: Path) -> None:
-    limits = Limits(20_000_000, 1, tmp_path / "spill")
+    limits = DatabaseLimits(20_000_000, 1, tmp_path / "spill")
     with IndexStore(tmp_path / "index.duckdb", limits).read() as con:
         con.execute(SPILLED)
         used = {path.name for path in limits.spill_folder().iterdir()}

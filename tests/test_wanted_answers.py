@@ -7,7 +7,7 @@ from query_fixture import publish, settings_for
 from benchmarks.answers import passages_of
 from graphrag_pipeline.query import QueryEngine
 from graphrag_pipeline.query.evidence.answer_kinds import shares_written
-from graphrag_pipeline.query.question import Question
+from graphrag_pipeline.query.question import AnalysedQuestion
 
 SLUICE = """The sluice of Svarthorn has a limited capacity. Every capacity of the sluice is told to
 the warden, and the capacity of the sluice is written down. It was built of oak. Its
@@ -72,9 +72,11 @@ def test_figures_are_those_of_the_question_as_they_are_written(harbour):
     (point,) = points(harbour, "How was the release of Tidegauge 4.3a?", sentences=1)
     assert "lamps" in point
     assert shares_written(
-        Question("Is it 3.3a?"), ["It is 3.3a.", "It is 3.3.", "It is 3.3a.1"]
+        AnalysedQuestion("Is it 3.3a?"), ["It is 3.3a.", "It is 3.3.", "It is 3.3a.1"]
     ) == [1, 0, 0]
-    assert shares_written(Question("Is it 3.3?"), ["It is 3.3.", "It is 3.3a.", "It is 13.3."]) == [
+    assert shares_written(
+        AnalysedQuestion("Is it 3.3?"), ["It is 3.3.", "It is 3.3a.", "It is 13.3."]
+    ) == [
         1,
         0,
         0,

@@ -19,7 +19,7 @@ from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.ingest.reading import ReadDocument, ReadingOptions, ReadResult
 from graphrag_pipeline.ingest.reading.files import refused, too_large, why_not_opened
 from graphrag_pipeline.ingest.reading.model import DocumentTable, OcrOptions
-from graphrag_pipeline.ingest.reading.separate import Limits, Readers
+from graphrag_pipeline.ingest.reading.separate import Readers, ReadingLimits
 from graphrag_pipeline.store.batches import Batch, BatchLog
 from graphrag_pipeline.store.frames import streamed
 from graphrag_pipeline.store.index_store import insert
@@ -154,7 +154,7 @@ def ocr_options(settings: Settings) -> OcrOptions:
 
 def readers(settings: Settings) -> Readers:
     """Return what reads files within the limits of the settings."""
-    limits = Limits(settings.input.reader_mb, settings.input.reader_seconds)
+    limits = ReadingLimits(settings.input.reader_mb, settings.input.reader_seconds)
     return Readers(reading_options(settings), limits, Home(settings.home_path).reader_deaths)
 
 

@@ -52,7 +52,7 @@ class FetchOptions:
 
 
 @dataclass(frozen=True)
-class Answer:
+class FetchedAnswer:
     """What a server said: the status, the headers in lower case, and the whole body."""
 
     status: int
@@ -178,7 +178,7 @@ class Fetcher:
     def __exit__(self, *_: object) -> None:
         self._pool.close()
 
-    def get(self, address: str, conditions: Mapping[str, str] | None = None) -> Answer:
+    def get(self, address: str, conditions: Mapping[str, str] | None = None) -> FetchedAnswer:
         """Return the last answer of an address, redirections followed within its host.
 
         ``conditions`` are headers such as If-None-Match. Raises FetchError where there is none:
@@ -232,7 +232,9 @@ class Fetcher:
             return Protego.parse(answer.body.decode("utf-8", "replace"))
         return None
 
-    def _ask(self, host: _Host, address: str, conditions: Mapping[str, str], most: int) -> Answer:
+    def _ask(
+        self, host: _Host, address: str, conditions: Mapping[str, str], most: int
+    ) -> FetchedAnswer:
         delay = self.options.seconds_between
         if host.robots is not None and (asked := host.robots.crawl_delay(AGENT)):
             delay = max(delay, min(float(asked), _MOST_DELAY))
@@ -256,7 +258,7 @@ class Fetcher:
         if at_once or host.failures >= _MOST_FAILURES:
             host.why_stopped = "its server is busy or failing; the next run asks again"
 
-    def _request(self, address: str, conditions: Mapping[str, str], most: int) -> Answer:
+    def _request(self, address: str, conditions: Mapping[str, str], most: int) -> FetchedAnswer:
         deadline = time.monotonic() + self.options.seconds
         limits = dict.fromkeys(("connect", "read", "write", "pool"), self.options.seconds)
         headers = {"User-Agent": AGENT, "Accept-Encoding": "gzip", "Accept": "*/*", **conditions}
@@ -271,7 +273,7 @@ class Fetcher:
                 body.add(block)
                 if time.monotonic() > deadline:
                     raise httpcore.ReadTimeout(f"more than {self.options.seconds:g} seconds")
-            return Answer(response.status, told, body.whole())
+            return FetchedAnswer(response.status, told, body.whole())
 
 
 class _Body:

@@ -18,7 +18,7 @@ from graphrag_pipeline.core.hardening.temporary import sweep, temporary_folder
 from graphrag_pipeline.core.identity import make_id
 from graphrag_pipeline.core.text import normalize_title
 from graphrag_pipeline.extraction.mentions import Extraction
-from graphrag_pipeline.store.limits import Limits
+from graphrag_pipeline.store.limits import DatabaseLimits
 
 _WAITING = "extracting"
 _MEMORY_BYTES = 192_000_000
@@ -31,7 +31,7 @@ class MentionFiles:
     cannot be written.
     """
 
-    def __init__(self, folder: Path, found: Iterable[Extraction], limits: Limits) -> None:
+    def __init__(self, folder: Path, found: Iterable[Extraction], limits: DatabaseLimits) -> None:
         self._limits = limits
         self.n_entities = self.n_relationships = 0
         self._files: dict[str, list[str]] = {"entity_mentions": [], "relationship_mentions": []}
@@ -61,7 +61,7 @@ class MentionFiles:
 
 @contextlib.contextmanager
 def mention_files(
-    place: Path, found: Iterable[Extraction], limits: Limits
+    place: Path, found: Iterable[Extraction], limits: DatabaseLimits
 ) -> Iterator[MentionFiles]:
     """Write what is found into files in a folder of their own, which are gone at the end.
 

@@ -20,7 +20,7 @@ from graphrag_pipeline.core.home import make_home
 from graphrag_pipeline.core.rows import one_line
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.ingest.fetching import (
-    Answer,
+    FetchedAnswer,
     Fetcher,
     FetchError,
     FetchOptions,
@@ -192,7 +192,7 @@ class _Snapshot:
         except FetchError as error:
             self.result.problems[address] = str(error)
 
-    def _take(self, address: str, path: Path, answer: Answer, start: str) -> None:
+    def _take(self, address: str, path: Path, answer: FetchedAnswer, start: str) -> None:
         if answer.status in _GONE:
             if address == start and not path.exists():
                 raise FetchError(f"its server says that it is not there ({answer.status})")
@@ -208,7 +208,7 @@ class _Snapshot:
         else:
             raise FetchError(f"the server answered {answer.status}")
 
-    def _keep(self, address: str, path: Path, answer: Answer) -> None:
+    def _keep(self, address: str, path: Path, answer: FetchedAnswer) -> None:
         suffix = _suffix(address, answer)
         name = file_name(address, suffix)
         if name is None:
@@ -242,7 +242,7 @@ def _conditions(about: Mapping[str, str]) -> dict[str, str]:
     return {header: about[name] for name, header in names.items() if about.get(name)}
 
 
-def _suffix(address: str, answer: Answer) -> str:
+def _suffix(address: str, answer: FetchedAnswer) -> str:
     """Return the suffix by which a reader is chosen: by the content type, else by the address."""
     kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
     written = PurePosixPath(urlsplit(address).path).suffix.lower()
@@ -254,7 +254,7 @@ def _suffix(address: str, answer: Answer) -> str:
     return _TYPES[kind]
 
 
-def _as_utf8(answer: Answer, suffix: str) -> bytes:
+def _as_utf8(answer: FetchedAnswer, suffix: str) -> bytes:
     """Return the body, in UTF-8 where the server names another encoding of a text."""
     named = answer.headers.get("content-type", "").lower().partition("charset=")[2]
     charset = named.partition(";")[0].strip(" \"'")

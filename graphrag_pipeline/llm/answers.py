@@ -10,7 +10,7 @@ from graphrag_pipeline.llm.errors import TerminalModelError, TransientModelError
 _THINKING, _THOUGHT = "<think>", "</think>"
 
 
-class Usage(NamedTuple):
+class TokenUsage(NamedTuple):
     """Tokens as the server counted them; ``cached`` are prompt tokens it had in its own cache."""
 
     prompt: int
@@ -18,15 +18,15 @@ class Usage(NamedTuple):
     cached: int = 0
 
 
-class Answer(NamedTuple):
+class ChatAnswer(NamedTuple):
     """A chat answer; ``usage`` is None if the server did not say."""
 
     text: str
     finish_reason: str
-    usage: Usage | None
+    usage: TokenUsage | None
 
 
-def read_answer(raw: Mapping[str, Any], most_chars: int) -> Answer:
+def read_answer(raw: Mapping[str, Any], most_chars: int) -> ChatAnswer:
     """Return the answer, without the thoughts that some models write before it.
 
     Raises TransientModelError or TerminalModelError if there is none, or it is too long.
@@ -43,7 +43,7 @@ def read_answer(raw: Mapping[str, Any], most_chars: int) -> Answer:
         )
     text = without_thoughts(text)
     check_answer(text, reason, refused=bool(message.get("refusal")))
-    return Answer(text, reason, read_usage(raw))
+    return ChatAnswer(text, reason, read_usage(raw))
 
 
 def check_answer(text: str, reason: str, *, refused: bool) -> None:
@@ -69,7 +69,7 @@ class StreamedAnswer:
 
     def __init__(self) -> None:
         self.texts: list[str] = []
-        self.usage: Usage | None = None
+        self.usage: TokenUsage | None = None
         self._reason = ""
         self._refused = False
         self._begun = ""
@@ -127,14 +127,14 @@ class StreamedAnswer:
         check_answer(self.text, self.reason, refused=self._refused)
 
 
-def read_usage(raw: Mapping[str, Any]) -> Usage | None:
+def read_usage(raw: Mapping[str, Any]) -> TokenUsage | None:
     """Return the tokens that the server says it took."""
     usage = raw.get("usage")
     if not isinstance(usage, Mapping) or not isinstance(usage.get("prompt_tokens"), int):
         return None
     prompt = usage["prompt_tokens"]
     cached = _number(_mapping(usage.get("prompt_tokens_details")).get("cached_tokens"))
-    return Usage(prompt, _number(usage.get("completion_tokens")), min(cached, prompt))
+    return TokenUsage(prompt, _number(usage.get("completion_tokens")), min(cached, prompt))
 
 
 def clean(content: object) -> str:

@@ -9,7 +9,7 @@ from graphrag_pipeline.llm.errors import BudgetExceededError
 
 
 @dataclass(frozen=True, slots=True)
-class Amount:
+class BudgetAmount:
     """Tokens and US dollars."""
 
     tokens: int = 0
@@ -20,7 +20,7 @@ class Amount:
 class Reservation:
     """The most that a call may take, set aside for it; ``id`` names it among all workers."""
 
-    amount: Amount
+    amount: BudgetAmount
     id: str = ""
 
 
@@ -32,12 +32,12 @@ class Budget:
     """
 
     def __init__(
-        self, max_tokens: int | None, max_cost: float | None, spent: Amount | None = None
+        self, max_tokens: int | None, max_cost: float | None, spent: BudgetAmount | None = None
     ) -> None:
         self._max_tokens = max_tokens
         self._max_cost = max_cost
-        self.spent = spent or Amount()
-        self._reserved = Amount()
+        self.spent = spent or BudgetAmount()
+        self._reserved = BudgetAmount()
         self._in_flight = 0
         self._waiting: list[asyncio.Future[None]] = []
 
@@ -46,7 +46,7 @@ class Budget:
         """Whether there is a limit at all, so that estimates are needed."""
         return self._max_tokens is not None or self._max_cost is not None
 
-    async def reserve(self, amount: Amount) -> Reservation:
+    async def reserve(self, amount: BudgetAmount) -> Reservation:
         """Set the amount aside. Raises BudgetExceededError if it is not there."""
         while not self._fits(amount):
             if self._in_flight == 0:
@@ -56,11 +56,11 @@ class Budget:
         self._reserved = plus(self._reserved, amount)
         return Reservation(amount)
 
-    def settle(self, reservation: Reservation, actual: Amount) -> None:
+    def settle(self, reservation: Reservation, actual: BudgetAmount) -> None:
         """Replace a reservation by what the call took."""
         reserved = reservation.amount
         self._in_flight -= 1
-        self._reserved = plus(self._reserved, Amount(-reserved.tokens, -reserved.cost))
+        self._reserved = plus(self._reserved, BudgetAmount(-reserved.tokens, -reserved.cost))
         self.spent = plus(self.spent, actual)
         self._tell()
 
@@ -76,7 +76,7 @@ class Budget:
             if not change.done():
                 change.set_result(None)
 
-    def _fits(self, amount: Amount) -> bool:
+    def _fits(self, amount: BudgetAmount) -> bool:
         total = plus(plus(self.spent, self._reserved), amount)
         return (self._max_tokens is None or total.tokens <= self._max_tokens) and (
             self._max_cost is None or total.cost <= self._max_cost + 1e-9
@@ -94,6 +94,6 @@ class Budget:
         )
 
 
-def plus(one: Amount, other: Amount) -> Amount:
+def plus(one: BudgetAmount, other: BudgetAmount) -> BudgetAmount:
     """Return the sum of two amounts."""
-    return Amount(one.tokens + other.tokens, one.cost + other.cost)
+    return BudgetAmount(one.tokens + other.tokens, one.cost + other.cost)

@@ -11,8 +11,8 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, M
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from graphrag_pipeline.llm.answers import Usage, read_usage
-from graphrag_pipeline.llm.budget import Amount, Budget
+from graphrag_pipeline.llm.answers import TokenUsage, read_usage
+from graphrag_pipeline.llm.budget import Budget, BudgetAmount
 from graphrag_pipeline.llm.database import CallDatabase
 from graphrag_pipeline.llm.errors import ModelError, TerminalModelError, TransientModelError
 from graphrag_pipeline.llm.ledger import Call, put_calls
@@ -48,12 +48,12 @@ class Outgoing:
 
 
 @dataclass
-class Turn:
+class CallTurn:
     """One attempt; who makes it sets ``usage`` once the answer is there."""
 
     outgoing: Outgoing
     prices: Prices
-    usage: Usage = field(default_factory=lambda: Usage(0, 0))
+    usage: TokenUsage = field(default_factory=lambda: TokenUsage(0, 0))
     called_at: float = 0.0
     began: float = 0.0
 
@@ -77,7 +77,7 @@ class Turn:
         )
 
 
-class Caller:
+class CallerOfModels:
     """Sends requests within the limits of concurrency, rate and budget.
 
     A terminal error of the kind every call would meet (key, quota, model name) also ends the
@@ -122,8 +122,8 @@ class Caller:
                 self._halted.clear()
 
     async def send(
-        self, outgoing: Outgoing, read: Callable[[Mapping[str, Any]], tuple[T, Usage]]
-    ) -> tuple[T, Turn]:
+        self, outgoing: Outgoing, read: Callable[[Mapping[str, Any]], tuple[T, TokenUsage]]
+    ) -> tuple[T, CallTurn]:
         """Return what ``read`` makes of the answer, and the attempt that gave it.
 
         The attempt is not in the ledger yet: it is written with the answer. Failed ones are.
@@ -142,8 +142,8 @@ class Caller:
                 failures = await self.after(error, failures, outgoing, content)
 
     async def stream(
-        self, outgoing: Outgoing, turn_done: Callable[[Turn], None]
-    ) -> AsyncGenerator[tuple[dict[str, Any], Turn], None]:
+        self, outgoing: Outgoing, turn_done: Callable[[CallTurn], None]
+    ) -> AsyncGenerator[tuple[dict[str, Any], CallTurn], None]:
         """Yield the pieces of a streamed answer with the attempt they belong to.
 
         Once a piece has come nothing is tried again: it may have been shown already.
@@ -167,13 +167,13 @@ class Caller:
                 failures = await self.after(error, failures, outgoing, content)
 
     @contextlib.asynccontextmanager
-    async def turn(self, outgoing: Outgoing) -> AsyncIterator[Turn]:
+    async def turn(self, outgoing: Outgoing) -> AsyncIterator[CallTurn]:
         """Hold a slot and a share of the budget for one attempt, and account for its end."""
         async with self._slots:
             self._raise_if_halted()
             expected, counted = self._expected(outgoing)
             reservation = await self._budget.reserve(expected)
-            turn = Turn(outgoing, self._prices)
+            turn = CallTurn(outgoing, self._prices)
             try:
                 await self._limiter.acquire(expected.tokens)
                 self._raise_if_halted()
@@ -191,7 +191,7 @@ class Caller:
                 self._compare(turn, counted)
                 if turn.began:
                     self._limiter.correct(expected.tokens, tokens)
-                self._budget.settle(reservation, Amount(tokens, turn.cost or 0.0))
+                self._budget.settle(reservation, BudgetAmount(tokens, turn.cost or 0.0))
 
     async def after(self, error: ModelError, failures: int, outgoing: Outgoing, sent: bytes) -> int:
         """Wait until the call can be tried again, or raise the error. Returns the failures."""
@@ -236,25 +236,25 @@ class Caller:
             self._halt = error
             self._halted.set()
 
-    def _expected(self, outgoing: Outgoing) -> tuple[Amount, int]:
+    def _expected(self, outgoing: Outgoing) -> tuple[BudgetAmount, int]:
         """Return the most that the call may take, and its prompt's tokens as counted here."""
         if not (self._limiter.counts_tokens or self._budget.is_limited):
-            return Amount(), 0
+            return BudgetAmount(), 0
         counted = outgoing.count_prompt() + _TEMPLATE_TOKENS
         prompt = round(counted * self._excess.get(outgoing.model, 1.0))
         completion = outgoing.max_completion
         if completion is None:
             completion = _UNBOUNDED_ANSWER
         cost = self._prices.cost(outgoing.model, prompt, completion)
-        return Amount(prompt + completion, cost or 0.0), counted
+        return BudgetAmount(prompt + completion, cost or 0.0), counted
 
-    def _compare(self, turn: Turn, counted: int) -> None:
+    def _compare(self, turn: CallTurn, counted: int) -> None:
         """Remember by how much a model's own count of tokens exceeds what was counted here."""
         model = turn.outgoing.model
         if counted and turn.usage.prompt > counted * self._excess.get(model, 1.0):
             self._excess[model] = turn.usage.prompt / counted
 
-    def _record_failure(self, turn: Turn, error: str) -> None:
+    def _record_failure(self, turn: CallTurn, error: str) -> None:
         if turn.began:
             self._database.write_later([put_calls(turn.call(error))])
 

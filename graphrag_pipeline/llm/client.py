@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.tokens import count_tokens, encoding_for
 from graphrag_pipeline.llm.answer_purposes import made_for
-from graphrag_pipeline.llm.answers import Answer, StreamedAnswer, Usage, read_answer
-from graphrag_pipeline.llm.budget import Amount, Budget, plus
+from graphrag_pipeline.llm.answers import ChatAnswer, StreamedAnswer, TokenUsage, read_answer
+from graphrag_pipeline.llm.budget import Budget, BudgetAmount, plus
 from graphrag_pipeline.llm.cache import (
     CachedResponse,
     put_purpose,
@@ -21,7 +21,7 @@ from graphrag_pipeline.llm.cache import (
     request_json,
     request_key,
 )
-from graphrag_pipeline.llm.calls import Caller, Outgoing, Turn, log
+from graphrag_pipeline.llm.calls import CallerOfModels, CallTurn, Outgoing, log
 from graphrag_pipeline.llm.completion import Completion
 from graphrag_pipeline.llm.database import Place, SharedCalls, Write
 from graphrag_pipeline.llm.embedding_calls import EmbeddingCalls
@@ -60,12 +60,12 @@ class ModelClient:
         home: Place,
         *,
         since: int | None = None,
-        elsewhere: Amount | None = None,
+        elsewhere: BudgetAmount | None = None,
     ) -> None:
         self.options = options
         self._home = home
         self._since = since
-        self._elsewhere = elsewhere or Amount()
+        self._elsewhere = elsewhere or BudgetAmount()
         self._encoding = encoding_for(options.model)
         self._prices = load_prices(options.prices_file, own_machine=options.is_private)
         self._refuse_unpriced(options.model)
@@ -78,7 +78,9 @@ class ModelClient:
         shared = self._home if isinstance(self._home, SharedCalls) else None
         self._holder = shared.holder(self._database) if shared else None
         self._budget = self._counted_budget()
-        self._caller = Caller(options, self._transport, self._database, self._prices, self._budget)
+        self._caller = CallerOfModels(
+            options, self._transport, self._database, self._prices, self._budget
+        )
         self._flights = Flights(self._holder)
         vector_flights = Flights(self._holder)
         self._vectors = EmbeddingCalls(options, self._caller, self._paid, vector_flights)
@@ -102,15 +104,15 @@ class ModelClient:
             await asyncio.to_thread(self._paid.close)
 
     @property
-    def spent(self) -> Amount:
+    def spent(self) -> BudgetAmount:
         """What counts against the budget so far."""
         return self._budget.spent
 
     @property
-    def spent_here(self) -> Amount:
+    def spent_here(self) -> BudgetAmount:
         """What of it was spent in this home."""
         elsewhere = self._elsewhere
-        return plus(self.spent, Amount(-elsewhere.tokens, -elsewhere.cost))
+        return plus(self.spent, BudgetAmount(-elsewhere.tokens, -elsewhere.cost))
 
     def has_price(self, model: str) -> bool:
         """Whether the cost of a model's calls is known."""
@@ -274,10 +276,10 @@ class ModelClient:
             return
         body |= {"stream": True, "stream_options": {"include_usage": True}}
         heard = StreamedAnswer()
-        ended: list[Turn] = []
+        ended: list[CallTurn] = []
         rest: list[str] = []
 
-        def account(turn: Turn) -> None:
+        def account(turn: CallTurn) -> None:
             rest.append(heard.rest())
             turn.usage = heard.usage or self._counted(request, heard.text)
             heard.check()
@@ -291,11 +293,11 @@ class ModelClient:
                 async for piece, turn in heard_of:
                     if text := heard.take(piece):
                         prompt = counting.result() if counting.done() else 0
-                        turn.usage = Usage(prompt, len(heard.texts))
+                        turn.usage = TokenUsage(prompt, len(heard.texts))
                         yield text
             if rest[0]:
                 yield rest[0]
-            answer = Answer(heard.text, heard.reason, ended[0].usage)
+            answer = ChatAnswer(heard.text, heard.reason, ended[0].usage)
             yield await self._keep(request, key if request.use_cache else None, answer, ended[0])
 
     def _prepared(self, request: ChatRequest) -> tuple[dict[str, Any], bytes]:
@@ -323,7 +325,7 @@ class ModelClient:
     ) -> Completion:
         """Buy an answer and keep it under a key; one that cannot be used is paid but not kept."""
 
-        def read(raw: Mapping[str, Any]) -> tuple[Answer, Usage]:
+        def read(raw: Mapping[str, Any]) -> tuple[ChatAnswer, TokenUsage]:
             answer = read_answer(raw, self.options.max_answer_chars)
             usage = answer.usage or self._counted(request, answer.text)
             check_was_read(self.options, prompt_text(request.messages), usage.prompt)
@@ -355,7 +357,7 @@ class ModelClient:
         return await self._paid.response(key, self.options.model, request.stage)
 
     async def _keep(
-        self, request: ChatRequest, key: bytes | None, answer: Answer, turn: Turn
+        self, request: ChatRequest, key: bytes | None, answer: ChatAnswer, turn: CallTurn
     ) -> Completion:
         """Make answer and ledger row durable, then return the answer."""
         call, usage = turn.call(), turn.usage
@@ -390,9 +392,9 @@ class ModelClient:
         self._database.write_later(writes)
         return Completion(text, prompt, completion, True, 0.0, reason, 0.0, key)
 
-    def _counted(self, request: ChatRequest, text: str) -> Usage:
+    def _counted(self, request: ChatRequest, text: str) -> TokenUsage:
         """Count the tokens of an exchange whose server does not say."""
-        return Usage(*count_tokens([prompt_text(request.messages), text], self._encoding))
+        return TokenUsage(*count_tokens([prompt_text(request.messages), text], self._encoding))
 
     def _refuse_unpriced(self, model: str) -> None:
         if self.options.max_cost is not None and not self.has_price(model):

@@ -13,7 +13,7 @@ from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.prompting import check_prompts
 from graphrag_pipeline.core.settings import LlmSettings, Settings
 from graphrag_pipeline.core.sharing import sharing_of
-from graphrag_pipeline.llm.budget import Amount
+from graphrag_pipeline.llm.budget import BudgetAmount
 from graphrag_pipeline.llm.client import ModelClient
 from graphrag_pipeline.llm.database import Place
 from graphrag_pipeline.llm.embedders import make_embedder
@@ -30,14 +30,14 @@ T = TypeVar("T")
 class _Spending:
     """What one run spends, in one home or several: since when in each, and how much so far."""
 
-    def __init__(self, since: Mapping[Place, int], spent: dict[Place, Amount]) -> None:
+    def __init__(self, since: Mapping[Place, int], spent: dict[Place, BudgetAmount]) -> None:
         self.since = since
         self.spent = spent
 
-    def elsewhere(self, home: Place) -> Amount:
+    def elsewhere(self, home: Place) -> BudgetAmount:
         """Return what was spent in the other homes."""
         others = [amount for place, amount in self.spent.items() if place != home]
-        return Amount(sum(a.tokens for a in others), sum(a.cost for a in others))
+        return BudgetAmount(sum(a.tokens for a in others), sum(a.cost for a in others))
 
 
 _spending: ContextVar[_Spending | None] = ContextVar("budget_spending", default=None)

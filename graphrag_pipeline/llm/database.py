@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, Protocol
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.hardening.files import make_folder, make_private
 from graphrag_pipeline.core.home import Home
-from graphrag_pipeline.llm.flights import Holder
+from graphrag_pipeline.llm.flights import FlightHolder
 
 _BUSY_SECONDS = 60.0
 _VERSION = 7
@@ -123,7 +123,7 @@ class _Job(NamedTuple):
     done: asyncio.Future[Rows] | None
 
 
-class Tables(Protocol):
+class CallTables(Protocol):
     """The tables of calls, wherever they are. Everything raises StorageError."""
 
     def read(self, sql: str, values: Sequence[Any] = ()) -> Rows:
@@ -194,7 +194,7 @@ class SharedCalls(ABC):
     """
 
     @abstractmethod
-    def tables(self) -> Tables:
+    def tables(self) -> CallTables:
         """Return the tables, opened."""
 
     @abstractmethod
@@ -202,7 +202,7 @@ class SharedCalls(ABC):
         """Return the tables, opened by who measures them and takes entries away."""
 
     @abstractmethod
-    def holder(self, database: CallDatabase) -> Holder:
+    def holder(self, database: CallDatabase) -> FlightHolder:
         """Return a client among those of all machines, which reads and writes the tables."""
 
 
@@ -219,7 +219,7 @@ class CallDatabase:
     """
 
     def __init__(self, at: Place) -> None:
-        self._tables: Tables = _File(at) if isinstance(at, Path) else at.tables()
+        self._tables: CallTables = _File(at) if isinstance(at, Path) else at.tables()
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._failure: StorageError | None = None
         self._thread = threading.Thread(target=self._work, name="llm-cache", daemon=True)
@@ -340,7 +340,7 @@ def named(values: Sequence[Any]) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def reading(place: Place) -> Iterator[Tables | None]:
+def reading(place: Place) -> Iterator[CallTables | None]:
     """Yield the tables of a place for reading, None where no call has been made there yet."""
     at = tables_at(place)
     if isinstance(at, Path) and not at.exists():

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.text import own_terms
-from graphrag_pipeline.llm.embeddings import Piece, combine
+from graphrag_pipeline.llm.embeddings import TextPiece, combine
 
 Vectors = npt.NDArray[np.float32]
 """One row per text, each of length one."""
@@ -167,7 +167,9 @@ class SentenceTransformerEmbedder:
         """Return one row per text: of one longer than the model reads, the mean of its pieces."""
         if not texts:
             return np.empty((0, self.dimensions), dtype=np.float32)
-        parts = [[Piece(part, len(part.encode())) for part in self._parts(text)] for text in texts]
+        parts = [
+            [TextPiece(part, len(part.encode())) for part in self._parts(text)] for text in texts
+        ]
         # The model takes the longest first, so that texts of a length share a batch.
         vectors = self._model.encode(
             [part.text for of_text in parts for part in of_text],

@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 
 from graphrag_pipeline.core.tokens import count_tokens, encoding_for
-from graphrag_pipeline.llm.answers import Usage, read_usage
+from graphrag_pipeline.llm.answers import TokenUsage, read_usage
 from graphrag_pipeline.llm.cache import (
     VectorSource,
     put_embeddings,
 )
-from graphrag_pipeline.llm.calls import Caller, Outgoing, Turn, log
+from graphrag_pipeline.llm.calls import CallerOfModels, CallTurn, Outgoing, log
 from graphrag_pipeline.llm.database import Write
 from graphrag_pipeline.llm.embeddings import (
-    Piece,
+    TextPiece,
     Vectors,
     are_usable,
     batches,
@@ -51,7 +51,7 @@ class EmbeddingCalls:
     """
 
     def __init__(
-        self, options: LlmOptions, caller: Caller, paid: PaidAnswers, flights: Flights
+        self, options: LlmOptions, caller: CallerOfModels, paid: PaidAnswers, flights: Flights
     ) -> None:
         self._options = options
         self._caller = caller
@@ -104,8 +104,8 @@ class EmbeddingCalls:
             await self._paid.keep(calls, bought, keys)
         return self._width
 
-    async def _cut(self, texts: Sequence[str]) -> list[list[Piece]]:
-        parts: list[list[Piece]] = []
+    async def _cut(self, texts: Sequence[str]) -> list[list[TextPiece]]:
+        parts: list[list[TextPiece]] = []
         for number, text in enumerate(texts):
             parts.append(pieces(text, self._options.embedding_max_tokens))
             if number % _YIELD_EVERY == 0:
@@ -138,7 +138,7 @@ class EmbeddingCalls:
         return usable
 
     async def _buy_vectors(
-        self, wanted: Mapping[bytes, Piece], stage: str, batch: str | None
+        self, wanted: Mapping[bytes, TextPiece], stage: str, batch: str | None
     ) -> dict[bytes, Vectors]:
         keys = iter(wanted)
         groups = [
@@ -154,7 +154,7 @@ class EmbeddingCalls:
         return {key: v for part in done if isinstance(part, dict) for key, v in part.items()}
 
     async def _buy_group(
-        self, group: Mapping[bytes, Piece], stage: str, batch: str | None
+        self, group: Mapping[bytes, TextPiece], stage: str, batch: str | None
     ) -> dict[bytes, Vectors]:
         texts = [piece.text for piece in group.values()]
         rows, turn = await self._request_vectors(texts, stage, batch)
@@ -169,7 +169,7 @@ class EmbeddingCalls:
 
     async def _request_vectors(
         self, texts: Sequence[str], stage: str, batch: str | None, *, any_width: bool = False
-    ) -> tuple[Vectors, Turn]:
+    ) -> tuple[Vectors, CallTurn]:
         options = self._options
         body: dict[str, Any] = {"model": options.embedding_model, "input": list(texts)}
         if options.embedding_dimensions:
@@ -179,11 +179,11 @@ class EmbeddingCalls:
         def count() -> int:
             return sum(count_tokens(texts, encoding_for(options.embedding_model)))
 
-        def read(raw: Mapping[str, Any]) -> tuple[Vectors, Usage]:
+        def read(raw: Mapping[str, Any]) -> tuple[Vectors, TokenUsage]:
             vectors = read_vectors(raw, len(texts))
             if not any_width:
                 self._check_width(vectors.shape[1])
-            return vectors, read_usage(raw) or Usage(count(), 0)
+            return vectors, read_usage(raw) or TokenUsage(count(), 0)
 
         outgoing = Outgoing(_PATH, options.embedding_model, stage, batch, body, count, 0)
         return await self._caller.send(outgoing, read)

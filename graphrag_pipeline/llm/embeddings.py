@@ -18,35 +18,35 @@ MAX_PIECES = 256
 MAX_REQUEST_BYTES = 400_000
 
 
-class Piece(NamedTuple):
+class TextPiece(NamedTuple):
     """A text or part of one, and its length in bytes, by which parts are weighed."""
 
     text: str
     n_bytes: int
 
 
-def pieces(text: str, max_tokens: int) -> list[Piece]:
+def pieces(text: str, max_tokens: int) -> list[TextPiece]:
     """Cut a text into pieces of at most so many tokens; most texts are one piece.
 
     Nothing at all becomes one space, for servers refuse an empty text.
     """
     data = text.encode("utf-8", "replace")
     if not text.strip():
-        return [Piece(" ", 1)]
+        return [TextPiece(" ", 1)]
     if len(data) <= max_tokens:
-        return [Piece(data.decode(), len(data))]
+        return [TextPiece(data.decode(), len(data))]
     encoding = get_encoding()
     tokens = encoding.encode_ordinary(data.decode())
     if len(tokens) <= max_tokens:
-        return [Piece(data.decode(), len(data))]
+        return [TextPiece(data.decode(), len(data))]
     blocks = (tokens[start : start + max_tokens] for start in range(0, len(tokens), max_tokens))
     parts = [encoding.decode_bytes(block) for block in blocks]
-    return [Piece(part.decode("utf-8", "ignore") or " ", len(part)) for part in parts]
+    return [TextPiece(part.decode("utf-8", "ignore") or " ", len(part)) for part in parts]
 
 
-def batches(parts: Iterable[Piece]) -> Iterator[list[Piece]]:
+def batches(parts: Iterable[TextPiece]) -> Iterator[list[TextPiece]]:
     """Yield the pieces in groups that one request holds."""
-    group: list[Piece] = []
+    group: list[TextPiece] = []
     n_bytes = 0
     for part in parts:
         if group and (len(group) == MAX_PIECES or n_bytes + part.n_bytes > MAX_REQUEST_BYTES):
@@ -88,7 +88,7 @@ def are_usable(vectors: Vectors) -> npt.NDArray[np.bool_]:
     return np.isfinite(lengths) & (lengths > 0)
 
 
-def combine(vectors: Vectors, texts: Sequence[Sequence[Piece]]) -> Vectors:
+def combine(vectors: Vectors, texts: Sequence[Sequence[TextPiece]]) -> Vectors:
     """Return one vector of length one for each text: the mean of its pieces', by their bytes.
 
     ``vectors`` has a row of length one for each piece of each text, in order.

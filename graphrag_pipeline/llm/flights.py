@@ -7,10 +7,10 @@ import contextlib
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
-from graphrag_pipeline.llm.budget import Amount, Budget
+from graphrag_pipeline.llm.budget import Budget, BudgetAmount
 
 
-class Holder(Protocol):
+class FlightHolder(Protocol):
     """One client among those of the machines that share an index, and what it holds.
 
     Everything raises StorageError.
@@ -29,7 +29,7 @@ class Holder(Protocol):
         ...
 
     def budget(
-        self, since: int, max_tokens: int | None, max_cost: float | None, elsewhere: Amount
+        self, since: int, max_tokens: int | None, max_cost: float | None, elsewhere: BudgetAmount
     ) -> Budget:
         """Return the budget of all machines, for the calls after a position of the ledger.
 
@@ -48,7 +48,7 @@ class Flights:
     ``holder`` is who asks among the machines of one index, which then wait for each other, too.
     """
 
-    def __init__(self, holder: Holder | None = None) -> None:
+    def __init__(self, holder: FlightHolder | None = None) -> None:
         self._flying: dict[bytes, asyncio.Future[None]] = {}
         self._holder = holder
 

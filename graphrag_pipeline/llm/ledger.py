@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from dataclasses import astuple, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from graphrag_pipeline.llm.budget import Amount
+from graphrag_pipeline.llm.budget import BudgetAmount
 from graphrag_pipeline.llm.cache import day_of, today
 from graphrag_pipeline.llm.database import CallDatabase, Place, Rows, Write, reading
 
@@ -131,11 +131,11 @@ def day_since(read: Callable[[str, Sequence[Any]], Rows], position: int) -> int:
     return min(today(), day_of(rows[0][0])) if rows else today()
 
 
-def spent_since(database: CallDatabase, position: int) -> Amount:
+def spent_since(database: CallDatabase, position: int) -> BudgetAmount:
     """Return what calls after a position have taken; calls of unknown price count no money."""
     ((tokens, cost),) = database.read(
         "SELECT coalesce(sum(prompt_tokens + completion_tokens), 0), coalesce(sum(cost), 0.0)"
         " FROM llm_calls WHERE position > $1 AND cached = 0",
         (position,),
     )
-    return Amount(tokens, cost)
+    return BudgetAmount(tokens, cost)

@@ -22,7 +22,7 @@ from graphrag_pipeline.graph.resolution.resolving import Resolution, resolve_ent
 from graphrag_pipeline.planning.pending import nothing_to_refresh
 from graphrag_pipeline.releases import invariants
 from graphrag_pipeline.releases.kept_releases import is_rolled_back, published_release
-from graphrag_pipeline.releases.publishing import Release, current_release, publish
+from graphrag_pipeline.releases.publishing import PublishedRelease, current_release, publish
 from graphrag_pipeline.reports.levels import LevelReports, update_reports
 from graphrag_pipeline.reports.model_writer import report_writer
 from graphrag_pipeline.store.workspace import Workspace
@@ -158,7 +158,7 @@ class StepStage(Stage[Outcome]):
     step: Step
 
 
-def _publish(workspace: Workspace) -> Release:
+def _publish(workspace: Workspace) -> PublishedRelease:
     """Publish the index, for the readers of a shared one, too."""
     release = publish(workspace)
     _hand_on(workspace)
@@ -176,7 +176,7 @@ def _hand_on(workspace: Workspace) -> None:
     sharing_of(workspace.settings).publish()
 
 
-def unchanged_release(workspace: Workspace) -> Release | None:
+def unchanged_release(workspace: Workspace) -> PublishedRelease | None:
     """Return the release that readers see if no stage has anything to do, else None."""
     if not nothing_to_refresh(workspace):
         return None
@@ -185,7 +185,7 @@ def unchanged_release(workspace: Workspace) -> Release | None:
 
 
 def _count_unreadable(
-    con: duckdb.DuckDBPyConnection, workspace: Workspace, release: Release
+    con: duckdb.DuckDBPyConnection, workspace: Workspace, release: PublishedRelease
 ) -> Mapping[str, int]:
     home = workspace.home
     # Another process may have gone back to an older one since.
@@ -207,7 +207,7 @@ GRAPH: Stage[tuple[GraphChanges, dict[str, int]]] = Stage(
     },
 )
 """The stage that takes in finished batches and merges all mentions into the graph."""
-PUBLISH: Stage[Release] = Stage(
+PUBLISH: Stage[PublishedRelease] = Stage(
     name="published_index",
     label="publish",
     update=_publish,

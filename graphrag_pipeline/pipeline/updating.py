@@ -17,7 +17,7 @@ from graphrag_pipeline.ingest.stages import (
 )
 from graphrag_pipeline.llm.configured import model_options
 from graphrag_pipeline.pipeline.stages import PUBLISH, refresh_stages, unchanged_release
-from graphrag_pipeline.releases.publishing import Release
+from graphrag_pipeline.releases.publishing import PublishedRelease
 from graphrag_pipeline.store.cache_limit import keep_cache_within
 from graphrag_pipeline.store.space import changes_of, check_space
 from graphrag_pipeline.store.spending import ledger_position, needs_model, spending
@@ -32,7 +32,7 @@ _INGESTION: Sequence[tuple[str, Callable[[Workspace, str], object]]] = (
 
 def run_stages(
     workspace: Workspace, only: Sequence[str] | None = None
-) -> tuple[list[str], Release]:
+) -> tuple[list[str], PublishedRelease]:
     """Take in the batches that are not done, refresh what depends on them, and publish.
 
     With ``only``, these batches are taken in and no other.

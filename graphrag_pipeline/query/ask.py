@@ -11,7 +11,7 @@ from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.query.conversation import HISTORY_TURNS, Turn, recent_turns
 from graphrag_pipeline.query.json_answers import checked_format
 from graphrag_pipeline.query.limited_release import checked_where
-from graphrag_pipeline.query.question import Question
+from graphrag_pipeline.query.question import AnalysedQuestion
 from graphrag_pipeline.query.short_answers import check_style
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Ask:
         if self.answer_style is not None:
             check_style(self.answer_style)
         checked = {
-            "question": Question(plain_question(self.question)),
+            "question": AnalysedQuestion(plain_question(self.question)),
             "history": tuple(recent_turns(self.history, self.history_turns)),
             "where": checked_where(self.where),
             "response_format": checked_format(self.response_format),

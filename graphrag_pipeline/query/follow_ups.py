@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.query import operators as op
-from graphrag_pipeline.query.question import Question
+from graphrag_pipeline.query.question import AnalysedQuestion
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.writing.lists import ask_lists
 
@@ -39,7 +39,7 @@ def follow_ups_by_rule(index: Release, asked: str, answer: str, n: int) -> tuple
     """
     known = op.entities_named_in(index, asked, _NAMES, apart=True)
     named = op.entity_records(index, op.entities_named_in(index, answer, _NAMES, apart=True))
-    said = set(Question.of(asked).terms)
+    said = set(AnalysedQuestion.of(asked).terms)
     text = answer.casefold()
     fresh = [
         record

@@ -107,7 +107,7 @@ Labels = frozenset[str] | None
 """What somebody may see by: None is everything."""
 
 
-class Place:
+class DocumentPlace:
     """The database that holds a limited release, for as long as anybody refers to it.
 
     ``bare``: documents are shown, and met, by their bare names, too.

@@ -30,7 +30,7 @@ _DIGIT = re.compile(r"\d")
 _AROUND = "?.,;:!()\"'"
 
 
-class Question(str):
+class AnalysedQuestion(str):
     """A question that is its text, with what is read from it: each when it is first asked for.
 
     :class:`~graphrag_pipeline.query.Ask` holds one, so that methods and operators, which take any
@@ -39,7 +39,7 @@ class Question(str):
     """
 
     @classmethod
-    def of(cls, text: str) -> Question:
+    def of(cls, text: str) -> AnalysedQuestion:
         """Return a text as a question: itself, where it is one."""
         return text if isinstance(text, cls) else cls(text)
 
@@ -81,11 +81,11 @@ class Question(str):
         return text[asks.end() :].strip() if asks else ""
 
     @cached_property
-    def without_quantity(self) -> Question:
+    def without_quantity(self) -> AnalysedQuestion:
         """Itself without the words that ask for a number, such as "how many"."""
         if self.asks_for != "number":
             return self
-        return Question(_ASKED["number"].sub(" ", self.folded))
+        return AnalysedQuestion(_ASKED["number"].sub(" ", self.folded))
 
     @cached_property
     def figures(self) -> list[str]:

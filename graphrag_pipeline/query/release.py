@@ -31,8 +31,8 @@ from graphrag_pipeline.llm.embedders import EmbeddingError
 from graphrag_pipeline.llm.running import watched
 from graphrag_pipeline.query.control import Control, Usage
 from graphrag_pipeline.query.limited_release import (
+    DocumentPlace,
     Labels,
-    Place,
     Where,
     described,
     found_within,
@@ -49,7 +49,7 @@ from graphrag_pipeline.query.visible_vectors import VisibleVectors
 from graphrag_pipeline.releases.kept_releases import ACCESS, nothing_published, release_file
 from graphrag_pipeline.store.bare_names import SEARCH_PATH, bare_names
 from graphrag_pipeline.store.index_store import connect_published
-from graphrag_pipeline.store.limits import Limits
+from graphrag_pipeline.store.limits import DatabaseLimits
 from graphrag_pipeline.store.older_files import add_what_older_lack, is_of_first_schema
 from graphrag_pipeline.store.vector_store import VectorSnapshot, VectorStoreError
 from graphrag_pipeline.structures.vector_tables import TABLES
@@ -107,7 +107,7 @@ class _Limit:
 
     where: Where = field(default_factory=dict)
     labels: Labels = None
-    place: Place | None = None
+    place: DocumentPlace | None = None
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -538,7 +538,9 @@ class Release:
 
         try:
             with self._usage.use():
-                place = Place(self._con, limit.where, limit.labels, self.settings, bare=self.bare)
+                place = DocumentPlace(
+                    self._con, limit.where, limit.labels, self.settings, bare=self.bare
+                )
         except duckdb.Error as error:
             raise InputError(
                 f"release {self.facts.id} cannot be limited to documents, an older program made it "
@@ -692,7 +694,7 @@ def open_release(
     *,
     settings: Settings | None = None,
     release: str | None = None,
-    limits: Limits | None = None,
+    limits: DatabaseLimits | None = None,
     bare: bool = False,
 ) -> Iterator[Release]:
     """Open what is published in a home folder, for reading.

@@ -18,7 +18,7 @@ from graphrag_pipeline.releases.kept_releases import (
     release_file,
 )
 from graphrag_pipeline.store.index_store import connect_published
-from graphrag_pipeline.store.limits import Limits
+from graphrag_pipeline.store.limits import DatabaseLimits
 
 CHANGES = ("entered", "left", "changed", "renamed")
 
@@ -105,7 +105,7 @@ def diff_releases(
     after: str | None = None,
     *,
     most: int = 10,
-    limits: Limits | None = None,
+    limits: DatabaseLimits | None = None,
 ) -> ReleaseDiff:
     """Compare two releases that are kept, each named by its id or the beginning of it.
 

@@ -45,7 +45,7 @@ from graphrag_pipeline.store.index_store import (
     connect_published,
     memory_database,
 )
-from graphrag_pipeline.store.limits import Limits, parts_within
+from graphrag_pipeline.store.limits import DatabaseLimits, parts_within
 from graphrag_pipeline.store.migrations import schema_sql
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.registry import (
@@ -118,7 +118,7 @@ _NEWEST = "SELECT id, content_hash, config_hash FROM releases ORDER BY created_a
 
 
 @dataclass(frozen=True)
-class Release:
+class PublishedRelease:
     """A published release: its id, whether it was made now, and its counts."""
 
     id: str
@@ -126,7 +126,7 @@ class Release:
     counts: dict[str, int]
 
 
-def publish(workspace: Workspace, *, anew: bool = False) -> Release:
+def publish(workspace: Workspace, *, anew: bool = False) -> PublishedRelease:
     """Publish the index as it stands, unless it is what the newest release holds already.
 
     After a rollback that means: readers stay on the older release until something changes in the
@@ -140,7 +140,7 @@ def publish(workspace: Workspace, *, anew: bool = False) -> Release:
         return publish_while_changing(workspace, anew=anew)
 
 
-def publish_while_changing(workspace: Workspace, *, anew: bool) -> Release:
+def publish_while_changing(workspace: Workspace, *, anew: bool) -> PublishedRelease:
     """Do what :func:`publish` does. Call it while :func:`changing_releases`."""
     store, home, settings = workspace.store, workspace.home, workspace.settings
     embedder = configured_embedder(settings)
@@ -272,7 +272,7 @@ def reasons_to_refresh(workspace: Workspace) -> list[str]:
     return reasons or ["this program is newer, or an earlier run had not finished"]
 
 
-def current_release(workspace: Workspace) -> Release | None:
+def current_release(workspace: Workspace) -> PublishedRelease | None:
     """Return the release that readers see, None where there is none."""
     release = published_release(workspace.home)
     return None if release is None else _published(workspace.store, release, created=False)
@@ -371,7 +371,7 @@ def publish_copy(store: IndexStore, home: Path) -> None:
     store.copy_to(Home(home).published, partial(_pack, limits=store.limits))
 
 
-def _pack(index: Path, packed: Path, limits: Limits) -> None:
+def _pack(index: Path, packed: Path, limits: DatabaseLimits) -> None:
     """Copy the index without staging and free space, and add views and macros."""
     con = memory_database(limits)
     try:
@@ -406,8 +406,10 @@ def _let_go_of_old(workspace: Workspace, before: str | None) -> None:
     vectors.drop_untagged(spare=[table.name for table in vector_tables(workspace.settings)])
 
 
-def _published(store: IndexStore, release: str, *, created: bool) -> Release:
+def _published(store: IndexStore, release: str, *, created: bool) -> PublishedRelease:
     with store.read() as con:
         row = con.execute(_COUNTED, [release]).fetchone()
     names = ("documents", "chunks", "entities", "relationships", "communities", "reports")
-    return Release(release, created, dict(zip(names, row or [0] * len(names), strict=True)))
+    return PublishedRelease(
+        release, created, dict(zip(names, row or [0] * len(names), strict=True))
+    )

@@ -59,7 +59,7 @@ JOIN (SELECT id AS community_id, size FROM {communities}) USING (community_id)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sentence:
+class ReportSentence:
     """A sentence of a community's evidence, and where it stands in its document."""
 
     text: str
@@ -180,7 +180,7 @@ def write_extractive(
     n_entities: int,
     n_relationships: int,
     evidence: float,
-    sentences: Iterable[Sentence],
+    sentences: Iterable[ReportSentence],
     entity_titles: dict[str, str],
     max_findings: int,
 ) -> ReportText:
@@ -204,7 +204,7 @@ def write_extractive(
     )
 
 
-def select_sentences(sentences: Sequence[Sentence], most: int) -> list[Sentence]:
+def select_sentences(sentences: Sequence[ReportSentence], most: int) -> list[ReportSentence]:
     """Choose up to ``most`` sentences, best first, each as new as it can be.
 
     One that says in most of its words, and no new number, what an earlier one said is left out.
@@ -215,7 +215,7 @@ def select_sentences(sentences: Sequence[Sentence], most: int) -> list[Sentence]
     # What a sentence is worth falls as others are chosen: only the first is looked at again.
     candidates = [(-_worth(sentence, covered), place) for place, sentence in enumerate(ranked)]
     heapify(candidates)
-    selection: list[Sentence] = []
+    selection: list[ReportSentence] = []
     while candidates and len(selection) < most:
         worth, place = candidates[0]
         best = ranked[place]
@@ -233,7 +233,7 @@ def select_sentences(sentences: Sequence[Sentence], most: int) -> list[Sentence]
     return selection
 
 
-def _worth(sentence: Sentence, covered: set[str]) -> float:
+def _worth(sentence: ReportSentence, covered: set[str]) -> float:
     return round(sentence.score * _novelty(sentence, covered), _DIGITS)
 
 
@@ -245,19 +245,19 @@ def _is_said(words: frozenset[str], earlier: frozenset[str]) -> bool:
     return not any(character.isdigit() for word in new for character in word)
 
 
-def _rank(sentence: Sentence) -> tuple[float, str, str, int]:
+def _rank(sentence: ReportSentence) -> tuple[float, str, str, int]:
     """Return a total order: sums of scores differ in their last digits from run to run."""
     place = sentence.start_char or 0
     return (-round(sentence.score, _DIGITS), sentence.text, sentence.chunk_id or "", place)
 
 
-def _novelty(sentence: Sentence, covered: set[str]) -> float:
+def _novelty(sentence: ReportSentence, covered: set[str]) -> float:
     if not sentence.entities:
         return 0.5
     return 0.1 + len(sentence.entities - covered) / len(sentence.entities)
 
 
-def _finding(sentence: Sentence, titles: dict[str, str]) -> Finding:
+def _finding(sentence: ReportSentence, titles: dict[str, str]) -> Finding:
     names = sorted({titles[e] for e in sentence.entities if e in titles})
     return Finding(
         sentence.heading or " – ".join(names[:_TITLES_SHOWN]) or "Evidence",
@@ -301,7 +301,7 @@ def _strings(rows: Sequence[tuple[str, ...]], *names: str) -> pl.DataFrame:
 
 def _sentences(
     material: _Material, contexts: Sequence[Context], reader: _Reader
-) -> dict[str, list[Sentence]]:
+) -> dict[str, list[ReportSentence]]:
     """Return each context's best sentences, scored by the relationships they support.
 
     A relationship counts by the logarithm of its weight and by how many of the community's
@@ -319,11 +319,13 @@ def _sentences(
         .group_by("community_id", maintain_order=True)
         .head(_CANDIDATES)
     )
-    sentences_of: dict[str, list[Sentence]] = {context.community_id: [] for context in contexts}
+    sentences_of: dict[str, list[ReportSentence]] = {
+        context.community_id: [] for context in contexts
+    }
     columns = ("community_id", "text", "chunk_id", "start_char", "end_char", "entities", "score")
     for community, text, chunk, start, end, entities, score in ranking.select(columns).iter_rows():
         sentences_of[community].append(
-            Sentence(
+            ReportSentence(
                 text=text,
                 chunk_id=chunk,
                 start_char=start,
@@ -437,7 +439,7 @@ def _scored(sentences: pl.DataFrame) -> pl.DataFrame:
 
 
 def _add_findings(
-    sentences: dict[str, list[Sentence]], material: _Material, contexts: Sequence[Context]
+    sentences: dict[str, list[ReportSentence]], material: _Material, contexts: Sequence[Context]
 ) -> None:
     """Add the findings of sub-reports, first ones first, each sub-community told apart.
 
@@ -456,7 +458,7 @@ def _add_findings(
                 said = finding["explanation"].casefold()
                 n_named = sum(name in said for name in names[:_TITLES_SHOWN])
                 own.append(
-                    Sentence(
+                    ReportSentence(
                         text=finding["explanation"],
                         chunk_id=finding["chunk_id"],
                         start_char=finding["start_char"],

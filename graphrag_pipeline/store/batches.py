@@ -25,7 +25,7 @@ from graphrag_pipeline.core.hardening.files import make_folder, write_beside
 from graphrag_pipeline.core.hardening.locks import locked
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import BatchSettings
-from graphrag_pipeline.store.file_stats import Seen, SeenFiles, load_seen, save_seen
+from graphrag_pipeline.store.file_stats import FileStats, SeenFiles, load_seen, save_seen
 from graphrag_pipeline.store.ignoring import Selection
 from graphrag_pipeline.store.scanning import LeftOut, Scan, printable, scan_folder
 from graphrag_pipeline.store.snapshots import (
@@ -88,8 +88,8 @@ class _Comparison:
     """What differs from the corpus, how the files looked, and what was written of that before."""
 
     changes: Sequence[SourceChange]
-    entries: Mapping[str, Seen]
-    written: Mapping[str, Seen]
+    entries: Mapping[str, FileStats]
+    written: Mapping[str, FileStats]
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ class BatchLog:
         self.selection = selection or Selection()
         self.verify_days = verify_days
         self._trusts_written = True
-        self._read: dict[str, Seen] = {}
+        self._read: dict[str, FileStats] = {}
         self._folded = _Fold()
         self._looked: _Looked | None = None
 

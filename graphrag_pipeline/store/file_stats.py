@@ -34,7 +34,7 @@ _DAY_NS = 86_400_000_000_000
 _HAS_CTIME = os.name != "nt"
 
 
-class Seen(NamedTuple):
+class FileStats(NamedTuple):
     """One file: how it looked, what it held, when it first looked so and when it was read."""
 
     n_bytes: int
@@ -57,13 +57,13 @@ class SeenFiles:
 
     def __init__(
         self,
-        before: Mapping[str, Seen],
+        before: Mapping[str, FileStats],
         stats: Iterable[os.stat_result],
         home: Path,
         verify_days: float,
         read: Callable[[str], str | None],
     ) -> None:
-        self.entries: dict[str, Seen] = {}
+        self.entries: dict[str, FileStats] = {}
         self._before = before
         self._stats = stats
         self._home = home
@@ -87,7 +87,7 @@ class SeenFiles:
         if sha256 is not None:
             since = clocks.here if before is None else before.since_ns
             is_past = clocks.is_past(stat) or since + TICK_NS < clocks.here
-            self.entries[uri] = Seen(*looks, sha256, since, clocks.here, is_past)
+            self.entries[uri] = FileStats(*looks, sha256, since, clocks.here, is_past)
         return sha256
 
 
@@ -110,15 +110,15 @@ class Clocks:
         return max(stat.st_mtime_ns, _changed(stat)) + TICK_NS < self._newest[stat.st_dev]
 
 
-def load_seen(path: Path) -> dict[str, Seen]:
+def load_seen(path: Path) -> dict[str, FileStats]:
     """Return what is written down; nothing where there is no such file, or it is damaged."""
     try:
-        return {uri: Seen._make(entry) for uri, entry in json.loads(path.read_bytes()).items()}
+        return {uri: FileStats._make(entry) for uri, entry in json.loads(path.read_bytes()).items()}
     except (OSError, ValueError, TypeError, AttributeError):
         return {}
 
 
-def save_seen(path: Path, entries: Mapping[str, Seen]) -> None:
+def save_seen(path: Path, entries: Mapping[str, FileStats]) -> None:
     """Write down what was seen, where that can be written: without it files are read again."""
     text = json.dumps(entries, separators=(",", ":"))
     with contextlib.suppress(StorageError):

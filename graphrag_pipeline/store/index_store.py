@@ -19,7 +19,7 @@ from graphrag_pipeline.core.hardening.files import make_folder, private_temporar
 from graphrag_pipeline.core.hardening.locks import FairLock
 from graphrag_pipeline.core.hardening.temporary import process_folder, temporary_folder
 from graphrag_pipeline.store.frames import streamed
-from graphrag_pipeline.store.limits import Limits
+from graphrag_pipeline.store.limits import DatabaseLimits
 from graphrag_pipeline.store.migrations import ensure_schema
 from graphrag_pipeline.store.older_files import add_what_older_lack
 
@@ -45,12 +45,12 @@ class IndexStore:
     def __init__(
         self,
         path: str | os.PathLike[str],
-        limits: Limits | None = None,
+        limits: DatabaseLimits | None = None,
         *,
         wait_seconds: float = 600.0,
     ) -> None:
         self.path = Path(path)
-        self.limits = limits or Limits()
+        self.limits = limits or DatabaseLimits()
         self._wait = wait_seconds
 
     @contextlib.contextmanager
@@ -352,12 +352,12 @@ _BLOCK_SIZE = "SELECT block_size FROM pragma_database_size() WHERE database_name
 _SMALL_BLOCK = "16384"
 
 
-def memory_database(limits: Limits | None = None) -> duckdb.DuckDBPyConnection:
+def memory_database(limits: DatabaseLimits | None = None) -> duckdb.DuckDBPyConnection:
     """Open a database in memory; what does not fit there goes to files that only we may read.
 
     Raises StorageError where the folder that ``limits`` name for that cannot be made.
     """
-    limits = limits or Limits()
+    limits = limits or DatabaseLimits()
     spill = process_folder(limits.spill_folder() or private_temporary(), "spill")
     config = {"python_enable_replacements": False, "temp_directory": str(spill / uuid.uuid4().hex)}
     con = duckdb.connect(":memory:", config=config)
@@ -374,7 +374,7 @@ class OtherStore(IndexStore):
 
 
 def connect_published(
-    path: Path, *, limits: Limits | None = None, **more: Path
+    path: Path, *, limits: DatabaseLimits | None = None, **more: Path
 ) -> duckdb.DuckDBPyConnection:
     """Open a published release for reading; writers never wait for it, nor it for them.
 
@@ -392,7 +392,7 @@ def connect_published(
         con.execute("USE published")
         add_what_older_lack(con)
         _set_up(con)
-        _spare_threads(con, limits or Limits(), path, *more.values())
+        _spare_threads(con, limits or DatabaseLimits(), path, *more.values())
         con.execute("SET enable_external_access = false")
     except duckdb.Error as error:
         con.close()
@@ -525,7 +525,7 @@ def _set_up(con: duckdb.DuckDBPyConnection) -> None:
     hide_progress(con)
 
 
-def _spare_threads(con: duckdb.DuckDBPyConnection, limits: Limits, *files: Path) -> None:
+def _spare_threads(con: duckdb.DuckDBPyConnection, limits: DatabaseLimits, *files: Path) -> None:
     """Work on small files in one thread, unless so many are asked for.
 
     A thread takes 120,000 rows of a table at a time. Where there are few of these, to share a query
@@ -545,10 +545,10 @@ def _row(con: duckdb.DuckDBPyConnection, sql: str) -> tuple[int, ...]:
 
 
 def attach_for_copy(
-    con: duckdb.DuckDBPyConnection, source: Path, target: Path, limits: Limits | None = None
+    con: duckdb.DuckDBPyConnection, source: Path, target: Path, limits: DatabaseLimits | None = None
 ) -> None:
     """Attach a DuckDB file as ``whole``, and a new one of blocks as large as ``packed``."""
-    _spare_threads(con, limits or Limits(), source)
+    _spare_threads(con, limits or DatabaseLimits(), source)
     whole, packed = (str(path).replace("'", "''") for path in (source, target))
     con.execute(f"ATTACH '{whole}' AS whole (READ_ONLY)")
     (block_size,) = con.execute(_BLOCK_SIZE).fetchall()[0]
@@ -568,7 +568,7 @@ def make_small(path: Path) -> None:
             replace_durably(beside, path)
 
 
-def copy_rows(source: Path, target: Path, limits: Limits | None = None) -> None:
+def copy_rows(source: Path, target: Path, limits: DatabaseLimits | None = None) -> None:
     """Copy all tables and views of a DuckDB file into a new one, without its free blocks."""
     con = memory_database(limits)
     try:

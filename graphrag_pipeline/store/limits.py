@@ -29,7 +29,7 @@ _narrowing = threading.RLock()
 
 
 @dataclass(frozen=True)
-class Limits:
+class DatabaseLimits:
     """What one open database may take; None: what DuckDB would by itself.
 
     ``spill`` is a folder that this index alone uses.
@@ -84,18 +84,18 @@ class Limits:
             try:
                 with contextlib.suppress(duckdb.OutOfMemoryException):
                     least = min(memory_bytes, before.memory_bytes or memory_bytes)
-                    Limits(least, min(threads, before.threads or threads)).bound(beside)
+                    DatabaseLimits(least, min(threads, before.threads or threads)).bound(beside)
                 yield
             finally:
                 # Not by RESET: DuckDB would tell of its default, and go on with the smaller limit.
                 before.bound(beside)
 
-    def _in_force(self, con: duckdb.DuckDBPyConnection) -> Limits:
+    def _in_force(self, con: duckdb.DuckDBPyConnection) -> DatabaseLimits:
         """Return the memory and threads that are in force; exactly, where it is these limits."""
         row = con.execute(_IN_FORCE, {"bytes": self.memory_bytes}).fetchone()
         assert row is not None
         reported, threads, is_ours = row
-        return Limits(self.memory_bytes if is_ours else _least_bytes(reported), threads)
+        return DatabaseLimits(self.memory_bytes if is_ours else _least_bytes(reported), threads)
 
 
 def _least_bytes(reported: str) -> int:
@@ -137,7 +137,7 @@ def _remove_left(con: duckdb.DuckDBPyConnection, folder: Path) -> None:
             path.unlink()
 
 
-def limits_of(settings: Settings) -> Limits:
+def limits_of(settings: Settings) -> DatabaseLimits:
     """Return the limits that ``[storage]`` sets; by default half of the machine's memory."""
     storage = settings.storage
     given = int(storage.memory_gb * 1e9) or memory_for_us() // 2
@@ -146,4 +146,4 @@ def limits_of(settings: Settings) -> Limits:
     if storage.temp:
         home = os.path.realpath(settings.home_path)
         spill = Path(storage.temp).expanduser() / f"graphrag-{fingerprint(home)}"
-    return Limits(tables, storage.threads or None, spill)
+    return DatabaseLimits(tables, storage.threads or None, spill)

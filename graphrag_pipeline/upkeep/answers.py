@@ -28,7 +28,7 @@ from graphrag_pipeline.llm.cache import (
     values_for,
 )
 from graphrag_pipeline.llm.configured import calls_place, model_options, model_prices
-from graphrag_pipeline.llm.database import Rows, Tables, Write, reading
+from graphrag_pipeline.llm.database import CallTables, Rows, Write, reading
 from graphrag_pipeline.llm.embeddings import pieces
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.registry import made_vector_tables
@@ -116,7 +116,7 @@ def _is_within_reach(home: Home) -> bool:
     return home.calls.is_file() and not (home.index.is_file() or home.published.is_file())
 
 
-def _drop_shared(calls: Tables) -> int:
+def _drop_shared(calls: CallTables) -> int:
     """Remove from the folders of shared answers what the own cache has not; return how many."""
     n_dropped = 0
     noted = calls.read(_SHARED_TO_DROP)
@@ -133,7 +133,7 @@ def _drop_shared(calls: Tables) -> int:
     return n_dropped
 
 
-def _held(tables: Tables, keys: Sequence[bytes]) -> Iterator[Rows]:
+def _held(tables: CallTables, keys: Sequence[bytes]) -> Iterator[Rows]:
     """Yield those of the keys that the tables hold."""
     for table in ("responses", "embeddings"):
         for start in range(0, len(keys), _ROWS_AT_ONCE):
@@ -142,7 +142,7 @@ def _held(tables: Tables, keys: Sequence[bytes]) -> Iterator[Rows]:
 
 
 def _sorted_out(
-    calls: Tables, wanted: _Wanted, settings: Settings
+    calls: CallTables, wanted: _Wanted, settings: Settings
 ) -> tuple[KeptAnswers, list[bytes], list[bytes]]:
     """Return a summary, the keys of the answers to drop, and those of the vectors."""
     prices, cost, n_answers = model_prices(settings), 0.0, 0
@@ -172,7 +172,7 @@ def _sorted_out(
     return summary, answers, vectors
 
 
-def _in_parts(calls: Tables, select: str) -> Iterator[tuple[Any, ...]]:
+def _in_parts(calls: CallTables, select: str) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of a table by key, some at a time."""
     last, after = b"", ">="
     while part := calls.read(

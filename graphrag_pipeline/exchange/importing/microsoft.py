@@ -29,7 +29,7 @@ from graphrag_pipeline.exchange.importing.batch import (
 )
 from graphrag_pipeline.exchange.importing.hierarchy import ImportedHierarchy, complete_hierarchy
 from graphrag_pipeline.exchange.importing.passages import locate
-from graphrag_pipeline.exchange.importing.tables import Tables, read_tables
+from graphrag_pipeline.exchange.importing.tables import ImportedTables, read_tables
 from graphrag_pipeline.extraction.mentions import ENTITY_MENTIONS, RELATIONSHIP_MENTIONS, Extraction
 from graphrag_pipeline.graph.communities import adopt_hierarchy
 from graphrag_pipeline.graph.fold import merge_within
@@ -234,7 +234,7 @@ class _Source:
     """Another index's tables, seen as rows of this one."""
 
     label: str
-    tables: Tables
+    tables: ImportedTables
     settings: Settings
 
     @property

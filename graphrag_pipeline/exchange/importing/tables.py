@@ -87,7 +87,7 @@ _FINDINGS = pl.List(pl.Struct({"summary": pl.String, "explanation": pl.String}))
 
 
 @dataclass(frozen=True)
-class Tables:
+class ImportedTables:
     """Another index's tables, each with all its columns and sorted by human_readable_id.
 
     ``fingerprint`` changes with the files; ``missing`` names the tables that are not there.
@@ -104,7 +104,7 @@ class Tables:
     missing: tuple[str, ...]
 
 
-def read_tables(directory: Path) -> Tables:
+def read_tables(directory: Path) -> ImportedTables:
     """Read the tables in a folder, or in its sub-folder ``output``.
 
     Entities and relationships are required; of the other tables, those that are there are read.
@@ -127,7 +127,7 @@ def read_tables(directory: Path) -> Tables:
         return _in_order(_shaped(frame, columns, path))
 
     reports = read("community_reports", _REPORTS)
-    return Tables(
+    return ImportedTables(
         documents=read("documents", _DOCUMENTS),
         text_units=read("text_units", _TEXT_UNITS),
         entities=read("entities", _ENTITIES, required=True),

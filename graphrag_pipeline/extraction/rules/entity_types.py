@@ -33,7 +33,7 @@ _LAST_OF_A_NAME = "NAI"
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class NameContext:
     """What stands beside a name in its sentence, as written: the nearest words, and what it is.
 
     ``second_after`` is all the words of a name that stands there. ``head`` is the noun of "Name is
@@ -47,7 +47,7 @@ class Context:
     head: str = ""
 
 
-NO_CONTEXT = Context()
+NO_CONTEXT = NameContext()
 
 
 @cache
@@ -114,7 +114,7 @@ def looks_like_code(word: str) -> bool:
     return any(map(str.isdigit, word)) and any(map(str.isalpha, word)) and not word[0].isdigit()
 
 
-def name_type(words: list[str], codes: str, context: Context = NO_CONTEXT) -> str:
+def name_type(words: list[str], codes: str, context: NameContext = NO_CONTEXT) -> str:
     """Return the type of a name from its words, their classes and its neighbours in the text."""
     if is_place(" ".join(words)):
         return GEO
@@ -244,7 +244,7 @@ def _is_geo_word(word: str) -> bool:
     return word.casefold() in _lower_cues("geo")
 
 
-def _by_context(words: list[str], codes: str, context: Context) -> str:
+def _by_context(words: list[str], codes: str, context: NameContext) -> str:
     if context.head in _cues("occupation"):
         return PERSON
     if context.head in _cues("place_noun"):
@@ -269,7 +269,7 @@ def _is_named_first(words: list[str], codes: str) -> bool:
     return codes == "NN" and is_given_name(words[0]) and not _is_ordinary(words[0])
 
 
-def _speaks(words: list[str], codes: str, context: Context) -> bool:
+def _speaks(words: list[str], codes: str, context: NameContext) -> bool:
     """Say whether the sentence has the name speak."""
     if set(codes) - set("NAI") or len(words) > 3 or has_organisation_word(words):
         return False
@@ -280,7 +280,7 @@ def _speaks(words: list[str], codes: str, context: Context) -> bool:
     return said or (context.after.casefold() in _cues("who") and like_full_name(words, codes))
 
 
-def _is_placed(words: list[str], context: Context) -> bool:
+def _is_placed(words: list[str], context: NameContext) -> bool:
     """Say whether a preposition of place is borne out: in Horta, Portugal; in Huntsville."""
     last = words[-1].casefold()
     if any(map(_is_ordinary, words)):

@@ -320,13 +320,13 @@ def _is_german_noun(tokens: Tokens, position: int) -> bool:
     return tokens.classes[position] == "N" and is_led
 
 
-def _context(tokens: Tokens, first: int, stop: int) -> types.Context:
+def _context(tokens: Tokens, first: int, stop: int) -> types.NameContext:
     texts, classes = tokens.texts, tokens.classes
     after = texts[stop] if stop < len(texts) else ""
     last = stop + 1
     while last < stop + 4 and classes[last : last + 1] in ("N", "A"):
         last += 1
-    return types.Context(
+    return types.NameContext(
         before=texts[first - 1],
         second_before=texts[first - 2] if texts[first - 1] else "",
         after=after,

@@ -9,7 +9,7 @@ import duckdb
 import polars as pl
 
 from graphrag_pipeline.graph.resolution.names import take_apart
-from graphrag_pipeline.graph.resolution.pairs import Entity, Found, Pair, as_json
+from graphrag_pipeline.graph.resolution.pairs import Entity, FoundPair, Pair, as_json
 from graphrag_pipeline.graph.resolution.persons import MOST_OF_A_NAME, resolve_bearers
 from graphrag_pipeline.graph.resolution.spellings import (
     may_stand_for,
@@ -103,7 +103,7 @@ def _alike(con: duckdb.DuckDBPyConnection, members: Sequence[tuple]) -> Iterator
         yield from _rows(kind, key, found)
 
 
-def _rows(kind: str, key: str, found: Found) -> Iterator[Row]:
+def _rows(kind: str, key: str, found: FoundPair) -> Iterator[Row]:
     for pair in (*found.merge, *found.apart):
         if not pair.confidence or (pair.one.is_open and pair.two.is_open):
             yield pair_row(kind, key, pair)

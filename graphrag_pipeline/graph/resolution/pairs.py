@@ -80,13 +80,13 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundPair:
     """Pairs to merge, and pairs that look alike and are to stay apart."""
 
     merge: list[Pair] = field(default_factory=list)
     apart: list[Pair] = field(default_factory=list)
 
-    def add(self, more: Found) -> None:
+    def add(self, more: FoundPair) -> None:
         """Add what another search has found."""
         self.merge.extend(more.merge)
         self.apart.extend(more.apart)

@@ -13,7 +13,13 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from graphrag_pipeline.graph.resolution.names import PERSON, given_agree
-from graphrag_pipeline.graph.resolution.pairs import SHARED, Entity, Found, Pair, shared_documents
+from graphrag_pipeline.graph.resolution.pairs import (
+    SHARED,
+    Entity,
+    FoundPair,
+    Pair,
+    shared_documents,
+)
 
 MOST_OF_A_NAME = 400
 _SHOWN = 3
@@ -38,7 +44,7 @@ class _Person:
         return {name.name.sex for name in self.names} - {""}
 
 
-def resolve_bearers(bearers: Sequence[Entity]) -> Found:
+def resolve_bearers(bearers: Sequence[Entity]) -> FoundPair:
     """Return which names that share a last name mean the same person, and which might and do not.
 
     Of more than MOST_OF_A_NAME nothing can be said.
@@ -46,8 +52,8 @@ def resolve_bearers(bearers: Sequence[Entity]) -> Found:
     return _resolve_bearers(sorted(bearers, key=lambda entity: entity.rank))
 
 
-def _resolve_bearers(bearers: Sequence[Entity]) -> Found:
-    pairs = Found()
+def _resolve_bearers(bearers: Sequence[Entity]) -> FoundPair:
+    pairs = FoundPair()
     full = [bearer for bearer in bearers if bearer.name.given]
     people = _same_full_names(full, pairs)
     people = _shorter_full_names(people, pairs)
@@ -60,7 +66,7 @@ def _resolve_bearers(bearers: Sequence[Entity]) -> Found:
     return pairs
 
 
-def _same_full_names(full: Sequence[Entity], pairs: Found) -> list[_Person]:
+def _same_full_names(full: Sequence[Entity], pairs: FoundPair) -> list[_Person]:
     """Bring together full names that differ in their honorific alone."""
     groups: dict[object, list[Entity]] = defaultdict(list)
     for entity in full:
@@ -76,7 +82,7 @@ def _same_full_names(full: Sequence[Entity], pairs: Found) -> list[_Person]:
     return people
 
 
-def _shorter_full_names(people: Sequence[_Person], pairs: Found) -> list[_Person]:
+def _shorter_full_names(people: Sequence[_Person], pairs: FoundPair) -> list[_Person]:
     """Bring initials and lacking middle names to the one fuller name they can stand for."""
     distinct: list[_Person] = []
     for person in sorted(people, key=lambda person: _fullness(person.first), reverse=True):
@@ -128,7 +134,7 @@ def _only_bearer(name: Entity, people: Sequence[_Person]) -> _Person | None:
 
 
 def _find_bearer(
-    name: Entity, people: Sequence[_Person], lesser: Sequence[Entity], pairs: Found
+    name: Entity, people: Sequence[_Person], lesser: Sequence[Entity], pairs: FoundPair
 ) -> None:
     """Take a last name, with an honorific or without, for the one person it can mean."""
     possible = [person for person in people if _may_be_called(name, person)]
@@ -161,7 +167,7 @@ def _is_surely_person(entity: Entity) -> bool:
     return (entity.name.type == PERSON or entity.name.has_office) and entity.name.sex != "f"
 
 
-def _without_full_name(lesser: Sequence[Entity], pairs: Found) -> None:
+def _without_full_name(lesser: Sequence[Entity], pairs: FoundPair) -> None:
     """Bring "Mr. Fezziwig" and "Fezziwig" together where nobody else is called so."""
     called = {entity.name.honorific for entity in lesser if entity.name.has_office}
     bare = [entity for entity in lesser if not entity.name.has_office]

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from graphrag_pipeline.graph.resolution.names import conflict
-from graphrag_pipeline.graph.resolution.pairs import SHARED, Entity, Found, Pair
+from graphrag_pipeline.graph.resolution.pairs import SHARED, Entity, FoundPair, Pair
 from graphrag_pipeline.graph.resolution.state import PLURAL, SPELLING
 
 _MOST_ALIKE = 50
 _CONFIDENCE: Mapping[str, float] = {SPELLING: 0.97, PLURAL: 0.9}
 
 
-def resolve_alike(kind: str, key: str, alike: Sequence[Entity]) -> Found:
+def resolve_alike(kind: str, key: str, alike: Sequence[Entity]) -> FoundPair:
     """Return the pairs of a block of titles equal but for accents, hyphens, articles, the plural.
 
     ``kind`` is that of the block, ``key`` what its titles share.
     """
-    pairs = Found()
+    pairs = FoundPair()
     first, *variants = sorted(alike, key=lambda entity: entity.rank)[:_MOST_ALIKE]
     evidence = {"key": key, **SHARED}
     for variant in variants:
@@ -38,13 +38,13 @@ def may_stand_for(short: Entity, longer: Collection[Entity]) -> list[Entity]:
 
 def resolve_acronym(
     short: Entity, explained: Sequence[Entity], fits: Sequence[Entity], near: Sequence[Entity]
-) -> Found:
+) -> FoundPair:
     """Return an acronym with the one longer title that the text says it stands for.
 
     Where the text does not say it, the initials must fit one title only, and that title must be
     mentioned where the acronym is: ``near`` are those of ``fits`` that are.
     """
-    pairs = Found()
+    pairs = FoundPair()
     if len(explained) == 1:
         pairs.merge.append(_acronym(short, explained[0], "acronym the text explains", 0.95))
     elif len(fits) == 1 and near and not explained and len(short.name.acronym) > 2:

@@ -16,7 +16,7 @@ from functools import lru_cache
 from itertools import accumulate, groupby
 from typing import NamedTuple
 
-from graphrag_pipeline.ingest.reading.pdf_lines import Piece
+from graphrag_pipeline.ingest.reading.pdf_lines import LinePiece
 
 _GUTTER = 8  # points: no narrower strip divides columns
 _MIDDLE = (0.2, 0.8)  # of the page's width: where a strip is looked for
@@ -58,7 +58,7 @@ class Row(NamedTuple):
     is_table: bool
 
 
-def in_reading_order(pieces: Sequence[Piece]) -> list[Row]:
+def in_reading_order(pieces: Sequence[LinePiece]) -> list[Row]:
     """Return the lines of a page in the order of reading, column by column."""
     rows: list[Row] = []
     for column, part in enumerate(_parts(pieces, _MOST_DIVISIONS)):
@@ -176,7 +176,7 @@ def _value(written: str) -> int:
     )
 
 
-def _parts(pieces: Sequence[Piece], divisions: int) -> Iterator[Sequence[Piece]]:
+def _parts(pieces: Sequence[LinePiece], divisions: int) -> Iterator[Sequence[LinePiece]]:
     """Yield the parts of a page that are read one after the other."""
     middle = _find_gutter(pieces) if divisions else None
     if middle is None:
@@ -184,7 +184,7 @@ def _parts(pieces: Sequence[Piece], divisions: int) -> Iterator[Sequence[Piece]]
         return
     over = sorted((p for p in pieces if p.left < middle < p.right), key=lambda piece: -piece.bottom)
     heights = [-piece.bottom for piece in over]
-    bands: dict[int, tuple[list[Piece], list[Piece]]] = {}
+    bands: dict[int, tuple[list[LinePiece], list[LinePiece]]] = {}
     for piece in pieces:
         if not piece.left < middle < piece.right:
             band = bisect_left(heights, -piece.bottom)
@@ -197,11 +197,11 @@ def _parts(pieces: Sequence[Piece], divisions: int) -> Iterator[Sequence[Piece]]
             yield [over[band]]
 
 
-def _downwards(pieces: Iterable[Piece]) -> list[Piece]:
+def _downwards(pieces: Iterable[LinePiece]) -> list[LinePiece]:
     return sorted(pieces, key=lambda piece: (-round(piece.bottom), piece.left))
 
 
-def _find_gutter(pieces: Sequence[Piece]) -> float | None:
+def _find_gutter(pieces: Sequence[LinePiece]) -> float | None:
     """Return the middle of the strip that divides columns of running text, None if none does."""
     placed = [piece for piece in pieces if piece.right > piece.left]
     if len(placed) < 2 * _LEAST_LINES:
@@ -229,7 +229,7 @@ def _find_gutter(pieces: Sequence[Piece]) -> float | None:
     return best[2]
 
 
-def _divides(pieces: Sequence[Piece], middle: float) -> bool:
+def _divides(pieces: Sequence[LinePiece], middle: float) -> bool:
     """Whether there is running text on both sides of a place, and not cells of a table."""
     sides = (
         [piece for piece in pieces if piece.right <= middle],
@@ -244,7 +244,7 @@ def _divides(pieces: Sequence[Piece], middle: float) -> bool:
     )
 
 
-def _is_running(side: Sequence[Piece]) -> bool:
+def _is_running(side: Sequence[LinePiece]) -> bool:
     width = max(piece.right for piece in side) - min(piece.left for piece in side)
     full = sum(piece.right - piece.left >= _FULL * width for piece in side)
     lengths = sorted(len(piece.text) for piece in side)
@@ -261,7 +261,7 @@ def _number(eighths: int) -> float:
     return eighths / 8
 
 
-def _row(pieces: Sequence[Piece], column: int) -> Row:
+def _row(pieces: Sequence[LinePiece], column: int) -> Row:
     text, left, right, bottom, _, height, _ = pieces[0]
     if len(pieces) > 1:
         text = " ".join(piece.text for piece in pieces)

@@ -22,7 +22,7 @@ _WIDE_GAP = 1.0  # of the height of a line
 _WIDEST = 0.45  # of its height: a word whose characters are no wider needs no look at its end
 
 
-class Piece(NamedTuple):
+class LinePiece(NamedTuple):
     """Part of a line without a wide gap; places in points, from the page's left and bottom.
 
     ``height`` is that of its fonts, from the lowest descender to the highest ascender, on average
@@ -42,11 +42,11 @@ Box = tuple[float, float, float, float]
 """Left, right, bottom and top."""
 
 
-def read_pieces(page: PdfTextPage) -> list[Piece]:
+def read_pieces(page: PdfTextPage) -> list[LinePiece]:
     """Return the pieces of a page's lines, in the order in which the page draws them."""
     text = page.get_text_range()
     box = _boxes(page, has_same_places=page.count_chars() == len(text))
-    pieces: list[Piece] = []
+    pieces: list[LinePiece] = []
     number = 0
     for match in _LINE.finditer(text):
         if match.group().strip():
@@ -57,7 +57,7 @@ def read_pieces(page: PdfTextPage) -> list[Piece]:
 
 def _pieces(
     text: str, start: int, end: int, number: int, box: Callable[[int], Box | None]
-) -> Iterator[Piece]:
+) -> Iterator[LinePiece]:
     """Yield the pieces of the line that is characters [start, end) of a page.
 
     Where a word ends is looked up only if it may stand apart from the next: each look takes time.
@@ -75,7 +75,7 @@ def _pieces(
                 ended = box(stop - 1)
                 right = max(right, ended[1]) if ended else right
                 if start_x - right > _WIDE_GAP * height:
-                    yield Piece(text[begin:stop], left, right, bottom, top, height, number)
+                    yield LinePiece(text[begin:stop], left, right, bottom, top, height, number)
                     begin, n_chars, heights = first, 0, 0.0
             if not n_chars:
                 left, right, bottom, top = place
@@ -90,7 +90,7 @@ def _pieces(
         stop = last
     if n_chars and (ended := box(stop - 1)):
         right = max(right, ended[1])
-    yield Piece(text[begin:stop], left, right, bottom, top, heights / max(n_chars, 1), number)
+    yield LinePiece(text[begin:stop], left, right, bottom, top, heights / max(n_chars, 1), number)
 
 
 def _boxes(page: PdfTextPage, *, has_same_places: bool) -> Callable[[int], Box | None]:

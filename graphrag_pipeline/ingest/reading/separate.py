@@ -40,7 +40,7 @@ _UNTIL = "it is not read again until it, or the setting, changes"
 
 
 @dataclass(frozen=True)
-class Limits:
+class ReadingLimits:
     """What reading one file may take: megabytes of memory, and seconds of the processor."""
 
     megabytes: float
@@ -58,7 +58,7 @@ class _Died(Exception):
 class Readers:
     """Reads files, here or in the child process; to be closed, as a context. For many threads."""
 
-    def __init__(self, options: ReadingOptions, limits: Limits, deaths: Path) -> None:
+    def __init__(self, options: ReadingOptions, limits: ReadingLimits, deaths: Path) -> None:
         self.options, self._limits = options, limits
         self._deaths = Deaths(deaths)
         self._most = _ANSWERED_TO_READ * options.max_file_bytes + 1_000_000
@@ -113,7 +113,7 @@ class Readers:
 class _Child:
     """The process that reads."""
 
-    def __init__(self, limits: Limits, most_answered: int) -> None:
+    def __init__(self, limits: ReadingLimits, most_answered: int) -> None:
         self._limits, self._most = limits, most_answered
         numbers = (limits.megabytes, limits.seconds, most_answered)
         with tempfile.TemporaryFile(dir=temporary_place()) as errors:

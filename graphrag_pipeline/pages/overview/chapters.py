@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from graphrag_pipeline.pages.overview.model import Community, FindingEntry, Named, Note
-from graphrag_pipeline.pages.overview.passages import Notes, Wanted, clip
+from graphrag_pipeline.pages.overview.passages import Notes, WantedPassages, clip
 from graphrag_pipeline.query.operators.communities import Facts, about_communities
 from graphrag_pipeline.query.release import Release
 
@@ -159,18 +159,18 @@ def _told_of(row: Mapping[str, Any]) -> str:
     return summary.partition(f" around {row['title']}.")[2].strip()
 
 
-def _told(row: Mapping[str, Any]) -> Iterator[tuple[str, Wanted | None]]:
+def _told(row: Mapping[str, Any]) -> Iterator[tuple[str, WantedPassages | None]]:
     """Yield the text of each finding, and for an extractive one the place it is from."""
     for finding in row["findings"][:_FINDINGS]:
         text, chunk = finding["explanation"], finding["chunk_id"]
         if chunk and finding["start_char"] is not None:
-            span = Wanted(chunk, finding["start_char"], finding["end_char"], text)
+            span = WantedPassages(chunk, finding["start_char"], finding["end_char"], text)
             yield clip(text, _MOST_FINDING), span
         else:
             yield clip(text, _MOST_FINDING), None
 
 
-def _heading(finding: Mapping[str, Any], span: Wanted | None) -> str:
+def _heading(finding: Mapping[str, Any], span: WantedPassages | None) -> str:
     """Return what a finding is called; a quote under no name of its own is called nothing."""
     heading = finding["summary"]
     return (

@@ -21,7 +21,13 @@ from graphrag_pipeline.pages.overview.model import (
     Relationship,
     StageCost,
 )
-from graphrag_pipeline.pages.overview.passages import Wanted, clip, most_like, passages, place_of
+from graphrag_pipeline.pages.overview.passages import (
+    WantedPassages,
+    clip,
+    most_like,
+    passages,
+    place_of,
+)
 from graphrag_pipeline.query.release import Release
 from graphrag_pipeline.releases.diff import diff_releases
 
@@ -261,10 +267,10 @@ def _relationships(index: Release, anchors: Mapping[str, str]) -> list[Relations
     ]
 
 
-def _wanted(row: Mapping[str, Any], piece: Mapping[str, Any]) -> Wanted:
+def _wanted(row: Mapping[str, Any], piece: Mapping[str, Any]) -> WantedPassages:
     names = f"{row['source']} {row['target']}"
     span = (piece["start_char"], piece["end_char"])
-    return Wanted(piece["chunk_id"], *span, clip(row["description"], _MOST_WORDS), names)
+    return WantedPassages(piece["chunk_id"], *span, clip(row["description"], _MOST_WORDS), names)
 
 
 def _varied(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -69,7 +69,7 @@ LEFT JOIN batches b ON b.batch = d.batch
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedPassages:
     """A place to look up: a span (characters of the document), or a sentence of the chunk.
 
     Without a span, it is the sentence that has most of ``names``, then most of ``words``.
@@ -82,7 +82,7 @@ class Wanted:
     names: str = ""
 
 
-def passages(index: Release, spans: Sequence[Wanted]) -> list[Excerpt | None]:
+def passages(index: Release, spans: Sequence[WantedPassages]) -> list[Excerpt | None]:
     """Return the passage of each place; None where there is no such chunk."""
     results: list[Excerpt | None] = [None] * len(spans)
     rows = index.rows(
@@ -104,7 +104,7 @@ def place_of(uri: str, root: str) -> str:
     return inside.removeprefix("import:")
 
 
-def _passage(row: Mapping[str, Any], span: Wanted) -> Excerpt:
+def _passage(row: Mapping[str, Any], span: WantedPassages) -> Excerpt:
     if row["s"] is None:
         start, end = _closest_sentence(row["chunk"], span)
         text, first = row["chunk"], row["start_char"]
@@ -138,7 +138,7 @@ def _to_a_word(text: str) -> str:
     return f"{rest} …" if cut else text
 
 
-def _closest_sentence(text: str, target: Wanted) -> tuple[int, int]:
+def _closest_sentence(text: str, target: WantedPassages) -> tuple[int, int]:
     """Return the span of the sentence that shares most terms with what is wanted."""
     names, words = set(terms(target.names)), set(terms(target.words))
 
@@ -166,13 +166,13 @@ class Notes:
         self._index = index
         self._anchors = anchors
         self._texts: list[str] = []
-        self._spans: list[Wanted] = []
+        self._spans: list[WantedPassages] = []
         self._known: dict[tuple[str, int], tuple[str, str]] = {}
         self._of_text: dict[tuple[str, int], Excerpt | None] = {}
-        self._of_span: dict[Wanted, Excerpt | None] = {}
+        self._of_span: dict[WantedPassages, Excerpt | None] = {}
         self._n = 0
 
-    def announce(self, text: str, span: Wanted | None = None) -> None:
+    def announce(self, text: str, span: WantedPassages | None = None) -> None:
         """Make known a text that may hold references, or the span it was taken from."""
         self._spans.append(span) if span else self._texts.append(text)
 
@@ -198,7 +198,7 @@ class Notes:
             end = stop.end() if stop else match.end()
         return [*pieces, checked[end:]], notes
 
-    def at(self, span: Wanted) -> Note:
+    def at(self, span: WantedPassages) -> Note:
         """Return a note on the place that a text was taken from."""
         return self._note([], self._of_span.get(span))
 
@@ -257,7 +257,9 @@ class Notes:
         columns = [list(column) for column in zip(*requests, strict=True)] or [[], [], []]
         columns_by_name = dict(zip(("places", "kinds", "ids"), columns, strict=True))
         rows = self._index.rows(_SUPPORTING, most=_CANDIDATES, **columns_by_name)
-        spans = [Wanted(row["chunk_id"], None, None, words[int(row["place"])]) for row in rows]
+        spans = [
+            WantedPassages(row["chunk_id"], None, None, words[int(row["place"])]) for row in rows
+        ]
         candidates: dict[int, list[Excerpt]] = {}
         for row, passage in zip(rows, passages(self._index, spans), strict=True):
             if passage is not None:

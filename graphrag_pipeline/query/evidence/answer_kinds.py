@@ -12,12 +12,12 @@ from graphrag_pipeline.query.question import words_pattern
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.evidence.sentences import Sentence
-    from graphrag_pipeline.query.question import Question
+    from graphrag_pipeline.query.question import AnalysedQuestion
     from graphrag_pipeline.query.release import Release
 
 
 @dataclass(frozen=True)
-class Wanted:
+class AskedFor:
     """What a question asks for: ``holds`` says of a sentence whether it holds that.
 
     ``defines`` says that it asks who or what something is.
@@ -60,7 +60,7 @@ _IS_A_NUMBER = re.compile(
 )
 
 
-def wanted_of(index: Release, question: Question, chunks: Sequence[str]) -> Wanted | None:
+def wanted_of(index: Release, question: AnalysedQuestion, chunks: Sequence[str]) -> AskedFor | None:
     """Return what says whether a sentence holds what a question asks for; None if that is nothing.
 
     Who asks who "Ada King" is wants to know what she is, who asks for "the source" wants a name.
@@ -71,15 +71,15 @@ def wanted_of(index: Release, question: Question, chunks: Sequence[str]) -> Want
     if kind == "person" and _DESCRIBED.match(subject):
         subject = ""
     if subject and not _MEASURES.match(subject):
-        return Wanted(_says_what_is(subject, is_person=kind == "person"), defines=True)
+        return AskedFor(_says_what_is(subject, is_person=kind == "person"), defines=True)
     if subject or kind in ("time", "number"):
         pattern = _IS_A_NUMBER if subject else _TIME if kind == "time" else _NUMBER
-        return Wanted(lambda sentence: pattern.search(fold(sentence.quote)) is not None)
-    return Wanted(_names_another(index, question, chunks, kind)) if kind in _KINDS else None
+        return AskedFor(lambda sentence: pattern.search(fold(sentence.quote)) is not None)
+    return AskedFor(_names_another(index, question, chunks, kind)) if kind in _KINDS else None
 
 
 def _names_another(
-    index: Release, question: Question, chunks: Sequence[str], kind: str
+    index: Release, question: AnalysedQuestion, chunks: Sequence[str], kind: str
 ) -> Callable[[Sentence], bool]:
     asked = question.folded
     names = {
@@ -94,7 +94,7 @@ def _names_another(
     return holds
 
 
-def shares_written(question: Question, texts: Sequence[str]) -> list[float]:
+def shares_written(question: AnalysedQuestion, texts: Sequence[str]) -> list[float]:
     """Return what share of the figures in a question each text has as they are written there.
 
     Version 3.3a is not version 3.3: search terms do not tell them apart.

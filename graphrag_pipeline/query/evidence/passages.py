@@ -14,7 +14,7 @@ from graphrag_pipeline.core.text import terms, terms_batch
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
 from graphrag_pipeline.query.citations import citations_of, cite_chunk
 from graphrag_pipeline.query.evidence.answer_kinds import (
-    Wanted,
+    AskedFor,
     shares_written,
     wanted_of,
 )
@@ -26,7 +26,7 @@ from graphrag_pipeline.query.memory.rows_in_memory import KeptRows
 from graphrag_pipeline.query.operators.chunks import chunk_records
 from graphrag_pipeline.query.operators.communities import about_communities
 from graphrag_pipeline.query.operators.scoring import relevance
-from graphrag_pipeline.query.question import Question
+from graphrag_pipeline.query.question import AnalysedQuestion
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.trace import operator
 from graphrag_pipeline.reports.references import check_references
@@ -110,7 +110,7 @@ def find_evidence(
     Each then gets the sentences around it that it needs, and an answer that is long enough has no
     more: see ``widening``. Each brings ``context`` sentences on either side.
     """
-    asked = Question.of(question)
+    asked = AnalysedQuestion.of(question)
     findings = [record for record in records if record.kind == "finding"]
     if findings:
         return _with_themes(index, _distinct(_stated(index, findings), most))
@@ -194,10 +194,10 @@ def _related(index: Release, question: str, edges: Sequence[Record]) -> list[Ran
 
 def _ranked(
     index: Release,
-    question: Question,
+    question: AnalysedQuestion,
     sentences: Sequence[Sentence],
     names: set[str],
-    wanted: Wanted | None,
+    wanted: AskedFor | None,
     most: int,
 ) -> list[tuple[RankedPassage, Sentence]]:
     quotes = [sentence.quote for sentence in sentences]
@@ -238,7 +238,9 @@ def _ranked(
     return _by_turns(question, ranking)
 
 
-def _led_to(question: Question, sentences: Sequence[Sentence], scores: Sequence[float]) -> set[str]:
+def _led_to(
+    question: AnalysedQuestion, sentences: Sequence[Sentence], scores: Sequence[float]
+) -> set[str]:
     """Return the documents whose titles the best sentence says, and the question does not.
 
     A question of several steps is answered where its first answer leads: to what is told of Port
@@ -312,7 +314,7 @@ def _by_worth(
 
 
 def _by_turns(
-    question: Question, ranking: list[tuple[RankedPassage, Sentence]]
+    question: AnalysedQuestion, ranking: list[tuple[RankedPassage, Sentence]]
 ) -> list[tuple[RankedPassage, Sentence]]:
     """Put first the best that says something of each name, where a question compares several.
 

@@ -20,9 +20,9 @@ from graphrag_pipeline.query.memory.prose_cache import read_sentences
 from graphrag_pipeline.query.results import Citation
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.query.evidence.answer_kinds import Wanted
+    from graphrag_pipeline.query.evidence.answer_kinds import AskedFor
     from graphrag_pipeline.query.evidence.sentences import Sentence, Window
-    from graphrag_pipeline.query.question import Question
+    from graphrag_pipeline.query.question import AnalysedQuestion
 
 CHARS_EACH = 65
 _MOST_LEANED = 2
@@ -74,10 +74,10 @@ class _Placed:
 
 
 def widened(
-    question: Question,
+    question: AnalysedQuestion,
     passages: Sequence[RankedPassage],
     sentences: Sequence[Sentence],
-    wanted: Wanted | None,
+    wanted: AskedFor | None,
     most: int,
     context: int,
 ) -> list[RankedPassage]:
@@ -157,7 +157,7 @@ def _firsts(sentences: Sequence[Sentence]) -> list[int]:
     return firsts
 
 
-def _end_of_wanted(sentence: Sentence, wanted: Wanted | None) -> int:
+def _end_of_wanted(sentence: Sentence, wanted: AskedFor | None) -> int:
     """Return the end of the first sentence from one on that holds what is wanted; 0 if far off."""
     if wanted is None or wanted.defines or wanted.holds(sentence):
         return 0

@@ -23,7 +23,7 @@ from graphrag_pipeline.query.methods.method import (
     hierarchy_level,
     number,
 )
-from graphrag_pipeline.query.question import Question
+from graphrag_pipeline.query.question import AnalysedQuestion
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.writing.map_reduce import map_reduce
 from graphrag_pipeline.query.writing.single import from_records
@@ -102,7 +102,7 @@ def global_search(index: Release, question: str, p: GlobalParameters) -> list[Re
     """
     if p.mode == SIMILARITY:
         return _findings_of_nearest(index, question, p)
-    particulars = Question.of(question).read(_particulars)
+    particulars = AnalysedQuestion.of(question).read(_particulars)
     if not particulars:
         return op.fill(index, _themes(index, p), p.max_context_tokens)
     findings_at = op.attributed_findings_at if p.hierarchy == ATTRIBUTED else op.findings_at
@@ -144,7 +144,7 @@ def _nearest_reports(index: Release, question: str, p: GlobalParameters) -> op.R
 
 def asks_for_themes(question: str) -> bool:
     """Whether a question asks what the documents say as a whole, and names nothing particular."""
-    return not Question.of(question).read(_particulars)
+    return not AnalysedQuestion.of(question).read(_particulars)
 
 
 def _particulars(question: str) -> str:

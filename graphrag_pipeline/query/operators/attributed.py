@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.query.operators.communities import coarse, finding_record, report_record
 from graphrag_pipeline.query.operators.ranking import Ranking
-from graphrag_pipeline.query.question import Question
+from graphrag_pipeline.query.question import AnalysedQuestion
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.trace import operator
 
@@ -87,7 +87,7 @@ def attributed_findings_at(index: Release, level: int, question: str, limit: int
     where the release has none.
     """
     check_attributed(index)
-    words = sorted({coarse(term) for term in Question.of(question).terms})
+    words = sorted({coarse(term) for term in AnalysedQuestion.of(question).terms})
     sql = _LIKELIEST if words else _THEMES
     rows = index.rows(sql, level=level, words=words, limit=limit)
     more = {} if words else {"is_theme": True}

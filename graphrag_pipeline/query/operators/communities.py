@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.core.text import names_apart
 from graphrag_pipeline.query.operators.ranking import Ranking, decoded
-from graphrag_pipeline.query.question import Question
+from graphrag_pipeline.query.question import AnalysedQuestion
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.trace import operator
 
@@ -260,7 +260,7 @@ def findings_at(index: Release, level: int, question: str, limit: int) -> list[R
     Scores are the reports' ratings, 0 to 10. The place of a finding, where it has one, is in
     ``attributes``: chunk_id, start_char, end_char; also report_id and community_id.
     """
-    words = sorted({coarse(term) for term in Question.of(question).terms})
+    words = sorted({coarse(term) for term in AnalysedQuestion.of(question).terms})
     findings = index.held(_FINDINGS)
     if findings is None:
         rows = index.rows(_LIKELIEST, level=level, words=words, limit=limit)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.query.operators.ranking import Ranking
-from graphrag_pipeline.query.question import Question
+from graphrag_pipeline.query.question import AnalysedQuestion
 from graphrag_pipeline.query.trace import operator
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def rarity(index: Release, question: str) -> dict[str, float]:
     ln(1 + (N - df + .5) / (df + .5)), as BM25 has it. A term that no chunk holds is left out:
     nothing can be found by it.
     """
-    counts, n_rows = index.term_counts("chunks", Question.of(question).distinct_terms)
+    counts, n_rows = index.term_counts("chunks", AnalysedQuestion.of(question).distinct_terms)
     return {term: math.log(1 + (n_rows - n + 0.5) / (n + 0.5)) for term, n in counts.items() if n}
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.query.operators.ranking import Ranking
 from graphrag_pipeline.query.operators.seeds import MOST_SCALED
-from graphrag_pipeline.query.question import Question
+from graphrag_pipeline.query.question import AnalysedQuestion
 from graphrag_pipeline.query.trace import operator
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def asked_after(index: Release, question: str, chunk: str) -> Ranking:
     and not wholly in the question) by 0.3. So "the author of Brand" finds the text on Ibsen once
     that on Brand names him.
     """
-    asked = Question.of(question).distinct_terms
+    asked = AnalysedQuestion.of(question).distinct_terms
     held = index.terms_held("chunks", [chunk], asked)[0].tolist()
     weights = {
         term: _ANSWERED if is_held else _OPEN for term, is_held in zip(asked, held, strict=True)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.text import terms_batch
-from graphrag_pipeline.query.question import Question
+from graphrag_pipeline.query.question import AnalysedQuestion
 from graphrag_pipeline.query.trace import operator
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def relevance(
 
 
 def _overlap(question: str, texts: Sequence[str]) -> list[float]:
-    question_terms = frozenset(Question.of(question).terms)
+    question_terms = frozenset(AnalysedQuestion.of(question).terms)
     common_terms = [question_terms.intersection(line.split()) for line in terms_batch(texts)]
     # Many texts have the same few of them.
     n_texts = Counter(common_terms)

@@ -12,7 +12,7 @@ from graphrag_pipeline.core.text import normalize_title
 from graphrag_pipeline.extraction.rules.nlp import names_in
 from graphrag_pipeline.query.operators.entities import entities_titled
 from graphrag_pipeline.query.operators.ranking import Ranking, VectorTable
-from graphrag_pipeline.query.question import Question
+from graphrag_pipeline.query.question import AnalysedQuestion
 from graphrag_pipeline.query.trace import operator
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def names_known(index: Release, question: str) -> dict[str, list[int]]:
     all in lower case, has none.
     """
     graph, known = index.graph, {}
-    for name in Question.of(question).read(names_in):
+    for name in AnalysedQuestion.of(question).read(names_in):
         entities = graph.entity_nodes(entities_titled(index, [name]))
         others = graph.name_nodes([make_id("entity", normalize_title(name))])
         if nodes := [*entities.tolist(), *others.tolist()]:

@@ -16,7 +16,7 @@ from graphrag_pipeline.llm.windows import history_tokens
 from graphrag_pipeline.query import short_answers as short
 from graphrag_pipeline.query.conversation import Turn
 from graphrag_pipeline.query.json_answers import json_rule, plain_json
-from graphrag_pipeline.query.question import Question
+from graphrag_pipeline.query.question import AnalysedQuestion
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.trace import Trace
 from graphrag_pipeline.query.writing.references import Shown
@@ -74,10 +74,10 @@ class Asking:
         self._turns = asyncio.Semaphore(2 * client.options.concurrency)
 
     @cached_property
-    def search_text(self) -> Question:
+    def search_text(self) -> AnalysedQuestion:
         """What to search for: the question, then what was asked before it in the conversation."""
         turns = [text for role, text in self._history if role == "user"]
-        return Question("\n".join([self.question, *reversed(turns)]))
+        return AnalysedQuestion("\n".join([self.question, *reversed(turns)]))
 
     async def retrieve(self, work: Callable[[], T]) -> T:
         """Return what some work on the index gives, done in a thread.

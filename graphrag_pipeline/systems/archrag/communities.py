@@ -60,7 +60,7 @@ from graphrag_pipeline.systems.archrag.codicil import codicil_edges
 from graphrag_pipeline.systems.archrag.node2vec import node2vec_clusters
 from graphrag_pipeline.systems.archrag.reports import (
     ATTRIBUTED_COMMUNITIES,
-    Draft,
+    ReportDraft,
     reports_version,
 )
 from graphrag_pipeline.systems.archrag.scan import scan_clusters
@@ -163,7 +163,7 @@ class AttributedChanges:
 
 
 @dataclass(frozen=True)
-class Nodes:
+class AttributedNodes:
     """The nodes of a level's graph: ids in order, a vector each, and the pairs that are linked.
 
     ``entities`` has (node_id, entity_id): what is in each node.
@@ -213,7 +213,7 @@ def update_attributed(workspace: Workspace) -> AttributedChanges:
         old = _old_clusters(con)
         follows = (get_meta(con, "attributed") or "").startswith(_clustering(settings))
         embedded = _Embedded.read(con, workspace)
-        draft = Draft(con, settings)
+        draft = ReportDraft(con, settings)
     clustering = CLUSTERINGS[settings.hierarchies.attributed_clustering]
     levels: list[LevelClusters] = []
     quality: tuple[float | None, float | None] = (None, None)
@@ -267,14 +267,14 @@ def forget_clusters(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("UPDATE meta SET value = '' WHERE key = 'attributed'")
 
 
-def links_of(nodes: Nodes, similar: pl.DataFrame | None = None) -> pl.DataFrame:
+def links_of(nodes: AttributedNodes, similar: pl.DataFrame | None = None) -> pl.DataFrame:
     """Return the edges (source, target, similarity) of a graph as it is, each of weight one."""
     one, two = nodes.links
     ends = pl.DataFrame({"source": np.minimum(one, two), "target": np.maximum(one, two)})
     return ends.unique().with_columns(similarity=pl.lit(1.0)).sort("source", "target")
 
 
-def augmented(nodes: Nodes, similar: pl.DataFrame | None = None) -> pl.DataFrame:
+def augmented(nodes: AttributedNodes, similar: pl.DataFrame | None = None) -> pl.DataFrame:
     """Return the edges (source, target, similarity) of a graph with those between like nodes.
 
     ``similar`` are these, if they are known; source and target are places, each pair once.
@@ -294,12 +294,12 @@ def augmented(nodes: Nodes, similar: pl.DataFrame | None = None) -> pl.DataFrame
     return pl.concat([linked, similar]).with_columns(weight).sort("source", "target")
 
 
-def _linked(nodes: Nodes, similar: pl.DataFrame | None = None) -> pl.DataFrame:
+def _linked(nodes: AttributedNodes, similar: pl.DataFrame | None = None) -> pl.DataFrame:
     """Return the edges of a graph as it is, weighed by how alike their ends are."""
     return augmented(nodes, pl.DataFrame(schema=_EDGES))
 
 
-def _fused(nodes: Nodes, similar: pl.DataFrame | None = None) -> pl.DataFrame:
+def _fused(nodes: AttributedNodes, similar: pl.DataFrame | None = None) -> pl.DataFrame:
     """Return CODICIL's edges, weighed by how alike their ends are."""
     weight = pl.col("similarity").clip(lower_bound=_LEAST_WEIGHT)
     return codicil_edges(nodes.vectors, nodes.links).with_columns(weight)
@@ -312,7 +312,7 @@ class Clustering:
     ``edges`` takes the nodes and, where they are known, the pairs that are alike.
     """
 
-    edges: Callable[[Nodes, pl.DataFrame | None], pl.DataFrame]
+    edges: Callable[[AttributedNodes, pl.DataFrame | None], pl.DataFrame]
     clusters: Clusterer | None = None
 
 
@@ -366,7 +366,9 @@ def communities_of(
     return LevelClusters(members, clusters, edges)
 
 
-def community_graph(nodes: Nodes, found: LevelClusters, vectors: Vectors) -> Nodes:
+def community_graph(
+    nodes: AttributedNodes, found: LevelClusters, vectors: Vectors
+) -> AttributedNodes:
     """Return the graph whose nodes are communities, linked where edges lead from one to another.
 
     ``vectors`` has a row for each community, by id.
@@ -386,7 +388,7 @@ def community_graph(nodes: Nodes, found: LevelClusters, vectors: Vectors) -> Nod
         .sort("one", "two")
     )
     entities = nodes.entities.join(found.members, left_on="node_id", right_on="member_id")
-    return Nodes(
+    return AttributedNodes(
         ids,
         vectors,
         (pairs["one"].to_numpy(), pairs["two"].to_numpy()),
@@ -410,7 +412,7 @@ class _Embedded:
         ids, matrix = store.at({_TABLE: store.version(_TABLE)}).matrix(_TABLE)
         return cls(embedder, dict(zip(ids, matrix, strict=True)))
 
-    def vectors(self, draft: Draft, nodes: Nodes, found: LevelClusters) -> Vectors:
+    def vectors(self, draft: ReportDraft, nodes: AttributedNodes, found: LevelClusters) -> Vectors:
         """Return a row for each community, by id: its report's vector or its members' mean."""
         ids = found.members["community_id"].unique().sort()
         place = np.searchsorted(ids.to_numpy(), found.members["community_id"].to_numpy())
@@ -445,7 +447,7 @@ def _clustered(
 
 
 def _quality(
-    nodes: Nodes, found: LevelClusters, settings: CommunitySettings
+    nodes: AttributedNodes, found: LevelClusters, settings: CommunitySettings
 ) -> tuple[float | None, float | None]:
     """Return modularity and the Caliński-Harabasz index of a level's communities of two or more."""
     import graspologic_native
@@ -476,7 +478,9 @@ def calinski_harabasz(vectors: Vectors, label: npt.NDArray[np.integer]) -> float
     return float(apart * (n - k) / (wide * (k - 1))) if wide else None
 
 
-def _store(con: duckdb.DuckDBPyConnection, draft: Draft, levels: Sequence[LevelClusters]) -> int:
+def _store(
+    con: duckdb.DuckDBPyConnection, draft: ReportDraft, levels: Sequence[LevelClusters]
+) -> int:
     """Put the communities in place of those there were; return how many reports went."""
     before = con.execute(f"SELECT id FROM {_TABLE} WHERE {_REPORTED}").fetchall()
     frames = {
@@ -505,14 +509,18 @@ def _cluster_rows(levels: Sequence[LevelClusters]) -> list[tuple[object, ...]]:
     ]
 
 
-def _read_graph(con: duckdb.DuckDBPyConnection, workspace: Workspace) -> tuple[Nodes, pl.DataFrame]:
+def _read_graph(
+    con: duckdb.DuckDBPyConnection, workspace: Workspace
+) -> tuple[AttributedNodes, pl.DataFrame]:
     """Return the graph of the entities, and the pairs among them that are only alike."""
     ids = con.sql("SELECT id FROM entities ORDER BY id").pl()["id"]
     links = con.sql("SELECT source_id, target_id FROM relationships ORDER BY ALL").pl()
     similar = con.sql("FROM similarity_edges ORDER BY ALL").pl()
     one, two = places_of(ids, similar)
     own = pl.DataFrame({"node_id": ids, "entity_id": ids})
-    nodes = Nodes(ids, entity_vectors(workspace, ids.to_list()), places_of(ids, links), own)
+    nodes = AttributedNodes(
+        ids, entity_vectors(workspace, ids.to_list()), places_of(ids, links), own
+    )
     return nodes, pl.DataFrame({"source": one, "target": two, "similarity": similar["similarity"]})
 
 

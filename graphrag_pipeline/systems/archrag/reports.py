@@ -77,7 +77,7 @@ def reports_version(settings: Settings) -> str:
     return fingerprint(attributed_writer(settings).version, settings.reports.max_context_tokens)
 
 
-class Draft:
+class ReportDraft:
     """Attributed communities as they are found, level by level, with the reports on them.
 
     ``communities`` has (id, human_readable_id, level, title, size, n_relationships), ``entities``

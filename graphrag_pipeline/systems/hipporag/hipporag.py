@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from graphrag_pipeline.extraction.rules.nlp import names_in
 from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.methods.method import Method, flag, number, share
-from graphrag_pipeline.query.question import Question
+from graphrag_pipeline.query.question import AnalysedQuestion
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.writing.lists import ask_lists
 from graphrag_pipeline.query.writing.single import from_records
@@ -52,7 +52,9 @@ class HippoRagParameters:
 
 def hipporag_search(index: Release, question: str, p: HippoRagParameters) -> list[Record]:
     """Return the passages around the entities that a rule finds in the question."""
-    return passages_around(index, question, Question.of(question).read(names_in)[: p.entities], p)
+    return passages_around(
+        index, question, AnalysedQuestion.of(question).read(names_in)[: p.entities], p
+    )
 
 
 def passages_around(

@@ -58,7 +58,7 @@ Vectors = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)
-class Nodes:
+class LayerNodes:
     """What a layer is clustered from: ``rows`` with the columns ``NODES``, ``vectors`` (n, d).
 
     ``below`` are the entities of layer 0 that each stands for, by their places there, and ``basis``
@@ -130,7 +130,7 @@ Embed = Callable[[Sequence[str]], Vectors]
 
 
 def build_layers(
-    base: Nodes, write: Write, embed: Embed, fits: Mapping[int, Fitted], *, most_tokens: int
+    base: LayerNodes, write: Write, embed: Embed, fits: Mapping[int, Fitted], *, most_tokens: int
 ) -> LayeredEntities:
     """Build layers over ``base`` (algorithm 1) until sparsity settles, or two nodes are left.
 
@@ -191,7 +191,7 @@ def is_settled(before: float, now: float, least: float = LEAST_CHANGE) -> bool:
 
 
 def _clusters(
-    nodes: Nodes, before: Fitted | None, most_tokens: int
+    nodes: LayerNodes, before: Fitted | None, most_tokens: int
 ) -> tuple[Fitted, list[list[int]]]:
     """Return the clusters as places of their members, the most central first, each set once.
 
@@ -227,7 +227,7 @@ def _by_centrality(vectors: Vectors, members: list[int]) -> list[int]:
 
 
 def _fold(
-    number: int, nodes: Nodes, clusters: Sequence[Sequence[int]], summaries: Sequence[Summary]
+    number: int, nodes: LayerNodes, clusters: Sequence[Sequence[int]], summaries: Sequence[Summary]
 ) -> tuple[pl.DataFrame, pl.DataFrame, list[frozenset[int]], list[frozenset[int]]]:
     """Return a layer's summary entities, links to them, what each stands for, and its basis.
 
@@ -274,7 +274,7 @@ def _fold(
 
 
 def _basis_frame(
-    entities: pl.DataFrame, basis: Sequence[frozenset[int]], base: Nodes
+    entities: pl.DataFrame, basis: Sequence[frozenset[int]], base: LayerNodes
 ) -> pl.DataFrame:
     places = pl.Series([sorted(read) for read in basis], dtype=pl.List(pl.UInt32))
     pairs = entities.select("id").with_columns(place=places).explode("place")
@@ -306,7 +306,7 @@ def _link_frame(number: int, links: Mapping[tuple[str, str], Sequence[str]]) -> 
 
 
 def _links_of(
-    nodes: Nodes, members: Sequence[int], summary: Summary, keys: Mapping[str, str]
+    nodes: LayerNodes, members: Sequence[int], summary: Summary, keys: Mapping[str, str]
 ) -> dict[tuple[str, str], str]:
     """Return the links that one cluster gives: (member, summary entity), or two of the latter.
 
@@ -330,19 +330,19 @@ def _links_of(
 
 
 def _above(
-    nodes: Nodes,
+    nodes: LayerNodes,
     nodes_above: pl.DataFrame,
     below: Sequence[frozenset[int]],
     basis: Sequence[frozenset[int]],
     alone: Sequence[int],
     embed: Embed,
-) -> Nodes:
+) -> LayerNodes:
     """Return the nodes of the next layer: summary entities, and those that were clustered alone."""
     texts = [
         f"{title}\n{description}"
         for title, description in nodes_above.select("title", "description").iter_rows()
     ]
-    return Nodes(
+    return LayerNodes(
         pl.concat([nodes_above.select(list(NODES)), nodes.rows[alone].select(list(NODES))]),
         np.concatenate([embed(texts), nodes.vectors[alone]]),
         [*below, *(nodes.below[place] for place in alone)],

@@ -35,7 +35,7 @@ from graphrag_pipeline.systems.hirag.layers import (
     Fitted,
     Layer,
     LayeredEntities,
-    Nodes,
+    LayerNodes,
     build_layers,
 )
 from graphrag_pipeline.systems.hirag.writing import (
@@ -119,7 +119,7 @@ def update_hirag(workspace: Workspace) -> HiragChanges:
         fits = _fitted(con) if is_followed else {}
     is_free = isinstance(writer, ExtractiveClusters)
     themselves = [frozenset([n]) for n in range(len(rows))]
-    base = Nodes(rows, _vectors(workspace, rows["id"]), themselves, themselves)
+    base = LayerNodes(rows, _vectors(workspace, rows["id"]), themselves, themselves)
     write = keeping(writer, {} if is_free else summaries)
     layered = build_layers(
         base,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
 from graphrag_pipeline.query import operators as op
-from graphrag_pipeline.query.question import Question
+from graphrag_pipeline.query.question import AnalysedQuestion
 from graphrag_pipeline.query.writing.lists import one_line_of
 from graphrag_pipeline.systems.kag.arithmetic import REFERENCE
 
@@ -106,7 +106,7 @@ def plan_by_rule(index: Release, question: str, most: int) -> list[LogicalStep]:
     named = op.entity_records(index, op.entities_named_in(index, question, _NAMED, apart=True))
     names = [record.title for record in named][: max(1, most - 1)]
     differs = _DIFFERENCE.search(question) is not None
-    if len(names) > 1 and (differs or Question.of(question).compares):
+    if len(names) > 1 and (differs or AnalysedQuestion.of(question).compares):
         steps = [LogicalStep("retrieval", _about(question, name, names), name) for name in names]
         if differs and len(names) == _PAIR:
             return [*steps, LogicalStep("arithmetic", "abs(#1 - #2)")]

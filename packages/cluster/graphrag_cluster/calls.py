@@ -11,8 +11,8 @@ from graphrag_cluster.holders import WorkerHolder
 from graphrag_cluster.postgres import Postgres, Session
 from graphrag_pipeline.llm.cache import USED_ON
 from graphrag_pipeline.llm.cache_size import entries
-from graphrag_pipeline.llm.database import Cache, CallDatabase, Rows, SharedCalls, Tables, Write
-from graphrag_pipeline.llm.flights import Holder
+from graphrag_pipeline.llm.database import Cache, CallDatabase, CallTables, Rows, SharedCalls, Write
+from graphrag_pipeline.llm.flights import FlightHolder
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class PostgresCalls(SharedCalls):
     def __str__(self) -> str:
         return str(self.postgres)
 
-    def tables(self) -> Tables:
+    def tables(self) -> CallTables:
         """Return the tables, over connections of their own."""
         return _PostgresTables(self.postgres)
 
@@ -32,7 +32,7 @@ class PostgresCalls(SharedCalls):
         """Return the tables, for who measures them and takes entries away."""
         return _PostgresCache(self.postgres)
 
-    def holder(self, database: CallDatabase) -> Holder:
+    def holder(self, database: CallDatabase) -> FlightHolder:
         """Return a client among the workers of the index."""
         return WorkerHolder(database)
 

@@ -14,7 +14,7 @@ import contextlib
 import uuid
 from collections.abc import Sequence
 
-from graphrag_pipeline.llm.budget import Amount, Budget, Reservation, plus
+from graphrag_pipeline.llm.budget import Budget, BudgetAmount, Reservation, plus
 from graphrag_pipeline.llm.database import CallDatabase, Write
 from graphrag_pipeline.llm.errors import BudgetExceededError
 
@@ -130,7 +130,7 @@ class WorkerHolder:
             await asyncio.sleep(_LOOK_SECONDS)
 
     def budget(
-        self, since: int, max_tokens: int | None, max_cost: float | None, elsewhere: Amount
+        self, since: int, max_tokens: int | None, max_cost: float | None, elsewhere: BudgetAmount
     ) -> Budget:
         """Return the budget of all workers, for the calls after a position of the ledger."""
         return SharedBudget(self, since, max_tokens, max_cost, elsewhere)
@@ -149,7 +149,7 @@ class SharedBudget(Budget):
         since: int,
         max_tokens: int | None,
         max_cost: float | None,
-        elsewhere: Amount,
+        elsewhere: BudgetAmount,
     ) -> None:
         super().__init__(max_tokens, max_cost, elsewhere)
         self._holder = holder
@@ -159,7 +159,7 @@ class SharedBudget(Budget):
         left = None if max_tokens is None else max_tokens - elsewhere.tokens
         self._limits = (left, None if max_cost is None else max_cost - elsewhere.cost)
 
-    async def reserve(self, amount: Amount) -> Reservation:
+    async def reserve(self, amount: BudgetAmount) -> Reservation:
         """Set the amount aside. Raises BudgetExceededError if it is not there."""
         reservation = Reservation(amount, uuid.uuid4().hex)
         self._holder.show_life()
@@ -169,11 +169,11 @@ class SharedBudget(Budget):
                     await asyncio.wait_for(self._change(), _LOOK_SECONDS)
         except asyncio.CancelledError:
             # It may have been granted meanwhile, and nobody would ever settle it.
-            self.settle(reservation, Amount())
+            self.settle(reservation, BudgetAmount())
             raise
         return reservation
 
-    def settle(self, reservation: Reservation, actual: Amount) -> None:
+    def settle(self, reservation: Reservation, actual: BudgetAmount) -> None:
         """Replace a reservation by what the call took."""
         self.spent = plus(self.spent, actual)
         values = (reservation.id, actual.tokens, actual.cost)
@@ -191,7 +191,7 @@ class SharedBudget(Budget):
         ]
         ((is_granted, tokens, cost, are_in_flight),) = await holder.database.write(writes)
         self._has_begun = True
-        self.spent = plus(self._elsewhere, Amount(tokens, cost))
+        self.spent = plus(self._elsewhere, BudgetAmount(tokens, cost))
         if not (is_granted or are_in_flight):
             raise BudgetExceededError(self._refusal(), "budget")
         return is_granted

@@ -11,7 +11,7 @@ from typing import Any
 
 from graphrag_cluster.objects import MissingObjectError, ObjectStore
 from graphrag_cluster.orders import Order, bytes_of, find_order, unpack_sent
-from graphrag_cluster.parts import Part, fetch_part, find_part, put_part, ship_part
+from graphrag_cluster.parts import BatchPart, fetch_part, find_part, put_part, ship_part
 from graphrag_pipeline.core.errors import ConfigError, InputError, StorageError
 from graphrag_pipeline.core.hardening.files import make_folder
 from graphrag_pipeline.core.hardening.temporary import temporary_folder
@@ -157,7 +157,7 @@ def making_part(settings: Settings, objects: ObjectStore, key: str) -> Iterator[
         shutil.rmtree(workspace.place, ignore_errors=True)
 
 
-def ship(workspace: PartWorkspace, objects: ObjectStore) -> Part:
+def ship(workspace: PartWorkspace, objects: ObjectStore) -> BatchPart:
     """Write the part to the store."""
     order = workspace.order
     with temporary_folder(workspace.place, "ship") as folder, workspace.store.read() as con:
@@ -166,7 +166,7 @@ def ship(workspace: PartWorkspace, objects: ObjectStore) -> Part:
     return part
 
 
-def make_part(settings: Settings, objects: ObjectStore, key: str) -> Part:
+def make_part(settings: Settings, objects: ObjectStore, key: str) -> BatchPart:
     """Make the part that is ordered of a batch, and write it to the store."""
     with making_part(settings, objects, key) as workspace:
         for ingest in INGESTION.values():

@@ -50,7 +50,7 @@ class TableFile(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Part:
+class BatchPart:
     """A part that is there: of which batch, by which order, and the files of its tables.
 
     Tables without rows have no file.
@@ -67,7 +67,7 @@ class Part:
         return {line.stage: line.version for line in self.lines}
 
 
-def find_part(objects: ObjectStore, key: str) -> Part | None:
+def find_part(objects: ObjectStore, key: str) -> BatchPart | None:
     """Return the part of a batch, None where none has been made."""
     try:
         raw = json.loads(objects.read(_part_name(key)))
@@ -80,12 +80,12 @@ def find_part(objects: ObjectStore, key: str) -> Part | None:
         )
     lines = [StageLine(*line) for line in raw.pop("lines")]
     files = {table: TableFile(*file) for table, file in raw.pop("files").items()}
-    return Part(**raw, lines=lines, files=files)
+    return BatchPart(**raw, lines=lines, files=files)
 
 
 def ship_part(
     con: duckdb.DuckDBPyConnection, objects: ObjectStore, key: str, order: str, folder: Path
-) -> Part:
+) -> BatchPart:
     """Write what an index has of a batch to the store; ``part.json`` comes last.
 
     ``folder`` is an empty folder for what lies on this machine meanwhile.
@@ -106,19 +106,19 @@ def ship_part(
         StageLine(stage, version, at.isoformat(), seconds)
         for stage, version, at, seconds in con.execute(_LINES, [key]).fetchall()
     ]
-    part = Part(key, order, lines, files)
+    part = BatchPart(key, order, lines, files)
     objects.write(_part_name(key), json.dumps({"format": _FORMAT, **asdict(part)}).encode())
     return part
 
 
-def keep_only(objects: ObjectStore, part: Part) -> None:
+def keep_only(objects: ObjectStore, part: BatchPart) -> None:
     """Remove the files of other parts of a batch than the one that was taken in."""
     stay = {_part_name(part.key), *(file.name for file in part.files.values())}
     for name in objects.sizes(f"parts/{part.key}").keys() - stay:
         objects.drop(name)
 
 
-def fetch_part(objects: ObjectStore, part: Part, stages: Sequence[str], folder: Path) -> None:
+def fetch_part(objects: ObjectStore, part: BatchPart, stages: Sequence[str], folder: Path) -> None:
     """Download the files of these stages' tables into a folder, each under the table's name.
 
     Raises MissingObjectError where one is gone, or is not what was written.
@@ -129,7 +129,7 @@ def fetch_part(objects: ObjectStore, part: Part, stages: Sequence[str], folder: 
 
 
 def put_part(
-    con: duckdb.DuckDBPyConnection, part: Part, stages: Sequence[str], folder: Path
+    con: duckdb.DuckDBPyConnection, part: BatchPart, stages: Sequence[str], folder: Path
 ) -> None:
     """Put the rows of these stages, fetched into a folder, in place of what there is of the batch.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphrag_cluster.objects import ObjectStore
 from graphrag_cluster.orders import drop_order
-from graphrag_cluster.parts import Part, fetch_part, keep_only, put_part
+from graphrag_cluster.parts import BatchPart, fetch_part, keep_only, put_part
 from graphrag_pipeline.core.hardening.temporary import temporary_folder
 from graphrag_pipeline.ingest.stages import STAGES
 from graphrag_pipeline.store.workspace import Workspace
@@ -17,7 +17,7 @@ WHERE s.batch = $key AND x.chunk_id = s.chunk_id AND x.tried_version = s.tried_v
 """
 
 
-def take_part(workspace: Workspace, objects: ObjectStore, part: Part) -> None:
+def take_part(workspace: Workspace, objects: ObjectStore, part: BatchPart) -> None:
     """Stage a part, in one transaction: the next refresh takes it into the graph.
 
     Then its order is forgotten, and what is left of other parts of the batch. Raises

@@ -35,7 +35,7 @@ from graphrag_pipeline.llm import (
     calls_since,
     last_position,
 )
-from graphrag_pipeline.llm.budget import Amount
+from graphrag_pipeline.llm.budget import BudgetAmount
 from graphrag_pipeline.llm.cache import today
 from graphrag_pipeline.llm.cache_size import measure_cache, trim_cache, vacuum_cache
 from graphrag_pipeline.llm.database import CallDatabase, Write
@@ -199,7 +199,7 @@ def test_workers_of_a_run_spend_one_budget_together(place, worker):
 
 
 def shared_budget(database, place, seconds=30.0, most=100):
-    return SharedBudget(WorkerHolder(database, seconds), 0, most, None, Amount())
+    return SharedBudget(WorkerHolder(database, seconds), 0, most, None, BudgetAmount())
 
 
 STATE = "SELECT spent_tokens, reserved_tokens FROM budgets"
@@ -209,30 +209,30 @@ def test_what_a_killed_worker_had_reserved_counts_as_spent_once(place):
     async def run():
         dead, database = CallDatabase(place), CallDatabase(place)
         gone = shared_budget(dead, place, seconds=0.3)
-        reservation = await gone.reserve(Amount(60, 0.0))
+        reservation = await gone.reserve(BudgetAmount(60, 0.0))
         # As a killed process does: it says nothing any more.
         gone._holder._life.cancel()
         assert rows(place, STATE) == [(0, 60)]
         budget = shared_budget(database, place)
         began = time.monotonic()
-        kept = await budget.reserve(Amount(40, 0.0))
+        kept = await budget.reserve(BudgetAmount(40, 0.0))
         with pytest.raises(BudgetExceededError, match="65 of max_tokens 100"):
             await refused(budget, kept)
         assert time.monotonic() - began < 20
         # It was only slow: what the call took takes the place of what it might have taken.
-        gone.settle(reservation, Amount(7, 0.0))
-        gone.settle(reservation, Amount(7, 0.0))
+        gone.settle(reservation, BudgetAmount(7, 0.0))
+        gone.settle(reservation, BudgetAmount(7, 0.0))
         await dead.write([])
         assert rows(place, STATE) == [(7 + 5, 0)]
         dead.close()
         database.close()
 
     async def refused(budget, kept):
-        waiting = asyncio.create_task(budget.reserve(Amount(50, 0.0)))
+        waiting = asyncio.create_task(budget.reserve(BudgetAmount(50, 0.0)))
         # While a call is in flight the next one waits for what it leaves.
         await asyncio.sleep(0.7)
         assert not waiting.done()
-        budget.settle(kept, Amount(5, 0.0))
+        budget.settle(kept, BudgetAmount(5, 0.0))
         await waiting
 
     asyncio.run(run())
@@ -262,12 +262,12 @@ def test_a_reservation_that_is_cancelled_is_given_back(place):
     async def run():
         database = CallDatabase(place)
         budget = shared_budget(database, place)
-        first = await budget.reserve(Amount(90, 0.0))
-        waiting = asyncio.create_task(budget.reserve(Amount(90, 0.0)))
+        first = await budget.reserve(BudgetAmount(90, 0.0))
+        waiting = asyncio.create_task(budget.reserve(BudgetAmount(90, 0.0)))
         await asyncio.sleep(0.1)
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
-        budget.settle(first, Amount(10, 0.0))
+        budget.settle(first, BudgetAmount(10, 0.0))
         await database.write([])
         assert rows(place, STATE) == [(10, 0)]
         database.close()

@@ -26,7 +26,7 @@ from graphrag_pipeline.assets.common import OWNERS, adorned, markdown_rows
 from graphrag_pipeline.assets.names import Names
 from graphrag_pipeline.assets.publishing import PUBLISHED_INDEX
 from graphrag_pipeline.assets.quality import stage_beside
-from graphrag_pipeline.assets.stages import Check, Outcome, Stage
+from graphrag_pipeline.assets.stages import AssetStage, StageCheck, StageOutcome
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.resources import IndexResource
 
@@ -48,7 +48,7 @@ WHERE experiment = ? AND criterion = 'overall' ORDER BY ALL
 """
 
 
-def build_evaluation(settings: Settings) -> list[Stage]:
+def build_evaluation(settings: Settings) -> list[AssetStage]:
     """Return the stages of the experiment that the settings name; none where they name none."""
     options = settings.evaluation
     if not options.experiment:
@@ -61,7 +61,7 @@ def build_evaluation(settings: Settings) -> list[Stage]:
         answer_experiment,
         group=GROUP,
     )
-    watch_check = Check(
+    watch_check = StageCheck(
         HELD,
         f"In no condition has {options.watch} fallen by more than {options.max_drop:g} since the "
         "run before.",
@@ -112,12 +112,12 @@ def _experiment(index: IndexResource) -> Experiment:
     return prepare(index.settings, read_experiment(_file(index)))[0]
 
 
-def answer_experiment(index: IndexResource) -> Outcome:
+def answer_experiment(index: IndexResource) -> StageOutcome:
     """Answer the experiment's questions in each of its conditions."""
     store = EvaluationStore(index.home)
     experiment = _experiment(index)
     outcome = answer_questions(store, experiment, index.settings)
-    return Outcome(
+    return StageOutcome(
         {
             "experiment": experiment.name,
             "questions": outcome.questions,
@@ -143,7 +143,7 @@ def _conditions(store: EvaluationStore, experiment: str) -> dict[str, Any]:
     return {**by_condition, "conditions": markdown_rows(columns, took.select(columns).rows())}
 
 
-def score_experiment(index: IndexResource) -> Outcome:
+def score_experiment(index: IndexResource) -> StageOutcome:
     """Score the answers, and compare the watched metric with the run before."""
     options = index.settings.evaluation
     store = EvaluationStore(index.home)
@@ -156,7 +156,7 @@ def score_experiment(index: IndexResource) -> Outcome:
         fallen = drops(con, experiment.name, options.watch, options.max_drop)
     if experiment.judge is None:
         finish(store, experiment)
-    return Outcome(
+    return StageOutcome(
         {
             "scores": n_scores,
             "claims_of_answers": examined,
@@ -169,13 +169,13 @@ def score_experiment(index: IndexResource) -> Outcome:
     )
 
 
-def judge_experiment(index: IndexResource) -> Outcome:
+def judge_experiment(index: IndexResource) -> StageOutcome:
     """Have the judge compare the answers in pairs."""
     store = EvaluationStore(index.home)
     experiment = _experiment(index)
     judged = judge_answers(store, experiment, index.settings)
     finish(store, experiment)
-    return Outcome(
+    return StageOutcome(
         {
             "verdicts": judged.made,
             "failures": len(judged.failures),

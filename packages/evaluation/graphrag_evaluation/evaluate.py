@@ -22,7 +22,7 @@ from graphrag_evaluation.pricing import (
 )
 from graphrag_evaluation.questions.question import Question
 from graphrag_evaluation.running import (
-    Answered,
+    AnsweredQuestion,
     Workload,
     answer_questions,
     load_questions,
@@ -71,7 +71,7 @@ class Evaluated:
     """What a run of an experiment did."""
 
     experiment: str
-    answered: Answered
+    answered: AnsweredQuestion
     scores: int
     claims: int
     gradings: int

@@ -45,7 +45,7 @@ Parsed = TypeVar("Parsed")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Inquiry:
+class EvaluationInquiry:
     """A question to a model; ``columns`` are kept beside what it says.
 
     Inquiries that differ in ``replicate`` alone are calls of their own. ``finish`` turns what the
@@ -71,7 +71,7 @@ class Wording:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Form(Wording):
+class QuestionForm(Wording):
     """How one kind of inquiry is put, read and kept.
 
     ``parse`` turns an answer into columns of ``table``; it raises ModelOutputError for one that
@@ -100,15 +100,15 @@ class Asked:
         return Asked(self.made + other.made, (*self.failures, *other.failures))
 
 
-def made_by(form: Form, step: StepModel, settings: Settings) -> str:
+def made_by(form: QuestionForm, step: StepModel, settings: Settings) -> str:
     """Return a hash of the model and the prompt; ``settings`` are the step's."""
     prompt = prompt_version(form.prompt, folder=prompts_folder(settings))
     return make_id(form.name, prompt, *map(repr, step.answered_by(settings)))
 
 
 def unanswered(
-    con: duckdb.DuckDBPyConnection, form: Form, inquiries: Sequence[Inquiry]
-) -> list[Inquiry]:
+    con: duckdb.DuckDBPyConnection, form: QuestionForm, inquiries: Sequence[EvaluationInquiry]
+) -> list[EvaluationInquiry]:
     """Return the inquiries that are not in the form's table, each once."""
     distinct = {inquiry.id: inquiry for inquiry in inquiries}
     with streamed(con, "asked", pl.DataFrame({"id": list(distinct)}, {"id": pl.String})):
@@ -119,7 +119,9 @@ def unanswered(
     return [inquiry for id, inquiry in distinct.items() if id in missing]
 
 
-def plan_inquiries(settings: Settings, form: Form, inquiries: Sequence[Inquiry]) -> StagePlan:
+def plan_inquiries(
+    settings: Settings, form: QuestionForm, inquiries: Sequence[EvaluationInquiry]
+) -> StagePlan:
     """Return what asking these would take: a call each, retries left out."""
     prompt = load_prompt(form.prompt, prompts_folder(settings))
     around = _around(prompt)
@@ -132,7 +134,7 @@ def plan_inquiries(settings: Settings, form: Form, inquiries: Sequence[Inquiry])
     return _plan(settings, form, len(inquiries), tokens)
 
 
-def plan_unseen(settings: Settings, form: Form, inquiries: int, tokens: int) -> StagePlan:
+def plan_unseen(settings: Settings, form: QuestionForm, inquiries: int, tokens: int) -> StagePlan:
     """Return what so many inquiries would take, of ``tokens`` each besides the prompt."""
     prompt = load_prompt(form.prompt, prompts_folder(settings))
     return _plan(settings, form, inquiries, inquiries * (_around(prompt) + tokens))
@@ -149,8 +151,8 @@ def plan_calls(
 def ask_inquiries(
     settings: Settings,
     store: EvaluationStore,
-    form: Form,
-    inquiries: Sequence[Inquiry],
+    form: QuestionForm,
+    inquiries: Sequence[EvaluationInquiry],
     progress: Listener = report,
 ) -> Asked:
     """Ask, and keep each answer in the form's table.
@@ -161,7 +163,7 @@ def ask_inquiries(
     if not inquiries:
         return Asked()
 
-    async def ask(reader: Reader, inquiry: Inquiry) -> None:
+    async def ask(reader: Reader, inquiry: EvaluationInquiry) -> None:
         def parse(text: str) -> Mapping[str, Any]:
             return inquiry.finish(form.parse(text))
 
@@ -239,8 +241,8 @@ def put_means(
     con: duckdb.DuckDBPyConnection,
     experiment: str,
     question_set: str,
-    inquiries: Sequence[Inquiry],
-    metric: Callable[[Inquiry], str],
+    inquiries: Sequence[EvaluationInquiry],
+    metric: Callable[[EvaluationInquiry], str],
     model: str,
 ) -> None:
     """Make the means of ``gradings`` over replicates a model's scores of answers."""
@@ -275,7 +277,7 @@ def _around(prompt: Prompt) -> int:
     return sum(count_tokens([message["content"] for message in talk]))
 
 
-def _plan(settings: Settings, form: Form, calls: int, tokens: int) -> StagePlan:
+def _plan(settings: Settings, form: QuestionForm, calls: int, tokens: int) -> StagePlan:
     return _stage(settings, form.name, calls, tokens, calls * form.answer_tokens)
 
 

@@ -26,7 +26,7 @@ from graphrag_evaluation.questions.question import (
     set_names,
 )
 from graphrag_evaluation.store import EvaluationStore
-from graphrag_evaluation.taking import Taken, counting
+from graphrag_evaluation.taking import AnswerSpending, counting
 from graphrag_pipeline.core.errors import (
     ConfigError,
     GraphRAGError,
@@ -80,7 +80,7 @@ class Workload:
 
 
 @dataclass(frozen=True)
-class Answered:
+class AnsweredQuestion:
     """What a run of an experiment made: ``made`` answers now, and ``reused`` earlier ones.
 
     ``errors`` are of conditions that could not be asked, ``failed`` counts questions without an
@@ -147,7 +147,7 @@ def look(
 
 def answer_questions(
     store: EvaluationStore, experiment: Experiment, settings: Settings
-) -> Answered:
+) -> AnsweredQuestion:
     """Make the answers that are missing, and note which answers the experiment consists of.
 
     Whatever was made is kept if the run ends early. Raises InputError if no condition can be
@@ -199,7 +199,7 @@ def answer_questions(
         _note_unanswered(store, experiment, _reasons(conditions, failures, unaskable, n_unaskable))
     n_wanted = sum(len(workload.answer_ids) for workload in conditions)
     errors = told_once((w.condition, unaskable.get(w.condition.label, "")) for w in conditions)
-    return Answered(len(questions), n_answered, n_wanted - total, errors, failures)
+    return AnsweredQuestion(len(questions), n_answered, n_wanted - total, errors, failures)
 
 
 def told_once(reasons: Iterable[tuple[Condition, str]]) -> dict[str, str]:
@@ -489,7 +489,7 @@ def _row(
     workload: Workload,
     question: Question,
     result: Answer | Retrieval,
-    taken: Taken,
+    taken: AnswerSpending,
 ) -> dict[str, Any]:
     """Return an answer as a row of ``answers``, with what it took."""
     retrieval = result.retrieval if isinstance(result, Answer) else result

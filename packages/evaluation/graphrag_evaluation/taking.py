@@ -17,7 +17,7 @@ from graphrag_pipeline.llm.ledger import Call, hearing
 from graphrag_pipeline.llm.prices import Prices
 
 
-class Taken:
+class AnswerSpending:
     """The calls made for an answer, and what they took."""
 
     def __init__(self, prices: Prices) -> None:
@@ -51,8 +51,8 @@ class Taken:
 
 
 @contextlib.contextmanager
-def counting(prices: Prices) -> Iterator[Taken]:
+def counting(prices: Prices) -> Iterator[AnswerSpending]:
     """Yield what counts the model calls made within."""
-    taken = Taken(prices)
+    taken = AnswerSpending(prices)
     with hearing(taken.count, role="taken"):
         yield taken

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from graphrag_evaluation.evaluating import plan_experiment, run_experiment
 from graphrag_evaluation.experiment import Assertions, Experiment, experiment_of
-from graphrag_evaluation.presets.found import Found
+from graphrag_evaluation.presets.found import ExperimentFindings
 from graphrag_evaluation.presets.tables import tables_of_experiment
 from graphrag_evaluation.questions.datasets import read_questions, write_documents
 from graphrag_evaluation.store import EvaluationStore
@@ -246,7 +246,7 @@ def test_the_preset_asks_documents_apart_where_the_questions_name_them(plain: Co
     store = EvaluationStore(plain.settings.home_path)
     with store.read() as con:
         assert tables_of_experiment(con, "apart")
-        assert Found(con, "apart").fact("corpus", "documents") == 2
+        assert ExperimentFindings(con, "apart").fact("corpus", "documents") == 2
     whole = plain.experiment((), preset="rag_vs_graphrag", per_document=False)
     assert not run_experiment(plain.settings, whole).notes
 

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 from evaluation_fixture import put_experiment, put_texts
 from graphrag_evaluation.criteria import CRITERIA
-from graphrag_evaluation.inquiring import Asked, Inquiry, ask_inquiries, plan_inquiries
+from graphrag_evaluation.inquiring import Asked, EvaluationInquiry, ask_inquiries, plan_inquiries
 from graphrag_evaluation.judging.judge import (
     FORM,
     AnswerPair,
@@ -96,7 +96,7 @@ def prefers_longer(messages: Messages) -> str:
     return f"```json\n{json.dumps({'reasoning': 'longer', 'winner': winner})}\n```"
 
 
-def judge(settings: Settings, store: EvaluationStore, verdicts: list[Inquiry]) -> Asked:
+def judge(settings: Settings, store: EvaluationStore, verdicts: list[EvaluationInquiry]) -> Asked:
     return ask_inquiries(settings, store, FORM, verdicts)
 
 
@@ -112,7 +112,9 @@ class Bench:
         with self.store.read() as con:
             return pairs_of(con, "e")
 
-    def missing(self, criteria: tuple[str, ...] = ONE, replicates: int = 1) -> list[Inquiry]:
+    def missing(
+        self, criteria: tuple[str, ...] = ONE, replicates: int = 1
+    ) -> list[EvaluationInquiry]:
         pairs = self.pairs()
         with self.store.read() as con:
             return open_verdicts(con, pairs, criteria, replicates, judge_of(self.settings))

@@ -11,7 +11,7 @@ import pytest
 from graphrag_evaluation.evaluating import plan_experiment, run_experiment
 from graphrag_evaluation.experiment import experiment_of
 from graphrag_evaluation.making import question_sets
-from graphrag_evaluation.making.kinds import KINDS, Wanted
+from graphrag_evaluation.making.kinds import KINDS, WantedKinds
 from graphrag_evaluation.questions.datasets import read_questions
 from graphrag_evaluation.questions.question import Question
 from graphrag_evaluation.steps import Assertions
@@ -80,7 +80,7 @@ def mind(messages: Messages) -> str:
 
 
 def make(
-    home: Path, wanted: Wanted, say: Callable[[Messages], str] = mind
+    home: Path, wanted: WantedKinds, say: Callable[[Messages], str] = mind
 ) -> tuple[question_sets.QuestionSet, int]:
     with StrictServer(say) as server:
         made = question_sets.make_kinds(settings_for(home, server), wanted)
@@ -92,7 +92,7 @@ def of_kind(questions: tuple[Question, ...], kind: str) -> list[Question]:
 
 
 def test_each_kind_has_its_questions_with_assertions_that_rest_on_the_corpus(home: Path) -> None:
-    made, calls = make(home, Wanted(KINDS, 3, personas=2, tasks=2))
+    made, calls = make(home, WantedKinds(KINDS, 3, personas=2, tasks=2))
     by_kind = {kind: of_kind(made.questions, kind) for kind in KINDS}
     assert {kind: len(of) for kind, of in by_kind.items()} == {
         "data-local": 3, "data-global": 1, "data-linked": 2, "activity-local": 3,
@@ -113,12 +113,12 @@ def test_each_kind_has_its_questions_with_assertions_that_rest_on_the_corpus(hom
         "data-global: 1 of 3 questions: no more that need several passages",
         "data-linked: 2 of 3 questions: no more that need several passages that share a name",
     )
-    again, more = make(home, Wanted(KINDS, 3, personas=2, tasks=2))
+    again, more = make(home, WantedKinds(KINDS, 3, personas=2, tasks=2))
     assert (again.questions, more) == (made.questions, calls)
 
 
 def test_a_question_that_takes_several_passages_rests_on_several(home: Path) -> None:
-    made, _ = make(home, Wanted(("data-global", "data-linked"), 3))
+    made, _ = make(home, WantedKinds(("data-global", "data-linked"), 3))
     assert {question.type for question in made.questions} == {"data-global", "data-linked"}
     for question in made.questions:
         assert len(question.passages) > 1
@@ -132,13 +132,13 @@ def test_no_question_is_there_twice_in_whatever_words_or_kind(home: Path) -> Non
                 entry["question"] = ("Who was Bob Cratchit?", "And who WAS Bob Cratchit")[n % 2]
         return json.dumps(said)
 
-    made, _ = make(home, Wanted(("data-local", "activity-local"), 3), repeating)
+    made, _ = make(home, WantedKinds(("data-local", "activity-local"), 3), repeating)
     assert len(made.questions) == 1
     assert made.duplicates > 3
 
 
 def test_a_run_that_ends_early_pays_for_nothing_twice(home: Path) -> None:
-    wanted = Wanted(KINDS, 3, personas=2, tasks=2)
+    wanted = WantedKinds(KINDS, 3, personas=2, tasks=2)
     with StrictServer(mind, faults=lambda r: unauthorized() if r.number > 7 else None) as server:
         settings = settings_for(home, server)
         with pytest.raises(TerminalModelError):
@@ -156,7 +156,7 @@ def test_a_run_that_ends_early_pays_for_nothing_twice(home: Path) -> None:
 def test_the_plan_tells_each_stage_and_asks_nothing(home: Path) -> None:
     with StrictServer(mind) as server:
         settings = settings_for(home, server)
-        wanted = Wanted(KINDS, 3, personas=2, tasks=2)
+        wanted = WantedKinds(KINDS, 3, personas=2, tasks=2)
         stages = {s.stage: s for s in question_sets.plan_of_kinds(settings, wanted)}
         assert server.requests == []
         question_sets.make_kinds(settings, wanted)
@@ -167,14 +167,14 @@ def test_the_plan_tells_each_stage_and_asks_nothing(home: Path) -> None:
     assert list(stages) == ["data-local", "themes", "data-global", "data-linked", "personas",
                             "tasks", "activity-local", "activity-global", "assertions"]  # fmt: skip
     assert all(stage.cost for stage in stages.values())
-    few = question_sets.plan_of_kinds(settings, Wanted(("data-linked",), 3))
+    few = question_sets.plan_of_kinds(settings, WantedKinds(("data-linked",), 3))
     assert [stage.stage for stage in few] == ["data-local", "data-linked"]
 
 
 def test_an_experiment_checks_answers_by_the_assertions_that_questions_have(
     home: Path, tmp_path: Path
 ) -> None:
-    make(home, Wanted(("data-local",), 2))
+    make(home, WantedKinds(("data-local",), 2))
     met = json.dumps({"met": [1]})
     with StrictServer(lambda messages: met) as server:
         settings = settings_for(home, server)

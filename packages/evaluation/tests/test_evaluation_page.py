@@ -24,7 +24,7 @@ from graphrag_evaluation.pages.charts import (
 )
 from graphrag_evaluation.pages.gathering import gather
 from graphrag_evaluation.pages.leads import lead
-from graphrag_evaluation.pages.model import EvaluationPage, Measure
+from graphrag_evaluation.pages.model import EvaluationPage, ShownMeasure
 from graphrag_evaluation.pages.page import render
 from graphrag_evaluation.questions.question import Passage, Question
 from graphrag_evaluation.store import EvaluationStore
@@ -34,7 +34,7 @@ from graphrag_pipeline.cli import app as cli
 from graphrag_pipeline.core.errors import InputError
 
 HOSTILE = "<script>alert('1')</script><img src=http://evil.example/x onerror=alert(2)>"
-TOKENS = Measure("model_tokens", "tokens", "count", True)
+TOKENS = ShownMeasure("model_tokens", "tokens", "count", True)
 TWELVE = [
     Question(
         f"Question {n}?", (f"Gold {n}",), (Passage("a.md", f"It is {n}."),), ("fact", "why")[n % 2]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from fastapi import Depends, Request
 
 from graphrag_server.keys import EVERYTHING, SCOPES, Key
-from graphrag_server.problems import Problem
+from graphrag_server.problems import HttpProblem
 
 if TYPE_CHECKING:
     from starlette.requests import HTTPConnection
@@ -42,8 +42,8 @@ class Caller:
         if self is NOBODY:
             raise unauthorized("this needs a key")
         if not self.key_id:
-            raise Problem(403, f"a page of another origin may not {SCOPES[scope]}")
-        raise Problem(
+            raise HttpProblem(403, f"a page of another origin may not {SCOPES[scope]}")
+        raise HttpProblem(
             403,
             f"the key {self.key_id} is not for the scope {scope} ({SCOPES[scope]}): use one that "
             f"graphrag-pipeline keys add --scopes {scope} has made",
@@ -61,7 +61,7 @@ class Caller:
         if name is None:
             name = next(iter(self.collections)) if len(self.collections) == 1 else default
         if name not in self.collections:
-            raise Problem(
+            raise HttpProblem(
                 403,
                 f"the key {self.key_id} is not for the collection {name}: name one of "
                 + ", ".join(sorted(self.collections)),
@@ -109,10 +109,10 @@ def caller_with(keyring: Keyring, headers: Mapping[bytes, str], *, is_ours: bool
     )  # fmt: skip
 
 
-def unauthorized(why: str, error: str = "") -> Problem:
+def unauthorized(why: str, error: str = "") -> HttpProblem:
     """Return the 401 Problem of a request without a key that opens anything."""
     challenge = 'Bearer realm="graphrag-pipeline"' + (f', error="{error}"' if error else "")
-    return Problem(
+    return HttpProblem(
         401,
         f"{why}: send one as Authorization: Bearer grp_... (graphrag-pipeline keys add makes one)",
         headers={"WWW-Authenticate": challenge},

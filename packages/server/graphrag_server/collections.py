@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Seen:
+class VisibleCollection:
     """A collection as a caller with some labels may see it; None: all of it.
 
     Whoever asks for somebody else gets the engine here. Labels count where ``[access]`` is set.

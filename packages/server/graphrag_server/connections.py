@@ -11,13 +11,13 @@ from pydantic_core import to_json
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from graphrag_server.limits import HEAD_BYTES, HEAD_TOO_LARGE
-from graphrag_server.problems import MEDIA_TYPE, Problem
+from graphrag_server.problems import MEDIA_TYPE, HttpProblem
 
 HEAD_SECONDS = 10.0
 """The head of a request is here within twice this time."""
 H11_BYTES = HEAD_BYTES + 512 * 1024
 """h11 refuses more than this by 400; what comes at once fits in, so that we refuse it before."""
-_BODY = to_json(Problem(431, HEAD_TOO_LARGE).to_dict())
+_BODY = to_json(HttpProblem(431, HEAD_TOO_LARGE).to_dict())
 _REFUSED = (
     f"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\n"
     f"content-type: {MEDIA_TYPE}\r\ncontent-length: {len(_BODY)}\r\n\r\n"

@@ -13,7 +13,7 @@ from graphrag_pipeline.core.hardening.files import write_beside
 from graphrag_pipeline.core.hardening.locks import locked
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.graph.resolution.user_aliases import FIRST_LINE, parse_user_aliases
-from graphrag_server.problems import Problem
+from graphrag_server.problems import HttpProblem
 
 if TYPE_CHECKING:
     from graphrag_pipeline.core.settings import Settings
@@ -51,11 +51,13 @@ def add_correction(settings: Settings, line: Mapping[str, str]) -> str:
         end = "" if before.endswith("\n") else "\n"
         after = f"{before}{end}{added}\n"
         if len(after.encode()) > _MOST_BYTES:
-            raise Problem(507, "the file of aliases is full: whoever runs the server tidies it up")
+            raise HttpProblem(
+                507, "the file of aliases is full: whoever runs the server tidies it up"
+            )
         try:
             parse_user_aliases(path, after.removeprefix(_MARK))
         except ConfigError:
-            raise Problem(
+            raise HttpProblem(
                 409,
                 f"{line['a']} and {line['b']} were said to be one before, or never to be: whoever "
                 f"runs the server mends {path.name}",

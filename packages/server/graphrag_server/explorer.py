@@ -9,7 +9,7 @@ from graphrag_pipeline.pages.explorer import packed, read_data
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.engine import QueryEngine
-    from graphrag_server.collections import Seen
+    from graphrag_server.collections import VisibleCollection
 
 
 class ExplorerData:
@@ -18,7 +18,7 @@ class ExplorerData:
     def __init__(self) -> None:
         self._made: dict[str, tuple[str, asyncio.Future[bytes]]] = {}
 
-    async def of(self, holder: Seen) -> bytes:
+    async def of(self, holder: VisibleCollection) -> bytes:
         """Return the data of the release that answers (JSON, by gzip).
 
         Whoever asks meanwhile waits for the same. Raises what opening a release raises, and
@@ -41,6 +41,6 @@ def _whole_release(engine: QueryEngine) -> str:
     return engine.index.facts.id
 
 
-def _packed(holder: Seen) -> bytes:
+def _packed(holder: VisibleCollection) -> bytes:
     data = holder.use(lambda engine: read_data(engine.index.file, bare=engine.index.bare))
     return packed(data, collection=holder.name)

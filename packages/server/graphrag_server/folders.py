@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from graphrag_server.collections import Seen
+    from graphrag_server.collections import VisibleCollection
 
 
 class Folders:
@@ -24,7 +24,7 @@ class Folders:
         self._place = re.compile(rf"(?<![\w.-])(?:{names})(?:/|(?![\w.-]))") if names else None
 
     @classmethod
-    def around(cls, holder: Seen, indexed: Iterable[str]) -> Folders:
+    def around(cls, holder: VisibleCollection, indexed: Iterable[str]) -> Folders:
         """Return those of a collection; ``indexed`` are those that its documents are from."""
         project = holder.home.absolute().parent
         return cls([*indexed, *map(str, (project, project.resolve(), Path.home()))])

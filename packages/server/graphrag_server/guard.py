@@ -18,7 +18,7 @@ from starlette.exceptions import HTTPException
 from graphrag_pipeline.core.errors import GraphRAGError
 from graphrag_server.callers import NOBODY, caller_with, set_caller, unauthorized
 from graphrag_server.limits import BODY_BYTES, HEAD_BYTES, HEAD_TOO_LARGE
-from graphrag_server.problems import Problem, problem_of, response_of
+from graphrag_server.problems import HttpProblem, problem_of, response_of
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -108,7 +108,7 @@ class Guard:
             route = getattr(scope.get("route"), "path", "other")
             self._metrics.requests.labels(route, str(status)).inc()
 
-    def _refused(self, scope: Scope) -> Problem | None:
+    def _refused(self, scope: Scope) -> HttpProblem | None:
         """Note who asks; return why he may not, or None."""
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         try:
@@ -121,11 +121,11 @@ class Guard:
                 return unauthorized("this needs a key")
             length = headers.get(b"content-length", "0")
             if not length.isdigit() or len(length) > 12:
-                return Problem(413, _TOO_LARGE)
+                return HttpProblem(413, _TOO_LARGE)
             if int(length) > BODY_BYTES and not _is_upload(scope):
-                return Problem(413, _TOO_LARGE)
+                return HttpProblem(413, _TOO_LARGE)
             self._accounts.take_request(caller.key)
-        except Problem as problem:
+        except HttpProblem as problem:
             return problem
         except GraphRAGError as error:
             return problem_of(error)
@@ -136,11 +136,11 @@ class Guard:
         if is_loopback(host):
             return
         if not self._keyring.is_required:
-            raise Problem(
+            raise HttpProblem(
                 403, "without keys, only this machine may ask: use http://127.0.0.1 or localhost"
             )
         if self._hosts and host not in self._hosts:
-            raise Problem(
+            raise HttpProblem(
                 403, "the server has no such name: whoever runs it sets hosts in [server]"
             )
 
@@ -160,7 +160,7 @@ class Guard:
         # With keys, a page of this machine is a stranger too, unless it is named.
         if (scheme, place) in self._origins or (is_near and not self._keyring.is_required):
             return False
-        raise Problem(403, "a page of that origin may not ask: name it in origins of [server]")
+        raise HttpProblem(403, "a page of that origin may not ask: name it in origins of [server]")
 
 
 def is_loopback(host: str) -> bool:
@@ -185,11 +185,11 @@ def _check_head(scope: Scope) -> None:
     of which each program on the way could take another."""
     n_bytes = sum(len(name) + len(value) + 4 for name, value in scope["headers"])
     if n_bytes + len(scope["path"]) + len(scope["query_string"]) > HEAD_BYTES:
-        raise Problem(431, HEAD_TOO_LARGE, headers={"Connection": "close"})
+        raise HttpProblem(431, HEAD_TOO_LARGE, headers={"Connection": "close"})
     names = [name for name, _ in scope["headers"]]
     for name in _ONCE:
         if names.count(name) > 1:
-            raise Problem(400, f"the header {name.decode().title()} came twice: send it once")
+            raise HttpProblem(400, f"the header {name.decode().title()} came twice: send it once")
 
 
 def _host_of(header: str) -> str:

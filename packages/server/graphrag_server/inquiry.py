@@ -17,7 +17,7 @@ from graphrag_pipeline.query.control import Control
 from graphrag_pipeline.query.trace import Spending
 from graphrag_server.callers import caller_of
 from graphrag_server.limits import GONE
-from graphrag_server.problems import Problem
+from graphrag_server.problems import HttpProblem
 from graphrag_server.state import holder_of, server_of
 
 if TYPE_CHECKING:
@@ -222,7 +222,7 @@ def _write(request: Request, entry: Mapping[str, Any], question: str | None = No
 
 def _outcome(error: BaseException | None) -> str:
     match error:
-        case Problem():
+        case HttpProblem():
             return "gone" if error.detail == GONE else str(error.status)
         case None | asyncio.CancelledError() | GeneratorExit():
             return "gone"

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from graphrag_pipeline.query.methods import method_named, parameter_rows
-from graphrag_server.problems import Problem
+from graphrag_server.problems import HttpProblem
 
 if TYPE_CHECKING:
     from fastapi import Request
@@ -65,14 +65,14 @@ class Limits:
         Raises a 503 Problem where there is none, and 429 where one key has half of them.
         """
         if key_id and self._inside_by[key_id] >= max(1, self.most // 2):
-            raise Problem(
+            raise HttpProblem(
                 429,
                 f"the key {key_id} asks {self._inside_by[key_id]} questions already: wait for one "
                 "of them",
                 headers={"Retry-After": _RETRY_SECONDS},
             )
         if self.inside >= self.most:
-            raise Problem(
+            raise HttpProblem(
                 503,
                 f"{self.inside} questions are being answered: ask again in a moment",
                 headers={"Retry-After": _RETRY_SECONDS},
@@ -119,7 +119,7 @@ async def attended(
         await asyncio.wait({task, gone}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         if task.done():
             return task.result()
-        raise Problem(503, GONE if gone.done() else too_long(seconds))
+        raise HttpProblem(503, GONE if gone.done() else too_long(seconds))
     finally:
         gone.cancel()
         if not task.done():
@@ -156,7 +156,7 @@ def check_parameters(method: str, parameters: Mapping[str, Any]) -> None:
             continue
         most = _MOST_TOKENS if name.endswith("_tokens") else _MOST_BY_NAME.get(name, _MOST)
         if value > most:
-            raise Problem(422, f"{name} = {value}: a server gives at most {most:,}")
+            raise HttpProblem(422, f"{name} = {value}: a server gives at most {most:,}")
 
 
 async def _until_gone(request: Request) -> None:

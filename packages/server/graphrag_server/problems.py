@@ -58,7 +58,7 @@ class ProblemDetails(BaseModel):
     )
 
 
-class Problem(Exception):
+class HttpProblem(Exception):
     """Something that ends a request, with its status; ``headers`` are sent along.
 
     ``field`` is the one that names what is not there.
@@ -101,7 +101,7 @@ class Problem(Exception):
         )
 
 
-def problem_of(error: GraphRAGError) -> Problem:
+def problem_of(error: GraphRAGError) -> HttpProblem:
     """Return one of the project's own errors as a problem.
 
     What the caller can mend is told as it is. What only who runs the server can mend goes to the
@@ -109,47 +109,47 @@ def problem_of(error: GraphRAGError) -> Problem:
     """
     match error:
         case UnknownCollectionError():
-            return Problem(404, str(error))
+            return HttpProblem(404, str(error))
         case UnknownReleaseError():
-            return Problem(404, str(error), field="release")
+            return HttpProblem(404, str(error), field="release")
         case AccessError():
-            return Problem(403, str(error))
+            return HttpProblem(403, str(error))
         case InputError():
-            return Problem(422, str(error))
+            return HttpProblem(422, str(error))
         case NothingPublishedError():
-            return Problem(
+            return HttpProblem(
                 503,
                 "nothing is published yet: run graphrag-pipeline index, and ask again",
                 headers={"Retry-After": _LATER},
             )
         case OverLimitError():
-            return Problem(429, str(error), headers=_when_again(error.retry_after))
+            return HttpProblem(429, str(error), headers=_when_again(error.retry_after))
         case AuditError():
             log.error("%s", error)
             detail = (
                 "nothing is answered while it cannot be recorded: the log of the server says why"
             )
-            return Problem(503, detail, headers={"Retry-After": _LATER})
+            return HttpProblem(503, detail, headers={"Retry-After": _LATER})
         case BudgetExceededError():
-            return Problem(429, str(error), headers={"Retry-After": _LATER})
+            return HttpProblem(429, str(error), headers={"Retry-After": _LATER})
         case TransientModelError():
             log.warning("%s", error)
             wait = str(round(error.retry_after)) if error.retry_after else _SOON
             detail = "the model is busy or out of reach: ask again in a moment"
-            return Problem(503, detail, headers={"Retry-After": wait})
+            return HttpProblem(503, detail, headers={"Retry-After": wait})
         case ModelError() if error.stops_everything:
             log.error("%s", error)
-            return Problem(502, "the model cannot be asked: the log of the server says why")
+            return HttpProblem(502, "the model cannot be asked: the log of the server says why")
         case ModelError():
-            return Problem(502, str(error))
+            return HttpProblem(502, str(error))
         case StoppedError():
-            return Problem(503, str(error))
+            return HttpProblem(503, str(error))
     log.error("%s", without_keys(str(error)))
     if isinstance(error, BusyError | StorageError):
         detail = "the index cannot be read now: the log of the server says why"
-        return Problem(503, detail, headers={"Retry-After": _SOON})
+        return HttpProblem(503, detail, headers={"Retry-After": _SOON})
     what = "settings do not fit the index" if isinstance(error, ConfigError) else "it failed"
-    return Problem(500, f"{what}: the log of the server says why")
+    return HttpProblem(500, f"{what}: the log of the server says why")
 
 
 def _when_again(seconds: float | None) -> dict[str, str]:
@@ -160,7 +160,9 @@ def _when_again(seconds: float | None) -> dict[str, str]:
     return {"Retry-After": str(max(1, math.ceil(seconds)))}
 
 
-def response_of(problem: Problem, path: str, errors: Sequence[Mapping[str, str]] = ()) -> Response:
+def response_of(
+    problem: HttpProblem, path: str, errors: Sequence[Mapping[str, str]] = ()
+) -> Response:
     """Return a problem as it is sent to who has called a path."""
     if speaks_openai(path):
         return Response(
@@ -190,19 +192,19 @@ def add_problem_handlers(app: FastAPI) -> None:
         # FastAPI's 400 is of a body that JSON cannot be read from: its other mistakes are 422.
         status = 422 if error.status_code == 400 else error.status_code
         headers = {"Allow": _allowed(request, error)} if status == 405 else error.headers
-        problem = Problem(status, _detail(error, request.scope["path"]), headers=headers)
+        problem = HttpProblem(status, _detail(error, request.scope["path"]), headers=headers)
         return response_of(problem, request.scope["path"])
 
     async def of_validation(request: Request, error: Any) -> Response:
         places = [_place(each) for each in error.errors()]
         first = f"{places[0]['place']}: {places[0]['problem']}" if places else "not valid"
-        return response_of(Problem(422, first), request.scope["path"], places)
+        return response_of(HttpProblem(422, first), request.scope["path"], places)
 
     async def of_anything(request: Request, error: Any) -> Response:
-        failure = Problem(500, "it failed: the log of the server says why")
+        failure = HttpProblem(500, "it failed: the log of the server says why")
         return response_of(failure, request.scope["path"])
 
-    app.add_exception_handler(Problem, of_problem)
+    app.add_exception_handler(HttpProblem, of_problem)
     app.add_exception_handler(GraphRAGError, of_project)
     app.add_exception_handler(HTTPException, of_http)
     app.add_exception_handler(RequestValidationError, of_validation)

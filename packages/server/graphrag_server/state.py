@@ -9,7 +9,7 @@ from pydantic_core import to_json
 from starlette.responses import Response
 
 from graphrag_server.callers import caller_of
-from graphrag_server.collections import Seen
+from graphrag_server.collections import VisibleCollection
 from graphrag_server.examples import Examples
 from graphrag_server.explorer import ExplorerData
 
@@ -45,14 +45,14 @@ def server_of(request: Request) -> Server:
     return cast("Server", request.app.state.server)
 
 
-def holder_of(request: Request, collection: str | None) -> Seen:
+def holder_of(request: Request, collection: str | None) -> VisibleCollection:
     """Return the collection that a caller means, as he may see it.
 
     Raises a Problem where it is not his, UnknownCollectionError where there is none of that name.
     """
     collections, caller = server_of(request).collections, caller_of(request)
     name = caller.collection(collection, collections.default)
-    return Seen(collections.named(name), caller.labels)
+    return VisibleCollection(collections.named(name), caller.labels)
 
 
 def json_response(value: Any) -> Response:

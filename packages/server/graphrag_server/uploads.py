@@ -25,11 +25,11 @@ from graphrag_pipeline.ingest.reading import supported_suffixes
 from graphrag_pipeline.store.batches import Batch, read_manifest
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_server.folders import Folders
-from graphrag_server.problems import Problem
+from graphrag_server.problems import HttpProblem
 
 if TYPE_CHECKING:
     from graphrag_pipeline.core.settings import Settings
-    from graphrag_server.collections import Seen
+    from graphrag_server.collections import VisibleCollection
 
 STAGES = ("documents", "chunks", "extractions", "graph", "published")
 """What becomes of a batch, in this order."""
@@ -65,7 +65,7 @@ SEMI JOIN (SELECT unnest($places::JSON::VARCHAR[]) AS place) w USING (place) GRO
 
 
 @dataclass(frozen=True)
-class Taken:
+class TakenUpload:
     """A file that was taken, and whether it was not there before."""
 
     path: Path
@@ -103,7 +103,7 @@ def plain_name(name: str) -> str:
     stem, _, ending = last.rpartition(".")
     suffix = f".{ending.lower()}"
     if not stem or suffix not in supported_suffixes():
-        raise Problem(
+        raise HttpProblem(
             415,
             "files of that kind are not read: send text, Markdown, HTML, PDF, Office, "
             "OpenDocument, EPUB, mail, tables, JSON, notebooks or source code",
@@ -119,7 +119,7 @@ def kinds() -> list[str]:
 
 async def take(
     pieces: AsyncIterator[bytes], name: str, folder: Path, *, most_mb: float, most_files: int
-) -> Taken:
+) -> TakenUpload:
     """Keep a file that comes in pieces; the same bytes under the same name are kept once.
 
     Raises a 413, 415, 422 or 507 Problem for one that is too large, of no kind that is read, empty,
@@ -130,7 +130,7 @@ async def take(
         await asyncio.to_thread(make_folder, folder)
         await asyncio.to_thread(clear_up, folder)
         if await asyncio.to_thread(_n_files, folder) >= most_files:
-            raise Problem(
+            raise HttpProblem(
                 507, f"the server keeps {most_files} uploads: whoever runs it puts some elsewhere"
             )
         with temporary_folder(folder, _COMING) as outer:
@@ -138,12 +138,12 @@ async def take(
             sha256, n_bytes = await _write(pieces, beside, most_mb)
             return await asyncio.to_thread(_put, beside, folder, sha256, n_bytes)
     except OSError as error:
-        raise Problem(507, f"the file cannot be kept: {error.strerror}") from error
+        raise HttpProblem(507, f"the file cannot be kept: {error.strerror}") from error
 
 
-def too_large(most_mb: float) -> Problem:
+def too_large(most_mb: float) -> HttpProblem:
     """Return the 413 Problem of a file that is too large."""
-    return Problem(413, f"an upload has at most {most_mb:g} MB: split the file")
+    return HttpProblem(413, f"an upload has at most {most_mb:g} MB: split the file")
 
 
 async def _write(pieces: AsyncIterator[bytes], path: Path, most_mb: float) -> tuple[str, int]:
@@ -156,17 +156,17 @@ async def _write(pieces: AsyncIterator[bytes], path: Path, most_mb: float) -> tu
             digest.update(piece)
             await asyncio.to_thread(file.write, piece)
     if not n_bytes:
-        raise Problem(422, "the file is empty: send its bytes as the body")
+        raise HttpProblem(422, "the file is empty: send its bytes as the body")
     return digest.hexdigest(), n_bytes
 
 
-def _put(beside: Path, folder: Path, sha256: str, n_bytes: int) -> Taken:
+def _put(beside: Path, folder: Path, sha256: str, n_bytes: int) -> TakenUpload:
     path = folder / sha256[:_HASH] / beside.name
     is_new = not path.exists()
     if is_new:
         make_folder(path.parent)
         replace_durably(beside, path)
-    return Taken(path, sha256, n_bytes, is_new)
+    return TakenUpload(path, sha256, n_bytes, is_new)
 
 
 def _n_files(folder: Path) -> int:
@@ -180,7 +180,7 @@ def _files(folder: Path) -> Iterable[os.DirEntry[str]]:
             yield from (file for file in os.scandir(place) if file.is_file(follow_symlinks=False))
 
 
-def uploads(holder: Seen, folder: Path) -> list[dict[str, Any]]:
+def uploads(holder: VisibleCollection, folder: Path) -> list[dict[str, Any]]:
     """Return the newest uploads, and how far each has come: a batch, its stages, the release."""
     if not folder.is_dir():
         return []
@@ -219,7 +219,7 @@ def uploads(holder: Seen, folder: Path) -> list[dict[str, Any]]:
     return listed
 
 
-def recent_batches(holder: Seen) -> list[dict[str, Any]]:
+def recent_batches(holder: VisibleCollection) -> list[dict[str, Any]]:
     """Return the newest batches: what each brings, and which stages have done it."""
     batches = _newest_batches(holder.home)
     done = _done(holder, batches)
@@ -249,7 +249,7 @@ def _newest_batches(home: Path) -> list[Batch]:
     return [read_manifest(path) for path in manifests[:_MOST_BATCHES]]
 
 
-def _done(holder: Seen, batches: Sequence[Batch]) -> dict[str, list[str]]:
+def _done(holder: VisibleCollection, batches: Sequence[Batch]) -> dict[str, list[str]]:
     """Return by batch which stages have done it, in their order."""
     keys = [batch.key for batch in batches]
     pairs = {(row[0], row[1]) for row in _of_index(holder, _STAGES_DONE, keys=keys)}
@@ -263,7 +263,9 @@ def _place(path: str) -> str:
     return "/".join(path.replace(os.sep, "/").rsplit("/", 2)[-2:])
 
 
-def _of_index(holder: Seen, sql: str, **values: Sequence[str]) -> list[tuple[Any, ...]]:
+def _of_index(
+    holder: VisibleCollection, sql: str, **values: Sequence[str]
+) -> list[tuple[Any, ...]]:
     """Return rows of the index that is being made, which nothing here can change."""
     workspace = Workspace(holder.settings)
     if not workspace.exists:
@@ -273,7 +275,9 @@ def _of_index(holder: Seen, sql: str, **values: Sequence[str]) -> list[tuple[Any
         return con.execute(sql, given).fetchall()
 
 
-def _published(holder: Seen, sql: str, **values: Sequence[str]) -> list[dict[str, Any]]:
+def _published(
+    holder: VisibleCollection, sql: str, **values: Sequence[str]
+) -> list[dict[str, Any]]:
     """Return rows of the release that answers; none where nothing is published."""
     try:
         return holder.use(lambda engine: engine.index.rows(sql, **values))

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 import openai
 import pytest
 from graphrag_server.openai_errors import CHAT
-from graphrag_server.problems import Problem, response_of
+from graphrag_server.problems import HttpProblem, response_of
 from http_server import Served
 from model_server import Fault, ModelServer
 from openai.types.chat import completion_create_params
@@ -315,7 +315,7 @@ def test_json_is_refused_where_no_model_writes(served: Served, json_format: dict
 def test_clients_are_told_whether_to_come_again(
     headers: dict[str, str], kind: str, code: str
 ) -> None:
-    response = response_of(Problem(429, "not now", headers=headers), CHAT)
+    response = response_of(HttpProblem(429, "not now", headers=headers), CHAT)
     error = json.loads(bytes(response.body))["error"]
     assert (error["type"], error["code"]) == (kind, code)
     assert {name: response.headers[name] for name in headers} == headers

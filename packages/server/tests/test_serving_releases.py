@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from graphrag_server.collections import Seen
+from graphrag_server.collections import VisibleCollection
 from graphrag_server.keys import Keyring, add_key
 from graphrag_server.paths import ServerFiles
 from http_server import Served, bearer
@@ -113,7 +113,7 @@ def test_a_caller_with_labels_names_his_release_by_how_it_begins(tmp_path: Path)
     access = AccessSettings(mode="filtered", metadata="labels")
     settings = settings_for(tmp_path).model_copy(update={"access": access})
     holder = Holder("default", settings)
-    seen = Seen(holder, frozenset({"staff"}))
+    seen = VisibleCollection(holder, frozenset({"staff"}))
     for named in ("1", "r2", "r1x"):
         with pytest.raises(AccessError, match="leave out the release"), seen.lease(named):
             pass

@@ -14,7 +14,7 @@ from browser import browser as browser
 from graphrag_server.collections import open_collections
 from graphrag_server.keys import Keyring, add_key
 from graphrag_server.paths import ServerFiles
-from graphrag_server.problems import Problem
+from graphrag_server.problems import HttpProblem
 from graphrag_server.uploads import plain_name, upload_folder
 from http_server import Served, bearer
 from query_fixture import published
@@ -74,7 +74,7 @@ def test_a_name_is_made_plain(name: str, plain: str) -> None:
 
 @pytest.mark.parametrize("name", ["x.exe", "x", ".txt", ".graphragignore", "x.txt/..", "x.txt."])
 def test_what_is_not_read_is_not_taken(name: str) -> None:
-    with pytest.raises(Problem, match="files of that kind are not read"):
+    with pytest.raises(HttpProblem, match="files of that kind are not read"):
         plain_name(name)
 
 

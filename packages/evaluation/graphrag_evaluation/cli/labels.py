@@ -15,7 +15,7 @@ from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.text import counted
 
 if TYPE_CHECKING:
-    from graphrag_evaluation.labelling.beside import Agreement, Beside, PeopleSay
+    from graphrag_evaluation.labelling.beside import Beside, HumanAgreement, PeopleSay
     from graphrag_evaluation.store import EvaluationStore
 
 LabelFiles = Annotated[
@@ -88,7 +88,7 @@ def show_people(says: PeopleSay, experiment: str) -> None:
         console.show_rows(_AGREEMENT, [_agreement(row) for row in says.agreements])
 
 
-def agreement_line(row: Agreement) -> str:
+def agreement_line(row: HumanAgreement) -> str:
     """Return how far people agree with a model, in a sentence."""
     beyond = "" if row.reliability.kappa is None else f", kappa {row.reliability.kappa:.2f}"
     return (
@@ -117,7 +117,7 @@ def _number(value: float | None, is_rate: bool) -> str:
     return f"{100 * value:.1f} %" if is_rate else f"{value:.2f}"
 
 
-def _agreement(row: Agreement) -> tuple[str, ...]:
+def _agreement(row: HumanAgreement) -> tuple[str, ...]:
     of = row.reliability
     who = row.one if row.other else f"{of.raters} people"
     return (

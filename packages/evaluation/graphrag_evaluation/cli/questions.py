@@ -19,7 +19,7 @@ from graphrag_pipeline.core.text import counted
 
 if TYPE_CHECKING:
     from graphrag_evaluation.making.generating import Numbers
-    from graphrag_evaluation.making.kinds import Wanted
+    from graphrag_evaluation.making.kinds import WantedKinds
     from graphrag_evaluation.making.question_sets import QuestionSet
     from graphrag_evaluation.step_models import StepModel
     from graphrag_pipeline.core.settings import Settings
@@ -142,16 +142,16 @@ def questions(
     """
     from graphrag_evaluation.making import question_sets
     from graphrag_evaluation.making.generating import Numbers
-    from graphrag_evaluation.making.kinds import Wanted
+    from graphrag_evaluation.making.kinds import WantedKinds
 
     step = _step_model(model, base_url, api_key_env, temperature)
     _check_options(file, generate or plan, documents, has_step=bool(step), kind=kind)
     settings = settings_here()
     if generate or plan:
-        order = Order(
+        order = QuestionOrder(
             question_set,
             Numbers(personas, tasks, questions_per_task),
-            Wanted(_kinds(kind), number, personas, tasks) if kind else None,
+            WantedKinds(_kinds(kind), number, personas, tasks) if kind else None,
             description,
             step,
         )
@@ -169,12 +169,12 @@ def questions(
 
 
 @dataclass(frozen=True)
-class Order:
+class QuestionOrder:
     """What a model is to write: questions by kind where ``wanted``, else by people and tasks."""
 
     question_set: str
     numbers: Numbers
-    wanted: Wanted | None
+    wanted: WantedKinds | None
     description: str
     step: StepModel | None
 
@@ -192,7 +192,7 @@ def _check_options(
         raise InputError("--kind says what --generate or --plan is about: add one of them")
 
 
-def _planned(settings: Settings, order: Order) -> Result:
+def _planned(settings: Settings, order: QuestionOrder) -> Result:
     from graphrag_evaluation.making import question_sets
 
     if order.wanted:
@@ -200,7 +200,7 @@ def _planned(settings: Settings, order: Order) -> Result:
     return question_sets.plan(settings, order.numbers, order.description, order.step)
 
 
-def _generated(settings: Settings, order: Order) -> QuestionSet:
+def _generated(settings: Settings, order: QuestionOrder) -> QuestionSet:
     from graphrag_evaluation.making import question_sets
 
     rest = (order.question_set, order.description, order.step)

@@ -17,8 +17,8 @@ import polars as pl
 
 from graphrag_evaluation.inquiring import (
     Asked,
-    Form,
-    Inquiry,
+    EvaluationInquiry,
+    QuestionForm,
     ask_inquiries,
     made_by,
     plan_inquiries,
@@ -73,7 +73,7 @@ def parse_met(text: str) -> Mapping[str, Any]:
     return {"met": numbers}
 
 
-WRITING = Form(
+WRITING = QuestionForm(
     name="assertions",
     prompt="write_assertions",
     table="assertion_sets",
@@ -101,7 +101,7 @@ WRITING = Form(
     answer_tokens=300,
     columns={"assertions": _LISTED, "chunk_ids": pl.List(pl.String)},
 )
-CHECKING = Form(
+CHECKING = QuestionForm(
     name="assertion checks",
     prompt="check_assertions",
     table="gradings",
@@ -163,7 +163,7 @@ def run(store: EvaluationStore, experiment: Experiment, settings: Settings) -> A
 
 def _writing(
     experiment: Experiment, step: Assertions, settings: Settings, questions: Sequence[Question]
-) -> dict[str, Inquiry]:
+) -> dict[str, EvaluationInquiry]:
     """Return what is to be asked for assertions, by the id of each question that has none."""
     questions = [question for question in questions if not question.assertions]
     if not questions:
@@ -186,7 +186,7 @@ def _writing_of(
     settings: Settings,
     questions: Sequence[Question],
     version: str,
-) -> dict[str, Inquiry]:
+) -> dict[str, EvaluationInquiry]:
     inquiries = {}
     with open_engine(condition, settings) as engine:
         for question in questions:
@@ -197,7 +197,7 @@ def _writing_of(
                 continue
             shown = "\n".join(f"{n}. {sentence}" for n, sentence in enumerate(sentences, 1))
             about = (question.text, content_hash(shown), step.per_question, version)
-            inquiries[question.id] = Inquiry(
+            inquiries[question.id] = EvaluationInquiry(
                 id=make_id("assertions", *map(str, about)),
                 values={"question": question.text, "context": shown,
                         "number": str(step.per_question)},
@@ -231,8 +231,8 @@ def _checking(
     step: Assertions,
     settings: Settings,
     questions: Sequence[Question],
-    written: Mapping[str, Inquiry],
-) -> list[Inquiry]:
+    written: Mapping[str, EvaluationInquiry],
+) -> list[EvaluationInquiry]:
     statements = {**_written(con, written), **_own(questions)}
     version = made_by(CHECKING, step, settings)
     inquiries = []
@@ -244,7 +244,7 @@ def _checking(
         shown = bare(text)
         about = (question, content_hash(shown), content_hash(facts), version)
         inquiries += [
-            Inquiry(
+            EvaluationInquiry(
                 id=make_id("assertion check", *about, str(n)),
                 values={"question": question, "facts": facts, "text": shown},
                 columns={"kind": "assertion", "question": question, "answer_id": answer_id,
@@ -258,7 +258,7 @@ def _checking(
 
 
 def _written(
-    con: duckdb.DuckDBPyConnection, written: Mapping[str, Inquiry]
+    con: duckdb.DuckDBPyConnection, written: Mapping[str, EvaluationInquiry]
 ) -> dict[str, tuple[str, Sequence[str]]]:
     """Return the sets that a model wrote, with their ids, by question."""
     ids = pl.DataFrame(

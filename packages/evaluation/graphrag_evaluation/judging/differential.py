@@ -13,7 +13,7 @@ from typing import Any, Final
 import duckdb
 import polars as pl
 
-from graphrag_evaluation.inquiring import Form, Inquiry, made_by, unanswered
+from graphrag_evaluation.inquiring import EvaluationInquiry, QuestionForm, made_by, unanswered
 from graphrag_evaluation.judging.judge import AnswerPair
 from graphrag_evaluation.metrics.answers import bare
 from graphrag_evaluation.step_models import StepModel
@@ -45,7 +45,7 @@ def parse_shared(text: str) -> Mapping[str, Any]:
     return {f"{name}_shared": numbers for name, numbers in shared.items()}
 
 
-FORM = Form(
+FORM = QuestionForm(
     name="differences",
     prompt="find_shared",
     table="differences",
@@ -84,10 +84,10 @@ def inquiries_of(
 
 def missing_inquiries(
     con: duckdb.DuckDBPyConnection, pairs: Mapping[str, AnswerPair]
-) -> list[Inquiry]:
+) -> list[EvaluationInquiry]:
     """Return what has to be asked about pairs."""
     inquiries = [
-        Inquiry(
+        EvaluationInquiry(
             id=id,
             values={
                 "question": pair.question,

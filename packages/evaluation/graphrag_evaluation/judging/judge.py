@@ -23,7 +23,7 @@ import duckdb
 import polars as pl
 
 from graphrag_evaluation.criteria import CRITERIA
-from graphrag_evaluation.inquiring import STAGE, Form, Inquiry, unanswered
+from graphrag_evaluation.inquiring import STAGE, EvaluationInquiry, QuestionForm, unanswered
 from graphrag_evaluation.judging.verdict_text import explain
 from graphrag_evaluation.judging.verdicts import Comparison, Verdict, Won, compare_verdicts
 from graphrag_evaluation.steps import Judge
@@ -101,7 +101,7 @@ def parse_verdict(text: str) -> Mapping[str, Any]:
     return {"winner": _WINNERS[word], "explanation": str(parsed.get("reasoning") or "")}
 
 
-FORM = Form(
+FORM = QuestionForm(
     name=STAGE,
     prompt="judge_answers",
     table="judgments",
@@ -175,7 +175,7 @@ def open_verdicts(
     criteria: Sequence[str],
     replicates: int,
     judge: JudgeModel,
-) -> list[Inquiry]:
+) -> list[EvaluationInquiry]:
     """Return the verdicts on these pairs that are not in ``judgments``, each once: a call each."""
     verdicts = [
         verdict
@@ -247,7 +247,7 @@ def write_comparisons(
 
 def _verdicts_on(
     pair: AnswerPair, criteria: Sequence[str], replicates: int, judge: JudgeModel
-) -> Iterator[tuple[bool, Inquiry]]:
+) -> Iterator[tuple[bool, EvaluationInquiry]]:
     """Yield all verdicts on a pair, each with whether condition_a's answer is shown first."""
     hashes = content_hash(pair.a.text), content_hash(pair.b.text)
     for criterion, is_ahead, n in product(criteria, (True, False), range(replicates)):
@@ -258,7 +258,7 @@ def _verdicts_on(
         id = make_id("judgment", *about)
         yield (
             is_ahead,
-            Inquiry(
+            EvaluationInquiry(
                 id=id,
                 name=criterion,
                 values={"criterion": meaning, "question": pair.question,
@@ -283,7 +283,7 @@ def _winners(con: duckdb.DuckDBPyConnection, ids: Sequence[str]) -> dict[str, Wo
     return dict(rows)
 
 
-def _verdict(pair: AnswerPair, is_ahead: bool, inquiry: Inquiry, winner: Won) -> Verdict:
+def _verdict(pair: AnswerPair, is_ahead: bool, inquiry: EvaluationInquiry, winner: Won) -> Verdict:
     conditions = pair.condition_a, pair.condition_b
     first, second = conditions if is_ahead else conditions[::-1]
     return Verdict(

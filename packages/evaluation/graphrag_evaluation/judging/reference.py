@@ -15,8 +15,8 @@ import duckdb
 
 from graphrag_evaluation.inquiring import (
     Asked,
-    Form,
-    Inquiry,
+    EvaluationInquiry,
+    QuestionForm,
     ask_inquiries,
     made_by,
     plan_inquiries,
@@ -71,7 +71,7 @@ def parse_score(text: str) -> Mapping[str, Any]:
     return {"value": score, "reason": str(parsed.get("reasoning") or "")}
 
 
-FORM = Form(
+FORM = QuestionForm(
     name="reference",
     prompt="grade_answer",
     table="gradings",
@@ -135,7 +135,7 @@ def run(store: EvaluationStore, experiment: Experiment, settings: Settings) -> A
 
 def _inquiries(
     con: duckdb.DuckDBPyConnection, experiment: str, step: Reference, settings: Settings
-) -> list[Inquiry]:
+) -> list[EvaluationInquiry]:
     rows = con.execute(_ANSWERS, {"experiment": experiment, "condition": step.condition}).fetchall()
     version = made_by(FORM, step, settings)
     meanings = {name: step.meanings[name] for name in step.criteria}
@@ -147,7 +147,7 @@ def _inquiries(
         shown = bare(text)
         about = (question, content_hash(shown), content_hash(known), version)
         inquiries += [
-            Inquiry(
+            EvaluationInquiry(
                 id=make_id("reference", *about, name, meaning, n),
                 values={"criterion": meaning, "question": question, "answers": known,
                         "text": shown},

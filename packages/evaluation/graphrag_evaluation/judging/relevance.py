@@ -19,8 +19,8 @@ import polars as pl
 
 from graphrag_evaluation.inquiring import (
     Asked,
-    Form,
-    Inquiry,
+    EvaluationInquiry,
+    QuestionForm,
     ask_inquiries,
     made_by,
     plan_inquiries,
@@ -70,7 +70,7 @@ def parse_label(text: str) -> Mapping[str, Any]:
     return {"value": float(label), "reason": str(parsed.get("reasoning") or "")}
 
 
-FORM = Form(
+FORM = QuestionForm(
     name="relevance",
     prompt="label_passage",
     table="gradings",
@@ -177,7 +177,7 @@ def clusters_of(texts: Sequence[str]) -> list[int]:
 
 def _inquiries(
     store: EvaluationStore, experiment: Experiment, step: Relevance, settings: Settings
-) -> tuple[list[_Retrieved], dict[str, Inquiry]]:
+) -> tuple[list[_Retrieved], dict[str, EvaluationInquiry]]:
     """Return what each answer retrieved, and the label to ask for of each question and chunk."""
     with store.read() as con:
         parameters = {"experiment": experiment.name, "depth": max(step.at)}
@@ -192,7 +192,7 @@ def _inquiries(
             label = make_id("relevance", question, content_hash(text), version)
             labels.append(label)
             if text:
-                inquiries[label] = Inquiry(
+                inquiries[label] = EvaluationInquiry(
                     id=label,
                     values={"question": question, "context": text},
                     columns={"kind": "relevance", "question": question, "answer_id": "",
@@ -216,7 +216,7 @@ def _texts(experiment: Experiment, settings: Settings, ids: set[str]) -> dict[st
 def _scores(
     con: duckdb.DuckDBPyConnection,
     retrieved: Sequence[_Retrieved],
-    inquiries: Mapping[str, Inquiry],
+    inquiries: Mapping[str, EvaluationInquiry],
     depths: Sequence[int],
 ) -> pl.DataFrame:
     """Return (answer_id, metric, value) of all answers by the labels there are."""

@@ -65,7 +65,7 @@ _ITEM = ("question_id", "answer", "other")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Agreement:
+class HumanAgreement:
     """How far ``one`` and ``other`` agree by a criterion; ``other`` is empty among labellers.
 
     ``model`` says whether a model, or a computed metric, is one of them.
@@ -106,7 +106,7 @@ class PeopleSay:
     labels: int
     labellers: Sequence[str]
     beside: Sequence[Beside]
-    agreements: Sequence[Agreement]
+    agreements: Sequence[HumanAgreement]
 
 
 def people_say(con: duckdb.DuckDBPyConnection, experiment: str) -> PeopleSay:
@@ -118,7 +118,7 @@ def people_say(con: duckdb.DuckDBPyConnection, experiment: str) -> PeopleSay:
         "SELECT condition, position, question_id, answer FROM labelled_answers ORDER BY ALL"
     ).pl()
     con.execute("DROP TABLE labelled_answers")
-    agreements, beside = list[Agreement](), list[Beside]()
+    agreements, beside = list[HumanAgreement](), list[Beside]()
     for (kind, criterion), own in labels.group_by("kind", "criterion", maintain_order=True):
         by_models = models.filter(kind=kind, criterion=criterion).join(
             own.select(_ITEM).unique(), _ITEM, how="semi", maintain_order="left"
@@ -151,7 +151,7 @@ def _together(labels: pl.DataFrame, kind: Kind) -> pl.DataFrame:
 
 def _agreements(
     kind: Kind, criterion: str, labels: pl.DataFrame, models: pl.DataFrame
-) -> Iterator[Agreement]:
+) -> Iterator[HumanAgreement]:
     """Yield how far labellers agree; all of them with each model; and each of them with it."""
     several = labels["rater"].n_unique() > 1
     together = _together(labels, kind)
@@ -164,7 +164,7 @@ def _agreements(
         rated = pl.concat([part.select(*_ITEM, "rater", "value") for part in parts])
         items = rated.with_columns(item=pl.concat_str(_ITEM, separator=" "))
         if agreement := reliability(items, is_number=kind == "score"):
-            yield Agreement(
+            yield HumanAgreement(
                 kind=kind, criterion=criterion, one=one, other=other, reliability=agreement
             )
 

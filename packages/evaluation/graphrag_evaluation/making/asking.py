@@ -32,7 +32,7 @@ Item = TypeVar("Item")
 Parsed = TypeVar("Parsed")
 
 
-class Asking:
+class GeneratingCalls:
     """One run that asks a model for questions; ``calls`` is how many it is likely to make.
 
     ``failures`` say why calls gave nothing.
@@ -75,7 +75,7 @@ class Asking:
         return results
 
 
-class Seen:
+class SeenQuestions:
     """Questions that there are, so that none is asked twice."""
 
     def __init__(self) -> None:

@@ -33,7 +33,7 @@ _NAMES = {"names": {"type": "array", "items": {"type": "string"}}}
 
 
 @dataclass(frozen=True)
-class Fact:
+class DraftFact:
     """A sentence of the corpus, or a statement that rests on some: what a model is shown.
 
     ``place`` tells passages apart; ``title`` is their document's.
@@ -53,7 +53,7 @@ class Draft:
     """
 
     text: str
-    assertions: tuple[tuple[str, tuple[Fact, ...]], ...]
+    assertions: tuple[tuple[str, tuple[DraftFact, ...]], ...]
     names: tuple[str, ...] = ()
 
     @property
@@ -61,10 +61,10 @@ class Draft:
         """The passages that it takes to answer."""
         return frozenset(fact.place for _, facts in self.assertions for fact in facts)
 
-    def stated(self) -> list[Fact]:
+    def stated(self) -> list[DraftFact]:
         """Return its assertions as facts that other questions can be drafted from."""
         return [
-            Fact(statement, _sources(facts), facts[0].title, facts[0].place)
+            DraftFact(statement, _sources(facts), facts[0].title, facts[0].place)
             for statement, facts in self.assertions
         ]
 
@@ -83,14 +83,14 @@ def wording(prompt: str, *, named: bool = False) -> Wording:
     return Wording(name="questions", prompt=prompt, json_schema=listing("questions", items))
 
 
-def sentences_of(passage: Passage, place: int) -> list[Fact]:
+def sentences_of(passage: Passage, place: int) -> list[DraftFact]:
     """Return the sentences of a passage."""
     spans = sentence_spans(passage.text)
     texts = (" ".join(passage.text[start:end].split()) for start, end in spans)
-    return [Fact(text, (text,), passage.title, place) for text in texts]
+    return [DraftFact(text, (text,), passage.title, place) for text in texts]
 
 
-def numbered(facts: Sequence[Fact], *, placed: bool = False) -> str:
+def numbered(facts: Sequence[DraftFact], *, placed: bool = False) -> str:
     """Return facts as a model is shown them, a line each; with their places if ``placed``."""
     return "\n".join(
         f"{n}. [place {fact.place + 1}] {fact.text}" if placed else f"{n}. {fact.text}"
@@ -98,7 +98,7 @@ def numbered(facts: Sequence[Fact], *, placed: bool = False) -> str:
     )
 
 
-def drafts_in(answer: str, facts: Sequence[Fact]) -> list[Draft]:
+def drafts_in(answer: str, facts: Sequence[DraftFact]) -> list[Draft]:
     """Return the questions in a model's answer that have an assertion with a fact.
 
     There may be none. Raises ModelOutputError for an answer that holds no list of them.
@@ -108,7 +108,7 @@ def drafts_in(answer: str, facts: Sequence[Fact]) -> list[Draft]:
     return [draft for draft in drafts if draft.assertions and 0 < len(draft.text) <= LONGEST]
 
 
-def _draft(entry: Mapping[str, Any], facts: Sequence[Fact]) -> Draft:
+def _draft(entry: Mapping[str, Any], facts: Sequence[DraftFact]) -> Draft:
     given = entry.get("assertions")
     kept = sourced(given if isinstance(given, list) else [], len(facts))
     rests_on = [
@@ -124,5 +124,5 @@ def _draft(entry: Mapping[str, Any], facts: Sequence[Fact]) -> Draft:
     )
 
 
-def _sources(facts: Sequence[Fact]) -> tuple[str, ...]:
+def _sources(facts: Sequence[DraftFact]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(text for fact in facts for text in fact.sources))

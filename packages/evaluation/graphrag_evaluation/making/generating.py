@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from graphrag_evaluation.inquiring import STAGE, Wording
-from graphrag_evaluation.making.asking import Asking, Seen, listing, texts_in
+from graphrag_evaluation.making.asking import GeneratingCalls, SeenQuestions, listing, texts_in
 from graphrag_evaluation.making.sampling import sample_passages
 from graphrag_evaluation.questions.question import (
     Question,
@@ -119,7 +119,7 @@ def generate_questions(
         return with_model(
             settings,
             lambda client: Algorithm1(
-                Asking(client, settings, numbers.calls), numbers, description
+                GeneratingCalls(client, settings, numbers.calls), numbers, description
             ).generated(),
         )
 
@@ -249,12 +249,16 @@ class Algorithm1:
     """One run of Algorithm 1."""
 
     def __init__(
-        self, asking: Asking, numbers: Numbers, description: str, seen: Seen | None = None
+        self,
+        asking: GeneratingCalls,
+        numbers: Numbers,
+        description: str,
+        seen: SeenQuestions | None = None,
     ) -> None:
         self._asking = asking
         self._numbers = numbers
         self._description = description
-        self._seen = seen or Seen()
+        self._seen = seen or SeenQuestions()
 
     async def generated(self) -> Generated:
         """Return all questions, of every person and task. Raises ModelOutputError if none."""

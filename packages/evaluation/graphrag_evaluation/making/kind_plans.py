@@ -20,7 +20,7 @@ from graphrag_evaluation.making.kinds import (
     TWICE,
     WORDINGS,
     Corpus,
-    Wanted,
+    WantedKinds,
     n_themes,
 )
 from graphrag_pipeline.core.prompting import prompt_version
@@ -41,7 +41,7 @@ _Calls = tuple[str, Wording, int, float, float]
 """A stage, how it asks, its calls, and the tokens of each: those of the data, and the answer."""
 
 
-def plan_kinds(settings: Settings, wanted: Wanted, corpus: Corpus) -> list[StagePlan]:
+def plan_kinds(settings: Settings, wanted: WantedKinds, corpus: Corpus) -> list[StagePlan]:
     """Return what a run is likely to take, a stage for each kind; nothing is asked.
 
     ``settings`` are those of the model that writes.
@@ -55,21 +55,21 @@ def plan_kinds(settings: Settings, wanted: Wanted, corpus: Corpus) -> list[Stage
     ]  # fmt: skip
 
 
-def prompts_of(settings: Settings, wanted: Wanted) -> str:
+def prompts_of(settings: Settings, wanted: WantedKinds) -> str:
     """Return a hash of the prompts that a run asks with."""
     corpus = Corpus("", [], lambda text: [])
     prompts = {wording.prompt for _, wording, *_ in _stages(wanted, corpus)}
     return prompt_version(*sorted(prompts), folder=prompts_folder(settings))
 
 
-def _stages(wanted: Wanted, corpus: Corpus) -> Iterator[_Calls]:
+def _stages(wanted: WantedKinds, corpus: Corpus) -> Iterator[_Calls]:
     if wanted.needs_passages:
         yield from _of_data(wanted, corpus)
     if wanted.has_activities:
         yield from _of_activities(wanted, corpus)
 
 
-def _of_data(wanted: Wanted, corpus: Corpus) -> Iterator[_Calls]:
+def _of_data(wanted: WantedKinds, corpus: Corpus) -> Iterator[_Calls]:
     number, n_passages = wanted.number, len(corpus.passages)
     shown = [numbered(sentences_of(passage, 0)) for passage in corpus.passages]
     length = sum(count_tokens(shown)) / max(1, n_passages)
@@ -84,7 +84,7 @@ def _of_data(wanted: Wanted, corpus: Corpus) -> Iterator[_Calls]:
         yield LINKED, WORDINGS[LINKED], number, facts, TWICE * _DRAFT
 
 
-def _of_activities(wanted: Wanted, corpus: Corpus) -> Iterator[_Calls]:
+def _of_activities(wanted: WantedKinds, corpus: Corpus) -> Iterator[_Calls]:
     numbers = wanted.activities
     n_briefs = numbers.personas * numbers.tasks
     (description,) = count_tokens([corpus.description])

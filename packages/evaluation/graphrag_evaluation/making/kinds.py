@@ -31,9 +31,9 @@ from typing import TYPE_CHECKING, Final
 from graphrag_evaluation.inquiring import Wording
 from graphrag_evaluation.judging.assertions import WRITING, parse_assertions
 from graphrag_evaluation.making.asking import (
-    Asking,
+    GeneratingCalls,
     Item,
-    Seen,
+    SeenQuestions,
     closed,
     list_in,
     listing,
@@ -41,7 +41,7 @@ from graphrag_evaluation.making.asking import (
 from graphrag_evaluation.making.drafts import (
     MOST_ASSERTIONS,
     Draft,
-    Fact,
+    DraftFact,
     drafts_in,
     numbered,
     sentences_of,
@@ -96,7 +96,7 @@ Search = Callable[[str], list["Passage"]]
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedKinds:
     """``number`` questions of each of some kinds; at most so many people, and tasks of each."""
 
     kinds: tuple[str, ...]
@@ -160,11 +160,11 @@ class _Pool:
 class KindsOfQuestions:
     """One run that makes questions of some kinds."""
 
-    def __init__(self, asking: Asking, wanted: Wanted, corpus: Corpus) -> None:
+    def __init__(self, asking: GeneratingCalls, wanted: WantedKinds, corpus: Corpus) -> None:
         self._asking = asking
         self._wanted = wanted
         self._corpus = corpus
-        self._seen = Seen()
+        self._seen = SeenQuestions()
         self._duplicates = 0
         self._lacking: list[str] = []
 
@@ -288,7 +288,7 @@ class KindsOfQuestions:
         stated = [(text, tuple(facts[n - 1] for n in numbers)) for text, numbers in kept.items()]
         return [Draft(draft.text, tuple(stated[:MOST_ASSERTIONS]))]
 
-    def _found(self, text: str) -> list[Fact]:
+    def _found(self, text: str) -> list[DraftFact]:
         return [
             fact
             for place, passage in enumerate(self._corpus.search(text))
@@ -296,7 +296,7 @@ class KindsOfQuestions:
         ]
 
     async def _drafts(
-        self, kind: str, facts: Sequence[Fact], number: int, **values: str
+        self, kind: str, facts: Sequence[DraftFact], number: int, **values: str
     ) -> list[Draft]:
         """Return what a model drafts from facts; nothing is asked where there is none."""
         if not facts:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from graphrag_evaluation.experiment import Condition
-from graphrag_evaluation.making.asking import Asking
+from graphrag_evaluation.making.asking import GeneratingCalls
 from graphrag_evaluation.making.generating import (
     Generated,
     Numbers,
@@ -23,7 +23,7 @@ from graphrag_evaluation.making.kinds import (
     PASSAGES,
     Corpus,
     KindsOfQuestions,
-    Wanted,
+    WantedKinds,
 )
 from graphrag_evaluation.making.sampling import sample_passages
 from graphrag_evaluation.questions.datasets import read_questions
@@ -121,7 +121,7 @@ def plan(
 
 def make_kinds(
     settings: Settings,
-    wanted: Wanted,
+    wanted: WantedKinds,
     name: str = "",
     description: str = "",
     step: StepModel | None = None,
@@ -140,7 +140,7 @@ def make_kinds(
             return with_model(
                 writing,
                 lambda client: KindsOfQuestions(
-                    Asking(client, writing, calls), wanted, corpus
+                    GeneratingCalls(client, writing, calls), wanted, corpus
                 ).generated(),
             )
 
@@ -155,7 +155,7 @@ def make_kinds(
 
 
 def plan_of_kinds(
-    settings: Settings, wanted: Wanted, description: str = "", step: StepModel | None = None
+    settings: Settings, wanted: WantedKinds, description: str = "", step: StepModel | None = None
 ) -> list[StagePlan]:
     """Return what :func:`make_kinds` is likely to take, a stage for each kind; nothing is asked."""
     with _corpus(settings, wanted, description) as (corpus, _):
@@ -187,7 +187,9 @@ def _corpus_description(settings: Settings, description: str) -> tuple[str, str]
 
 
 @contextmanager
-def _corpus(settings: Settings, wanted: Wanted, description: str) -> Iterator[tuple[Corpus, str]]:
+def _corpus(
+    settings: Settings, wanted: WantedKinds, description: str
+) -> Iterator[tuple[Corpus, str]]:
     """Yield what questions are made from, and the id of the release it is of."""
     with open_engine(Condition("questions", "bm25"), settings) as engine:
         release = engine.index

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from graphrag_evaluation.pages.model import Chart, Dot, Measure
+from graphrag_evaluation.pages.model import Chart, Dot, ShownMeasure
 from graphrag_pipeline.pages.overview.passages import clip
 
 WIDTH: Final = 420
@@ -49,7 +49,7 @@ class ChartPoint:
     said: str
 
 
-def draw(points: Sequence[ChartPoint], across: Measure) -> Chart:
+def draw(points: Sequence[ChartPoint], across: ShownMeasure) -> Chart:
     """Return the chart of at least one point."""
     is_log = min(p.across for p in points) > 0 and _span(points) > _LOG_FROM
     x, x_ticks = _x_axis([p.across for p in points], is_log)

@@ -13,7 +13,7 @@ import duckdb
 import polars as pl
 
 from graphrag_evaluation.metrics.retrieval import chunks_of, retrieval_scores
-from graphrag_evaluation.pages.model import Asked, Chunk, Given
+from graphrag_evaluation.pages.model import AskedCondition, Chunk, Given
 from graphrag_evaluation.pages.qualities import Quality
 from graphrag_pipeline.core.errors import GraphRAGError
 from graphrag_pipeline.pages.overview.passages import clip
@@ -64,7 +64,7 @@ def read_questions(con: duckdb.DuckDBPyConnection, experiment: str) -> pl.DataFr
 
 def in_brief(
     questions: pl.DataFrame, quality: Quality | None, conditions: Sequence[str]
-) -> dict[str, Asked]:
+) -> dict[str, AskedCondition]:
     """Return the questions by id, in order, with what each condition has on them."""
     values: dict[str, dict[str, float]] = {}
     if quality is not None:
@@ -76,11 +76,11 @@ def in_brief(
         spread = max(own.values()) - min(own.values()) if own else None
         cells = [own.get(name) for name in conditions]
         text = clip(row["text"], _MOST_QUESTION)
-        brief[row["question_id"]] = Asked(n, text, row["type"], cells, spread)
+        brief[row["question_id"]] = AskedCondition(n, text, row["type"], cells, spread)
     return brief
 
 
-def shortened(questions: Iterable[Asked], conditions: int) -> list[Asked]:
+def shortened(questions: Iterable[AskedCondition], conditions: int) -> list[AskedCondition]:
     """Return so many questions as a table can hold, their texts cut."""
     most = _CELLS // max(10, conditions)
     return [
@@ -93,9 +93,9 @@ def in_full(
     con: duckdb.DuckDBPyConnection,
     experiment: str,
     home: Path,
-    questions: Mapping[str, Asked],
+    questions: Mapping[str, AskedCondition],
     qualities: Sequence[Quality],
-) -> list[Asked]:
+) -> list[AskedCondition]:
     """Return the questions on which conditions differ most, with gold and answers.
 
     Answers are the best first; how much of them is given depends on how many there are. Chunks are
@@ -122,7 +122,7 @@ def in_full(
     ]
 
 
-def _order(question: Asked) -> tuple[float, float, float, int]:
+def _order(question: AskedCondition) -> tuple[float, float, float, int]:
     """Return what sorts by spread, then by how evenly conditions part, then the worst first."""
     values = [value for value in question.values if value is not None]
     if not values:

@@ -24,7 +24,7 @@ from graphrag_evaluation.pages.model import (
     ConditionEntry,
     EvaluationPage,
     IndexMetrics,
-    Measure,
+    ShownMeasure,
 )
 from graphrag_evaluation.pages.overlaps import overlaps
 from graphrag_evaluation.pages.qualities import Quality, quality_of
@@ -159,17 +159,17 @@ def _took(costs: pl.DataFrame, timings: pl.DataFrame) -> _Taken:
     is_paid = float(timings["model_tokens"].sum()) > 0
     tokens = "model_tokens" if is_paid else "context_tokens"
     label = "tokens per answer" if is_paid else "context tokens"
-    more = [Measure("citation_validity", "valid citations", "share")]
+    more = [ShownMeasure("citation_validity", "valid citations", "share")]
     if timings["cost"].null_count() == 0 and float(timings["cost"].sum()) > 0:
-        more.append(Measure("cost", "cost", "dollars", True))
+        more.append(ShownMeasure("cost", "cost", "dollars", True))
     return _Taken(
-        _taking(costs, timings, Measure(tokens, label, "count", True)),
-        _taking(costs, timings, Measure("total_ms", "milliseconds", "milliseconds", True)),
+        _taking(costs, timings, ShownMeasure(tokens, label, "count", True)),
+        _taking(costs, timings, ShownMeasure("total_ms", "milliseconds", "milliseconds", True)),
         [_taking(costs, timings, measure) for measure in more if _middle(costs, measure.name)],
     )
 
 
-def _taking(costs: pl.DataFrame, timings: pl.DataFrame, measure: Measure) -> Quality:
+def _taking(costs: pl.DataFrame, timings: pl.DataFrame, measure: ShownMeasure) -> Quality:
     values = timings.select("condition", "question_id", value=measure.name).drop_nulls()
     return quality_of(measure, values, _middle(costs, measure.name), has_interval=False)
 

@@ -15,7 +15,7 @@ Kind = Literal["share", "number", "count", "dollars", "milliseconds"]
 
 
 @dataclass(frozen=True)
-class Measure:
+class ShownMeasure:
     """What a column holds. ``name`` is that of the metric, ``label`` what a reader calls it."""
 
     name: str
@@ -42,7 +42,7 @@ class Cell:
 class Table:
     """Values of conditions (rows, by name) by measures (columns)."""
 
-    measures: Sequence[Measure]
+    measures: Sequence[ShownMeasure]
     rows: Mapping[str, Sequence[Cell]]
 
 
@@ -82,7 +82,7 @@ class Dot:
 class Chart:
     """Quality against what it takes; ticks are (place, text), ``front`` a path of the best."""
 
-    across: Measure
+    across: ShownMeasure
     dots: Sequence[Dot]
     x_ticks: Sequence[tuple[float, str]]
     y_ticks: Sequence[tuple[float, str]]
@@ -95,7 +95,7 @@ class Chart:
 class Charts:
     """The charts of one quality, and the conditions that it says nothing about."""
 
-    quality: Measure
+    quality: ShownMeasure
     charts: Sequence[Chart]
     absent: Sequence[str]
 
@@ -104,7 +104,7 @@ class Charts:
 class ByType:
     """The means of one metric by type of question: (type, questions), and values by condition."""
 
-    measure: Measure
+    measure: ShownMeasure
     types: Sequence[tuple[str, int]]
     rows: Mapping[str, Sequence[float | None]]
     n_more: int
@@ -205,7 +205,7 @@ class Given:
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskedCondition:
     """A question; ``values`` are of the conditions in order, ``given`` is empty in brief ones."""
 
     position: int
@@ -246,7 +246,7 @@ class EvaluationPage:
     finding: Sequence[str]
     advice: Sequence[str]
     conditions: Sequence[ConditionEntry]
-    quality: Measure | None
+    quality: ShownMeasure | None
     charts: Sequence[Charts]
     table: Table
     more: Table
@@ -258,6 +258,6 @@ class EvaluationPage:
     overlaps: Sequence[RightAndWrong]
     matrices: Sequence[Matrix]
     index: IndexMetrics | None
-    in_full: Sequence[Asked]
-    asked: Sequence[Asked]
+    in_full: Sequence[AskedCondition]
+    asked: Sequence[AskedCondition]
     n_more_asked: int

@@ -13,7 +13,7 @@ from graphrag_evaluation.judging.verdicts import Comparison
 from graphrag_evaluation.metrics.answers import COMPUTED, USUAL, names_of
 from graphrag_evaluation.metrics.retrieval import RETRIEVAL
 from graphrag_evaluation.pages.leads import Lead, lead
-from graphrag_evaluation.pages.model import Cell, Kind, Measure, Table
+from graphrag_evaluation.pages.model import Cell, Kind, ShownMeasure, Table
 
 OVERALL = "overall"
 OF_CLAIMS = "claim"
@@ -50,7 +50,7 @@ SELECT condition, question_id, avg(score) AS value FROM by_order GROUP BY ALL OR
 class Quality:
     """How good conditions are by one measure: each ``cells``, and each question's ``values``."""
 
-    measure: Measure
+    measure: ShownMeasure
     values: pl.DataFrame
     cells: Mapping[str, Cell]
     lead: Lead
@@ -114,7 +114,7 @@ def judged(
     }
     equal = {name for name in means if means[name] == means[best]}
     lead_of_judge = Lead(best, frozenset(equal), frozenset(behind), frozenset(means))
-    measure = Measure("win_rate", f"mean win rate ({criterion})", "share")
+    measure = ShownMeasure("win_rate", f"mean win rate ({criterion})", "share")
     return Quality(measure, values, _cells(means, _intervals(values), lead_of_judge), lead_of_judge)
 
 
@@ -125,7 +125,7 @@ def table(qualities: Sequence[Quality], conditions: Sequence[str]) -> Table:
 
 
 def quality_of(
-    measure: Measure, values: pl.DataFrame, middle: Mapping[str, float], *, has_interval: bool
+    measure: ShownMeasure, values: pl.DataFrame, middle: Mapping[str, float], *, has_interval: bool
 ) -> Quality:
     """Return a quality of which the mean or median of each condition is known."""
     its_lead = lead(values, middle, is_less_better=measure.is_less_better)
@@ -145,10 +145,10 @@ def _qualities(scores: pl.DataFrame) -> list[Quality]:
 _MEAN = pl.col("value").mean()
 
 
-def _measure(metric: str, part: pl.DataFrame) -> Measure:
+def _measure(metric: str, part: pl.DataFrame) -> ShownMeasure:
     is_counted = metric.startswith(OF_CLAIMS) or part["value"].max() > 1  # pyright: ignore
     kind: Kind = "number" if is_counted else "share"
-    return Measure(metric, metric.replace("_", " "), kind)
+    return ShownMeasure(metric, metric.replace("_", " "), kind)
 
 
 def _mean_win_rates(comparisons: Sequence[Comparison]) -> dict[str, float]:

@@ -78,7 +78,7 @@ def overlap(
     return Overlap(*row)
 
 
-class Found:
+class ExperimentFindings:
     """The means, costs, win rates and index of an experiment, by condition."""
 
     def __init__(self, con: duckdb.DuckDBPyConnection, experiment: str) -> None:

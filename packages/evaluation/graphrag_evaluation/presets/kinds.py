@@ -8,7 +8,7 @@ from typing import Final
 
 from graphrag_evaluation.judging.agreement import agreements
 from graphrag_evaluation.paper import TableKind, TableSpec
-from graphrag_evaluation.presets.found import Found, overlap
+from graphrag_evaluation.presets.found import ExperimentFindings, overlap
 from graphrag_evaluation.presets.storage import needed_by
 
 Cell = float | str | None
@@ -28,10 +28,10 @@ class Group:
     columns: tuple[str, ...] = ()
 
 
-Filler = Callable[[Found, TableSpec], list[Group]]
+Filler = Callable[[ExperimentFindings, TableSpec], list[Group]]
 
 
-def scores(found: Found, spec: TableSpec) -> list[Group]:
+def scores(found: ExperimentFindings, spec: TableSpec) -> list[Group]:
     """Conditions by metrics."""
     return [
         Group("", {
@@ -41,7 +41,7 @@ def scores(found: Found, spec: TableSpec) -> list[Group]:
     ]  # fmt: skip
 
 
-def types(found: Found, spec: TableSpec) -> list[Group]:
+def types(found: ExperimentFindings, spec: TableSpec) -> list[Group]:
     """Conditions by types of questions, of one metric."""
     return [
         Group("", {
@@ -54,7 +54,7 @@ def types(found: Found, spec: TableSpec) -> list[Group]:
     ]  # fmt: skip
 
 
-def two_ways(found: Found, spec: TableSpec) -> list[Group]:
+def two_ways(found: ExperimentFindings, spec: TableSpec) -> list[Group]:
     """Questions whose type is two words, the first a row and the second a column: NovelQA."""
     firsts = dict.fromkeys(kind.split(" ")[0] for kind in found.types if " " in kind)
     return [
@@ -69,7 +69,7 @@ def two_ways(found: Found, spec: TableSpec) -> list[Group]:
     ]  # fmt: skip
 
 
-def transposed(found: Found, spec: TableSpec) -> list[Group]:
+def transposed(found: ExperimentFindings, spec: TableSpec) -> list[Group]:
     """Metrics, named by ``metric`` and the row, by conditions."""
     return [
         Group("", {
@@ -82,7 +82,7 @@ def transposed(found: Found, spec: TableSpec) -> list[Group]:
     ]  # fmt: skip
 
 
-def win_rates(found: Found, spec: TableSpec) -> list[Group]:
+def win_rates(found: ExperimentFindings, spec: TableSpec) -> list[Group]:
     """How often rows win over columns, a group for each criterion; against itself it is even."""
 
     def cell(criterion: str, row: str, column: str) -> Cell:
@@ -99,7 +99,7 @@ def win_rates(found: Found, spec: TableSpec) -> list[Group]:
     ]  # fmt: skip
 
 
-def duels(found: Found, spec: TableSpec) -> list[Group]:
+def duels(found: ExperimentFindings, spec: TableSpec) -> list[Group]:
     """Criteria by two conditions, a group for each baseline."""
 
     def cells(criterion: str, baseline: str) -> list[Cell]:
@@ -112,7 +112,7 @@ def duels(found: Found, spec: TableSpec) -> list[Group]:
     ]
 
 
-def pairs(found: Found, spec: TableSpec) -> list[Group]:
+def pairs(found: ExperimentFindings, spec: TableSpec) -> list[Group]:
     """Pairs of conditions by means, Z and p, a group for each criterion."""
 
     def cells(criterion: str, row: str) -> list[Cell]:
@@ -129,7 +129,7 @@ def pairs(found: Found, spec: TableSpec) -> list[Group]:
     ]
 
 
-def orders(found: Found, spec: TableSpec) -> list[Group]:
+def orders(found: ExperimentFindings, spec: TableSpec) -> list[Group]:
     """How often each of two conditions is preferred, shown first and shown second."""
 
     def cells(criterion: str, row: str) -> list[Cell]:
@@ -148,7 +148,7 @@ def orders(found: Found, spec: TableSpec) -> list[Group]:
     ]
 
 
-def units(found: Found, spec: TableSpec) -> list[Group]:
+def units(found: ExperimentFindings, spec: TableSpec) -> list[Group]:
     """What is read at each level, against all text."""
     names = list(spec.columns.values())
     counts = [found.fact("units", name) for name in names]
@@ -159,7 +159,7 @@ def units(found: Found, spec: TableSpec) -> list[Group]:
     return [Group("", {"Units": counts, "Tokens": tokens, "% Max": shares})]
 
 
-def corpus(found: Found, spec: TableSpec) -> list[Group]:
+def corpus(found: ExperimentFindings, spec: TableSpec) -> list[Group]:
     """Counts of the corpus."""
     names = spec.columns.values()
     cells = [
@@ -169,12 +169,12 @@ def corpus(found: Found, spec: TableSpec) -> list[Group]:
     return [Group("", {"all": cells})]
 
 
-def indexing(found: Found, spec: TableSpec) -> list[Group]:
+def indexing(found: ExperimentFindings, spec: TableSpec) -> list[Group]:
     """What indexing took: one index serves all methods."""
     return [Group("", {"all": [found.fact("indexing", n) for n in spec.columns.values()]})]
 
 
-def costs(found: Found, spec: TableSpec) -> list[Group]:
+def costs(found: ExperimentFindings, spec: TableSpec) -> list[Group]:
     """Conditions by what an answer of theirs took."""
     return [
         Group("", {row: [_cost(found, row, name) for name in spec.columns.values()]
@@ -182,7 +182,7 @@ def costs(found: Found, spec: TableSpec) -> list[Group]:
     ]  # fmt: skip
 
 
-def storage(found: Found, spec: TableSpec) -> list[Group]:
+def storage(found: ExperimentFindings, spec: TableSpec) -> list[Group]:
     """Conditions by parts of the index, in megabytes: what each needs."""
     parts = found.of_kind("bytes")
 
@@ -196,17 +196,17 @@ def storage(found: Found, spec: TableSpec) -> list[Group]:
     return [Group("", {row: cells(row) for row in spec.rows}, (*parts, "in all"))]
 
 
-def hierarchies(found: Found, spec: TableSpec) -> list[Group]:
+def hierarchies(found: ExperimentFindings, spec: TableSpec) -> list[Group]:
     """Hierarchies of communities by how close together their members are."""
     return [Group("", dict(_of_index(found, spec, _HIERARCHIES)))]
 
 
-def graphs(found: Found, spec: TableSpec) -> list[Group]:
+def graphs(found: ExperimentFindings, spec: TableSpec) -> list[Group]:
     """Graphs by a metric of theirs."""
     return [Group("", dict(_of_index(found, spec, _GRAPHS)))]
 
 
-def right_and_wrong(found: Found, spec: TableSpec) -> list[Group]:
+def right_and_wrong(found: ExperimentFindings, spec: TableSpec) -> list[Group]:
     """Which questions both, one and none of two conditions answers right, in percent."""
     first, second = spec.rows
     counts = overlap(found.con, found.experiment, first, second, spec.metric)
@@ -222,7 +222,7 @@ def right_and_wrong(found: Found, spec: TableSpec) -> list[Group]:
     return [Group(f"{n} questions", rows, (f"{second} right", f"{second} wrong"))]
 
 
-def judge_and_claims(found: Found, spec: TableSpec) -> list[Group]:
+def judge_and_claims(found: ExperimentFindings, spec: TableSpec) -> list[Group]:
     """How often the majority of verdicts on a pair of answers agrees with the count of claims."""
     known = agreements(found.con, found.experiment)
     shares = {(each.criterion, each.metric): each.share for each in known}
@@ -258,7 +258,9 @@ def _times(value: float | None, scale: float) -> Cell:
     return None if value is None else value * scale
 
 
-def _by_words(found: Found, condition: str, metric: str, row: str, column: str) -> float | None:
+def _by_words(
+    found: ExperimentFindings, condition: str, metric: str, row: str, column: str
+) -> float | None:
     """Return a mean over the questions whose type has a first and a second word; avg is any."""
     kinds = [
         kind
@@ -271,14 +273,14 @@ def _by_words(found: Found, condition: str, metric: str, row: str, column: str) 
 
 
 def _of_index(
-    found: Found, spec: TableSpec, prefixes: Mapping[str, str]
+    found: ExperimentFindings, spec: TableSpec, prefixes: Mapping[str, str]
 ) -> Iterator[tuple[str, list[Cell]]]:
     for row in spec.rows:
         prefix = prefixes.get(row, "")
         yield row, [found.fact("index", prefix + name) for name in spec.columns.values()]
 
 
-def _cost(found: Found, row: str, name: str) -> Cell:
+def _cost(found: ExperimentFindings, row: str, name: str) -> Cell:
     if name == "accuracy":
         return _times(found.mean(row, name), 100)
     if name == "construction_s":

@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 
 from graphrag_evaluation.paper import Paper, TableSpec, paper_of, preset_names
-from graphrag_evaluation.presets.found import Found
+from graphrag_evaluation.presets.found import ExperimentFindings
 from graphrag_evaluation.presets.kinds import KINDS, Cell, Group
 
 _SPEC = "SELECT spec FROM experiments WHERE experiment = ?"
@@ -56,7 +56,7 @@ def tables_of(
     con: duckdb.DuckDBPyConnection, experiment: str, paper: Paper, reasons: Mapping[str, str]
 ) -> list[PaperTable]:
     """Return the tables of a paper from an experiment; ``reasons`` are of absent conditions."""
-    found = Found(con, experiment)
+    found = ExperimentFindings(con, experiment)
     tables = [_table(found, spec, paper, reasons) for spec in paper.table]
     absent = [
         PaperTable(
@@ -79,7 +79,9 @@ def _spec(con: duckdb.DuckDBPyConnection, experiment: str) -> dict[str, Any]:
     return json.loads(row[0]) if row else {}
 
 
-def _table(found: Found, spec: TableSpec, paper: Paper, reasons: Mapping[str, str]) -> PaperTable:
+def _table(
+    found: ExperimentFindings, spec: TableSpec, paper: Paper, reasons: Mapping[str, str]
+) -> PaperTable:
     groups = KINDS[spec.kind](found, spec)
     cells = [cell for group in groups for row in group.rows.values() for cell in row]
     is_empty = all(cell is None or cell == _EVEN for cell in cells)
@@ -106,7 +108,7 @@ def _rows(groups: Sequence[Group]) -> Iterator[tuple[str, str, tuple[Cell, ...]]
 
 
 def _notes(
-    found: Found,
+    found: ExperimentFindings,
     spec: TableSpec,
     paper: Paper,
     reasons: Mapping[str, str],

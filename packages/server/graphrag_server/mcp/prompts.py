@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from graphrag_server.callers import caller_of
 from graphrag_server.limits import QUESTION_CHARACTERS
 from graphrag_server.mcp.quoting import RULE
-from graphrag_server.problems import Problem
+from graphrag_server.problems import HttpProblem
 
 if TYPE_CHECKING:
     from fastapi import Request
@@ -32,7 +32,7 @@ _CITE = (
 
 
 @dataclass(frozen=True)
-class Prompt:
+class McpPrompt:
     """A prompt: its name, what it is for, its arguments, and what the assistant is told."""
 
     name: str
@@ -50,9 +50,9 @@ class Prompt:
         """Return the text with its arguments. Raises a 422 Problem for one that is missing."""
         for name in self.arguments:
             if not values.get(name, "").strip():
-                raise Problem(422, f"{name}: this prompt needs it")
+                raise HttpProblem(422, f"{name}: this prompt needs it")
         if any(len(value) > QUESTION_CHARACTERS for value in values.values()):
-            raise Problem(422, f"an argument has at most {QUESTION_CHARACTERS:,} characters")
+            raise HttpProblem(422, f"an argument has at most {QUESTION_CHARACTERS:,} characters")
         text = _PLACE.sub(lambda place: values[place[1]].strip(), self.text)
         collection = values.get(_COLLECTION, "").strip()
         named = f"\n\nAsk the collection {collection!r} in every call." if collection else ""
@@ -62,7 +62,7 @@ class Prompt:
 PROMPTS = {
     prompt.name: prompt
     for prompt in (
-        Prompt(
+        McpPrompt(
             "ask_with_citations",
             "Ask, with citations",
             "Answer a question from the indexed documents, each sentence with its source.",
@@ -72,7 +72,7 @@ PROMPTS = {
             f"read_document to see more of a passage. {_CITE} {_SAY_SO}\n\n"
             "The question: <question>",
         ),
-        Prompt(
+        McpPrompt(
             "overview",
             "What is in these documents",
             "Say what the indexed documents are about: their themes, and who and what is in them.",
@@ -84,7 +84,7 @@ PROMPTS = {
             "documents are, a list of their themes with a sentence each, a list of the most "
             f"important names, and five questions that can be asked of them. {_CITE} {_SAY_SO}",
         ),
-        Prompt(
+        McpPrompt(
             "compare",
             "Compare two things",
             "Compare two things by what the indexed documents say of each.",
@@ -95,7 +95,7 @@ PROMPTS = {
             f"two; then say in three sentences where they differ most. {_CITE} {_SAY_SO}\n\n"
             "One: <first>\nThe other: <second>",
         ),
-        Prompt(
+        McpPrompt(
             "connect",
             "How two things are connected",
             "Find in the knowledge graph how two things are connected, and check it in the text.",
@@ -109,12 +109,12 @@ PROMPTS = {
 }
 
 
-def prompts_of(request: Request) -> list[Prompt]:
+def prompts_of(request: Request) -> list[McpPrompt]:
     """Return the prompts that whoever asks can use."""
     return [*PROMPTS.values()] if _SCOPE in caller_of(request).scopes else []
 
 
-def prompt_named(request: Request, name: str, values: Mapping[str, str]) -> tuple[Prompt, str]:
+def prompt_named(request: Request, name: str, values: Mapping[str, str]) -> tuple[McpPrompt, str]:
     """Return a prompt and its text.
 
     Raises a Problem for a name that there is not, an argument that is missing, or a caller who may
@@ -123,5 +123,5 @@ def prompt_named(request: Request, name: str, values: Mapping[str, str]) -> tupl
     caller_of(request).check_scope(_SCOPE)
     prompt = PROMPTS.get(name)
     if prompt is None:
-        raise Problem(404, f"there is no prompt {name[:64]!r}: there are {', '.join(PROMPTS)}")
+        raise HttpProblem(404, f"there is no prompt {name[:64]!r}: there are {', '.join(PROMPTS)}")
     return prompt, prompt.filled(values)

@@ -41,7 +41,7 @@ from graphrag_server.inquiry import record_failure
 from graphrag_server.keys import without_keys
 from graphrag_server.limits import QUESTION_CHARACTERS
 from graphrag_server.mcp import ADDRESS
-from graphrag_server.mcp.prompts import Prompt, prompt_named, prompts_of
+from graphrag_server.mcp.prompts import McpPrompt, prompt_named, prompts_of
 from graphrag_server.mcp.quoting import RULE
 from graphrag_server.mcp.resources import (
     MEDIA_TYPE,
@@ -50,7 +50,7 @@ from graphrag_server.mcp.resources import (
     read_resource,
 )
 from graphrag_server.mcp.tools import TOOLS, Tool
-from graphrag_server.problems import Problem, problem_of
+from graphrag_server.problems import HttpProblem, problem_of
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
@@ -135,7 +135,7 @@ async def _get_prompt(
     request = _request_of(context, "prompts/get")
     try:
         prompt, text = prompt_named(request, params.name, params.arguments or {})
-    except Problem as problem:
+    except HttpProblem as problem:
         raise MCPError(code=INVALID_PARAMS, message=problem.detail) from None
     message = PromptMessage(role="user", content=TextContent(type="text", text=text))
     return GetPromptResult(description=prompt.about, messages=[message])
@@ -220,13 +220,13 @@ async def _or_error(request: Request, work: Coroutine[Any, Any, T]) -> T:
         return await _attended(work)
     except Exception as error:
         record_failure(request, error)
-        is_ours = isinstance(error, Problem) and error.status < 500
+        is_ours = isinstance(error, HttpProblem) and error.status < 500
         code = INVALID_PARAMS if is_ours else INTERNAL_ERROR
         raise MCPError(code=code, message=_detail(error)) from None
 
 
 def _detail(error: Exception) -> str:
-    if isinstance(error, Problem):
+    if isinstance(error, HttpProblem):
         return error.detail
     if isinstance(error, GraphRAGError):
         return problem_of(error).detail
@@ -249,7 +249,7 @@ def _what_is_wrong(error: ValidationError) -> list[str]:
 def _may(request: Request, tool: Tool) -> bool:
     try:
         tool.check(request)
-    except Problem:
+    except HttpProblem:
         return False
     return True
 
@@ -266,7 +266,7 @@ def _entry(tool: Tool) -> ToolEntry:
     )
 
 
-def _prompt_entry(prompt: Prompt) -> PromptEntry:
+def _prompt_entry(prompt: McpPrompt) -> PromptEntry:
     arguments = [
         PromptArgument(name=name, description=about, required=is_needed)
         for name, (about, is_needed) in prompt.arguments_with_help().items()

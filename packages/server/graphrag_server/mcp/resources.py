@@ -13,7 +13,7 @@ from graphrag_server.callers import caller_of
 from graphrag_server.inquiry import record_reading
 from graphrag_server.limits import TEXT_CHARACTERS
 from graphrag_server.mcp.tools import document_text
-from graphrag_server.problems import Problem
+from graphrag_server.problems import HttpProblem
 from graphrag_server.routes.documents import page_of_documents, text_of_document
 from graphrag_server.routes.reading import read
 from graphrag_server.state import holder_of, server_of
@@ -65,7 +65,7 @@ async def read_resource(request: Request, uri: str) -> str:
     caller_of(request).check_scope(_SCOPE)
     parts = _RESOURCE.fullmatch(uri)
     if parts is None:
-        raise Problem(404, "there is no such resource: resources/list names them")
+        raise HttpProblem(404, "there is no such resource: resources/list names them")
     name, document = unquote(parts[1]), parts[3]
     if document is None:
         holder = holder_of(request, name)
@@ -88,5 +88,5 @@ def _root(collection: str) -> str:
 def _place(cursor: str) -> tuple[str, int]:
     parts = _CURSOR.fullmatch(cursor)
     if parts is None:
-        raise Problem(422, "there is no such page: begin the list anew")
+        raise HttpProblem(422, "there is no such page: begin the list anew")
     return unquote(parts[1]), int(parts[2])

@@ -48,7 +48,7 @@ from graphrag_server.mcp.quoting import (
     quoted,
     quoted_rows,
 )
-from graphrag_server.problems import Problem
+from graphrag_server.problems import HttpProblem
 from graphrag_server.routes.asked import ToAnswer, ToRetrieve, Turn
 from graphrag_server.routes.documents import text_of_document
 from graphrag_server.routes.graph import entities_named, entity_id, neighbourhood_of
@@ -159,7 +159,7 @@ class Tool:
         caller = caller_of(request)
         caller.check_scope(self.scope)
         if self.without_labels and caller.labels is not None:
-            raise Problem(403, _NO_LABELS)
+            raise HttpProblem(403, _NO_LABELS)
 
 
 async def _query(request: Request, asked: ToAsk) -> ToolResult:
@@ -257,7 +257,7 @@ async def _sql(request: Request, asked: ToRun) -> ToolResult:
             names, rows = await attended(request, control, asyncio.to_thread(run), seconds)
     except InputError as error:
         # DuckDB quotes values it cannot convert.
-        problem = Problem(422, quoted(folders.without(str(error))))
+        problem = HttpProblem(422, quoted(folders.without(str(error))))
         record_failure(request, problem, holder.name, asked.statement)
         raise problem from None
     except BaseException as error:

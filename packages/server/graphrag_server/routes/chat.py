@@ -33,7 +33,7 @@ from graphrag_server.citing import Cited, cited
 from graphrag_server.collections import UnknownCollectionError
 from graphrag_server.limits import QUESTION_CHARACTERS
 from graphrag_server.openai_answers import END, PING, Form, event, usage, usage_of
-from graphrag_server.problems import Problem
+from graphrag_server.problems import HttpProblem
 from graphrag_server.routes.asked import Place, ToAnswer
 from graphrag_server.routes.chat_requests import (
     IGNORED,
@@ -239,8 +239,8 @@ def _place_of(model: str, request: Request) -> tuple[str, str | None]:
         holder = holder_of(request, collection)
         if method:
             method_named(read_method(method)[0])
-    except (Problem, UnknownCollectionError, InputError):
-        raise Problem(
+    except (HttpProblem, UnknownCollectionError, InputError):
+        raise HttpProblem(
             404,
             f"the model {model} does not exist, or is not yours: /v1/models lists yours",
             field="model",

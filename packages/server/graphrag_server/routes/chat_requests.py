@@ -28,7 +28,7 @@ from pydantic_core.core_schema import no_info_after_validator_function
 from graphrag_server.attached import without_attached
 from graphrag_server.citing import HEADING
 from graphrag_server.limits import QUESTION_CHARACTERS
-from graphrag_server.problems import Problem
+from graphrag_server.problems import HttpProblem
 from graphrag_server.routes.asked import Turn
 
 IGNORED = "X-Ignored-Fields"
@@ -185,7 +185,9 @@ class Chat(_Sent):
         """The last thing that the user has said. Raises a 400 Problem where that is no question."""
         message = self.messages[self._place]
         if not message.is_text:
-            raise Problem(400, "a question may hold text alone: leave out images, sound and files")
+            raise HttpProblem(
+                400, "a question may hold text alone: leave out images, sound and files"
+            )
         return message.text
 
     @property
@@ -202,7 +204,7 @@ class Chat(_Sent):
                 return place
             if message.role == "assistant" and message.text.strip():
                 break
-        raise Problem(400, "the last message must be of the role user, and hold the question")
+        raise HttpProblem(400, "the last message must be of the role user, and hold the question")
 
 
 class ToComplete(_Sent):
@@ -231,9 +233,9 @@ class ToComplete(_Sent):
 def checked_question(text: str) -> str:
     """Return a question. Raises a 400 Problem where it is none, or too long."""
     if not text.strip():
-        raise Problem(400, "the last message must be of the role user, and hold the question")
+        raise HttpProblem(400, "the last message must be of the role user, and hold the question")
     if len(text) > QUESTION_CHARACTERS:
-        raise Problem(400, f"a question has at most {QUESTION_CHARACTERS:,} characters")
+        raise HttpProblem(400, f"a question has at most {QUESTION_CHARACTERS:,} characters")
     return text
 
 

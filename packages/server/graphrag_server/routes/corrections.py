@@ -13,7 +13,7 @@ from starlette.responses import Response
 from graphrag_server.callers import caller_of, needs
 from graphrag_server.corrections import add_correction
 from graphrag_server.inquiry import record_writing
-from graphrag_server.problems import Problem
+from graphrag_server.problems import HttpProblem
 from graphrag_server.routes.reading import CollectionName, one, read
 from graphrag_server.state import holder_of, json_response
 
@@ -49,7 +49,7 @@ async def correct(
     """
     holder, caller = holder_of(request, collection), caller_of(request)
     if await asyncio.to_thread(holder.is_limited):
-        raise Problem(
+        raise HttpProblem(
             403, "what is said of an entity is seen by all: it takes a key with all labels"
         )
     row = await read(request, collection, lambda index: one(index.rows(_TITLE, id=id), "entity"))
@@ -57,7 +57,7 @@ async def correct(
     if correction.action == "type":
         value = value.upper()
     elif value == row["title"]:
-        raise Problem(409, f"it is {value} already: name another")
+        raise HttpProblem(409, f"it is {value} already: name another")
     note = f"{caller.name}, {datetime.now(UTC):%Y-%m-%d}"
     line = {"action": correction.action, "a": row["title"], "b": value, "note": note}
     written = await asyncio.to_thread(add_correction, holder.settings, line)

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from graphrag_server.callers import needs
 from graphrag_server.limits import MOST_HOPS
-from graphrag_server.problems import Problem
+from graphrag_server.problems import HttpProblem
 from graphrag_server.routes.reading import (
     CollectionName,
     MostRows,
@@ -107,7 +107,9 @@ def entity_id(index: Release, name: str) -> str:
         return name
     matches = index.rows(_NAMED, q=name, most=1)
     if not matches:
-        raise Problem(404, "there is no such entity in this release: find_entities looks for one")
+        raise HttpProblem(
+            404, "there is no such entity in this release: find_entities looks for one"
+        )
     return str(matches[0]["id"])
 
 

@@ -11,10 +11,10 @@ from starlette.responses import Response
 
 from graphrag_pipeline.core.errors import GraphRAGError
 from graphrag_server.callers import NOBODY, caller_of, needs
-from graphrag_server.collections import Seen, counts_in
+from graphrag_server.collections import VisibleCollection, counts_in
 from graphrag_server.inquiry import asks_model
 from graphrag_server.metrics import MEDIA_TYPE
-from graphrag_server.problems import Problem, problem_of
+from graphrag_server.problems import HttpProblem, problem_of
 from graphrag_server.routes.reading import CollectionName
 from graphrag_server.state import holder_of, json_response, server_of
 from graphrag_server.uploads import kinds
@@ -51,10 +51,10 @@ async def ready(request: Request, collection: CollectionName = None) -> Response
     for holder in asked:
         try:
             release = await limits.look(holder.name, functools.partial(_release_of, holder))
-        except Problem as problem:
+        except HttpProblem as problem:
             if caller.may_see(holder.name):
                 raise
-            raise Problem(503, "a collection is not ready", headers=problem.headers) from None
+            raise HttpProblem(503, "a collection is not ready", headers=problem.headers) from None
         if caller.may_see(holder.name):
             releases[holder.name] = release
     return json_response(
@@ -70,7 +70,11 @@ async def collections(request: Request) -> Response:
     whether a question there asks a model, which may cost something. ``has_key``: a key is shown.
     """
     caller, holders = caller_of(request), server_of(request).collections.holders.values()
-    seen = [Seen(holder, caller.labels) for holder in holders if caller.may_see(holder.name)]
+    seen = [
+        VisibleCollection(holder, caller.labels)
+        for holder in holders
+        if caller.may_see(holder.name)
+    ]
     described = [await asyncio.to_thread(_described, holder) for holder in seen]
     return json_response(
         {
@@ -106,10 +110,10 @@ def _release_of(holder: Holder) -> str:
     except GraphRAGError as error:
         problem = problem_of(error)
         detail = f"{holder.name}: {problem.detail}"
-        raise Problem(503, detail, headers=problem.headers) from error
+        raise HttpProblem(503, detail, headers=problem.headers) from error
 
 
-def _described(holder: Seen) -> dict[str, Any]:
+def _described(holder: VisibleCollection) -> dict[str, Any]:
     limits = holder.settings.server
     taken = {"kinds": kinds(), "most_mb": limits.upload_mb} if limits.uploads else None
     described = {

@@ -19,10 +19,10 @@ from graphrag_pipeline.query.release import Release
 from graphrag_pipeline.query.results import Answer, Retrieval
 from graphrag_pipeline.query.several_indexes import aanswer_across, aretrieve_across
 from graphrag_server.callers import needs
-from graphrag_server.collections import Seen
+from graphrag_server.collections import VisibleCollection
 from graphrag_server.inquiry import Inquiry
 from graphrag_server.limits import attended, check_parameters
-from graphrag_server.problems import Problem
+from graphrag_server.problems import HttpProblem
 from graphrag_server.routes.asked import Place, ToAnswer, ToCompare, ToRetrieve
 from graphrag_server.routes.reading import CollectionName, read
 from graphrag_server.routes.stream import EVENTS, EventStream, Streamed, events
@@ -177,7 +177,7 @@ def _first_ask(asked: ToRetrieve, engines: Mapping[str, QueryEngine]) -> Ask:
 async def begun(request: Request, asked: ToAnswer) -> Streamed:
     """Return a question that may be asked, to be answered piece by piece."""
     if asked.collections is not None:
-        raise Problem(422, "several collections are asked by /v1/query and /v1/retrieve alone")
+        raise HttpProblem(422, "several collections are asked by /v1/query and /v1/retrieve alone")
     stack = contextlib.AsyncExitStack()
     try:
         inquiry = stack.enter_context(inquiry_of(request, asked))
@@ -196,7 +196,7 @@ def inquiry_of(request: Request, asked: Place) -> Inquiry:
 
 
 @contextlib.asynccontextmanager
-async def leased(holder: Seen, release: str | None) -> AsyncIterator[QueryEngine]:
+async def leased(holder: VisibleCollection, release: str | None) -> AsyncIterator[QueryEngine]:
     """Yield the engine of a collection; a release is opened in a thread."""
     lease = holder.lease(release)
     engine = await asyncio.to_thread(lease.__enter__)

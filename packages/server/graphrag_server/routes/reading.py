@@ -12,7 +12,7 @@ from graphrag_pipeline.releases.kept_releases import UnknownReleaseError
 from graphrag_server.callers import caller_of
 from graphrag_server.inquiry import record_failure, record_reading
 from graphrag_server.limits import MOST_ROWS, attended
-from graphrag_server.problems import Problem
+from graphrag_server.problems import HttpProblem
 from graphrag_server.state import holder_of, server_of
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ async def read(
             seconds = server.limits.seconds
             result = await attended(request, control, asyncio.to_thread(reading), seconds)
     except UnknownReleaseError as error:
-        problem = Problem(404, _NOT_KEPT.format(release))
+        problem = HttpProblem(404, _NOT_KEPT.format(release))
         record_failure(request, problem, holder.name)
         raise problem from error
     except BaseException as error:
@@ -71,7 +71,7 @@ async def read(
 def one(rows: list[dict[str, Any]], what: str) -> dict[str, Any]:
     """Return the only row. Raises a 404 Problem, naming ``what``, where there is none."""
     if not rows:
-        raise Problem(
+        raise HttpProblem(
             404,
             f"this release has no such {what}: it may be gone, or have another id in a new release",
         )

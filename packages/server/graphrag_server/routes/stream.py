@@ -15,7 +15,7 @@ from starlette.responses import StreamingResponse
 from graphrag_pipeline.core.errors import GraphRAGError
 from graphrag_pipeline.query.results import Answer
 from graphrag_server.limits import GONE, end, too_long
-from graphrag_server.problems import Problem, problem_of
+from graphrag_server.problems import HttpProblem, problem_of
 from graphrag_server.state import json_bytes
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ async def events(streamed: Streamed) -> AsyncIterator[bytes]:
                 yield _PING
                 continue
             name, value = event
-            if isinstance(value, Problem):
+            if isinstance(value, HttpProblem):
                 value = value.to_dict()
             yield b"event: " + name.encode() + b"\ndata: " + json_bytes(value) + b"\n\n"
 
@@ -126,7 +126,7 @@ async def _make(streamed: Streamed, made: asyncio.Queue[Event | None]) -> None:
                 await _put(pieces, inquiry, made)
     except TimeoutError:
         inquiry.control.stop(GONE)
-        problem = Problem(503, too_long(seconds))
+        problem = HttpProblem(503, too_long(seconds))
         made.put_nowait(("error", problem))
         inquiry.fail(problem)
     except GraphRAGError as error:
@@ -134,7 +134,7 @@ async def _make(streamed: Streamed, made: asyncio.Queue[Event | None]) -> None:
         inquiry.fail(error)
     except Exception as error:
         log.exception("a question failed")
-        made.put_nowait(("error", Problem(500, "it failed: the log of the server says why")))
+        made.put_nowait(("error", HttpProblem(500, "it failed: the log of the server says why")))
         inquiry.fail(error)
     finally:
         made.put_nowait(None)

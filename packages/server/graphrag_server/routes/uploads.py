@@ -11,10 +11,10 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from graphrag_server.callers import caller_of, needs
-from graphrag_server.collections import Seen
+from graphrag_server.collections import VisibleCollection
 from graphrag_server.inquiry import record_writing
 from graphrag_server.limits import GONE
-from graphrag_server.problems import Problem
+from graphrag_server.problems import HttpProblem
 from graphrag_server.routes.reading import CollectionName
 from graphrag_server.state import holder_of, json_response, server_of
 from graphrag_server.uploads import (
@@ -64,7 +64,7 @@ async def upload(
                 most_files=limits.uploads_most,
             )
         except ClientDisconnect:
-            raise Problem(503, GONE) from None
+            raise HttpProblem(503, GONE) from None
     record_writing(request, holder.name, {"name": taken.path.name, "sha256": taken.sha256})
     body = {
         "name": taken.path.name,
@@ -95,18 +95,18 @@ async def batches(request: Request, collection: CollectionName = None) -> Respon
         return json_response({"batches": await asyncio.to_thread(recent_batches, holder)})
 
 
-async def _whole(request: Request, collection: str | None) -> Seen:
+async def _whole(request: Request, collection: str | None) -> VisibleCollection:
     """Return a collection for a caller who may see all of it: names of files know no labels."""
     holder = holder_of(request, collection)
     if await asyncio.to_thread(holder.is_limited):
-        raise Problem(403, "what was brought in is shown to keys with all labels alone")
+        raise HttpProblem(403, "what was brought in is shown to keys with all labels alone")
     return holder
 
 
-def _folder_of(holder: Seen) -> Path:
+def _folder_of(holder: VisibleCollection) -> Path:
     folder = upload_folder(holder.settings)
     if folder is None:
-        raise Problem(
+        raise HttpProblem(
             403, "nothing can be uploaded here: whoever runs the server sets uploads in [server]"
         )
     return folder
