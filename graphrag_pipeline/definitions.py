@@ -257,12 +257,25 @@ def marts_definitions(building: Building) -> list[dg.Definitions]:
         "Build and test the marts of the published release and the experiments.",
     )
     made = dg.Definitions(
-        assets=[models],
+        assets=[models, *_evaluations(names)],
         jobs=[job],
         sensors=[build_marts_sensor(index, names, building.status)],
         resources={names.name("dbt"): build_dbt()},
     )
     return [made]
+
+
+def _evaluations(names: Names) -> list[dg.AssetSpec]:
+    """Return the file of evaluations, which the marts read, where no package says what makes it."""
+    if not missing_modules("evaluation"):
+        return []
+    spec = dg.AssetSpec(
+        names.key("evaluations"),
+        description="evaluation.duckdb: the results of all experiments, if any were made.",
+        group_name=names.name("evaluation"),
+        kinds={"duckdb"},
+    )
+    return [spec]
 
 
 def _failures(

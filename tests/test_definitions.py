@@ -61,6 +61,7 @@ def _checks(graph: Any, key: dg.AssetKey, *, blocking: bool) -> list[str]:
     return sorted(spec.name for spec in specs if spec.blocking == blocking)
 
 
+@pytest.mark.beside
 def test_the_asset_graph_is_as_written_down() -> None:
     described = _described(build_definitions(Settings()))
     if os.environ.get("UPDATE_SNAPSHOTS"):

@@ -180,7 +180,7 @@ def test_an_update_imports_no_dagster_and_the_package_nothing_at_all(tmp_path: P
     code = """
 import sys, graphrag_pipeline
 assert {name for name in sys.modules if name.startswith("graphrag_pipeline.")} == {
-    "graphrag_pipeline.core", "graphrag_pipeline.core.lazy"
+    "graphrag_pipeline.core", "graphrag_pipeline.core.lazy", "graphrag_pipeline.core.moved"
 }
 from graphrag_pipeline import Index, Settings
 update = Index("home", Settings(embeddings={"dimensions": 32})).update("docs")

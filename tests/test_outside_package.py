@@ -244,6 +244,27 @@ def test_its_measure_is_made_once_of_each_release(index: Index) -> None:
     assert not sizes.is_made(index, "another release")
 
 
+def test_a_measure_that_fails_is_told_of_and_fails_no_run(
+    site: Path, index: Index, caplog: pytest.LogCaptureFixture
+) -> None:
+    (site / "failing_measure.py").write_text(
+        "from graphrag_pipeline.releases.measuring import Measure\n"
+        "def fail(workspace): raise KeyError('lost')\n"
+        "def is_made(workspace, release): return False\n"
+        "FAILS = Measure(about='.', label='.', group='old', measure=fail, is_made=is_made)"
+    )
+    install(site, "old-notes", {MEASURES.group: {"lost": "failing_measure:FAILS"}})
+    doors._installed.cache_clear()
+    (stage,) = (stage for stage in build_measures() if stage.name == "lost")
+    made = dg.materialize(
+        [stage.build(Names(), {})],
+        resources={"index": IndexResource.of(index.settings)},
+        instance=dg.DagsterInstance.ephemeral(),
+    )
+    assert made.success
+    assert "measures could not be shown: KeyError: 'lost'" in caplog.text
+
+
 def test_prompts_of_a_package_are_read_replaced_and_checked_as_ours(site: Path) -> None:
     prompts, own = site / "shipped", site / "own"
     prompts.mkdir()

@@ -257,6 +257,7 @@ def test_a_baked_prompt_is_a_users_prompt_with_the_value_in_it(tmp_path):
     assert DEFAULTS["persona"] not in system["content"]
 
 
+@pytest.mark.beside
 def test_every_fenced_placeholder_is_required_and_used():
     assert FENCED <= REQUIRED
     used = frozenset().union(*(load_prompt(name).placeholders for name in prompt_names()))
