@@ -9,6 +9,7 @@ import shutil
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
@@ -21,6 +22,7 @@ from graphrag_pipeline.cli.app import app
 from graphrag_pipeline.cli.commands import COMMANDS
 from graphrag_pipeline.core import doors
 from graphrag_pipeline.core.errors import ConfigError, StorageError
+from graphrag_pipeline.core.package_settings import SECTIONS
 from graphrag_pipeline.core.prompting import (
     PROMPT_FOLDERS,
     check_prompts,
@@ -159,6 +161,9 @@ def test_its_command_runs_and_its_export_is_written(index: Index, tmp_path: Path
     listed = json.loads(cli.invoke(app, ["longest", "--json"]).output)
     assert [row["title"] for row in listed] == ["Opening", "Ferry"]
     assert "the longest documents" in cli.invoke(app, ["--help"]).output
+    (tmp_path / "graphrag.toml").write_text("[packages.longest]\nnumber = 1\n")
+    assert len(json.loads(cli.invoke(app, ["longest", "--json"]).output)) == 1
+    (tmp_path / "graphrag.toml").unlink()
     written = cli.invoke(app, ["export", "glossary"])
     assert written.exit_code == 0, written.output
     lines = (tmp_path / "glossary.md").read_text().splitlines()
@@ -203,6 +208,25 @@ def test_what_a_package_does_with_its_file_may_fail_and_that_is_told(
     assert [*faults(tmp_path)] == [("lost.csv", "it cannot be checked (KeyError: 'lost')", "")]
     with pytest.raises(StorageError, match=r"cannot purge .*lost\.csv: KeyError"):
         purge_files(tmp_path, tmp_path / "published.duckdb")
+
+
+@pytest.mark.parametrize(
+    ("section", "why"),
+    [
+        ({"longest": {"number": 0}}, "packages.longest.number = 0: Input should be greater than 0"),
+        ({"longest": {"n": 1}}, "packages.longest.n: unknown setting: there are number"),
+        ({"other": {}}, "packages.other: no package that is installed has such settings: install"),
+    ],
+)
+def test_what_is_wrong_in_a_section_of_a_package_is_one_line(
+    site: Path, section: dict[str, Any], why: str
+) -> None:
+    shutil.copy(PACKAGE / "longest.py", site)
+    install(site, "field-notes", {SECTIONS.group: {"longest": "longest:LongestSettings"}})
+    with pytest.raises(ConfigError) as failure:
+        Settings(packages=section)
+    assert str(failure.value).startswith(why)
+    assert "\n" not in str(failure.value)
 
 
 def test_no_package_takes_a_file_of_ours(site: Path) -> None:

@@ -51,6 +51,7 @@ from graphrag_pipeline.core.errors import ConfigError, InputError, StorageError
 from graphrag_pipeline.core.extras import how_to_install
 from graphrag_pipeline.core.levels import parse_level
 from graphrag_pipeline.core.ownership import address_in, check_values, other_owner
+from graphrag_pipeline.core.package_settings import read_section
 
 CONFIG_FILE = "graphrag.toml"
 PREFIX = "GRAPHRAG_"
@@ -814,6 +815,8 @@ class Settings(BaseSettings):
         except ValidationError as error:
             raise ConfigError("\n".join(_explain(error, layers))) from None
         _check_sharing(self)
+        for name in self.packages:
+            self.of_package(name)
 
     _nul = field_validator("home", mode="before")(_without_nul)
 
@@ -826,6 +829,8 @@ class Settings(BaseSettings):
     profile: Literal["embedded", "llm", "local"] = "embedded"
     """embedded: no model and no key. llm: each stage by the model in [llm], unless set alone.
     local: the same for a small model on your own machine, with budgets that fit its window."""
+    packages: dict[str, dict[str, Any]] = {}
+    """Settings of packages that are installed beside: a table for each, [packages.NAME]."""
     storage: StorageSettings = StorageSettings()
     workers: WorkerSettings = WorkerSettings()
     input: InputSettings = InputSettings()
@@ -883,6 +888,13 @@ class Settings(BaseSettings):
     def as_set(self) -> dict[str, Any]:
         """Return what was set, as plain values; what was left at its default is not in it."""
         return self.model_dump(mode="json", exclude_unset=True)
+
+    def of_package(self, name: str) -> Any:
+        """Return the settings of a package, as the model that it brings by the door ``settings``.
+
+        Raises ConfigError where no package has such a section, or a value of it is wrong.
+        """
+        return read_section(name, self.packages.get(name, {}))
 
     @property
     def postgres(self) -> Secret:

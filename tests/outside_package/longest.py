@@ -1,13 +1,18 @@
-"""longest.py: a command that lists the longest documents."""
+"""longest.py: a command that lists the longest documents, and its settings."""
 
 from typing import Annotated
 
 import typer
+from pydantic import BaseModel, PositiveInt
 
 from graphrag_pipeline.cli import console
 from graphrag_pipeline.cli.command import prints, settings_here
 
 LONGEST = "SELECT title, n_chars FROM documents ORDER BY n_chars DESC, title LIMIT {number:d}"
+
+
+class LongestSettings(BaseModel):
+    number: PositiveInt = 10
 
 
 def show(rows):
@@ -17,10 +22,12 @@ def show(rows):
 
 @prints(show)
 def longest(
-    number: Annotated[int, typer.Option("--number", "-n", min=1, help="How many.")] = 10,
+    number: Annotated[int | None, typer.Option("--number", "-n", min=1, help="How many.")] = None,
 ) -> list:
     """List the longest documents of the published index."""
     from graphrag_pipeline.marts.sql import query_published
 
-    _, rows = query_published(settings_here().home_path, LONGEST.format(number=number))
+    settings = settings_here()
+    number = number or settings.of_package("longest").number
+    _, rows = query_published(settings.home_path, LONGEST.format(number=number))
     return [{"title": title, "characters": characters} for title, characters in rows]
