@@ -378,7 +378,9 @@ def test_a_purge_that_was_stopped_anywhere_is_completed_by_the_next(
         if step != AFTER_THE_GRAPH or given[0] == "communities":
             raise KeyboardInterrupt
 
-    place = "updating.progress.report" if step == AFTER_THE_GRAPH else f"upkeep.purging.{step}"
+    place = (
+        "pipeline.updating.progress.report" if step == AFTER_THE_GRAPH else f"upkeep.purging.{step}"
+    )
     with monkeypatch.context() as patch:
         patch.setattr(f"graphrag_pipeline.{place}", stop)
         with pytest.raises(KeyboardInterrupt):

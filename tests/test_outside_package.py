@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import logging
 import re
@@ -344,6 +345,30 @@ def test_the_page_shows_the_package_as_it_is() -> None:
 def test_the_page_lists_every_door() -> None:
     rows = re.findall(r"^\| `graphrag_pipeline\.(\w+)` \| (.*?) \|", PAGE.read_text(), re.M)
     assert rows == list(doors.DOORS.items())
+
+
+def test_each_part_of_our_own_is_where_its_door_says() -> None:
+    rooms = [
+        path.relative_to(ROOT).with_suffix("").parts
+        for room in ("graphrag_pipeline", "assets", "resources", "sensors")
+        for path in (ROOT / room).rglob("*.py")
+        if re.search(r"\bDoor\(\n", path.read_text())
+    ]
+    names = {".".join(("graphrag_pipeline", *parts)) for parts in rooms}
+    names = {
+        name.replace("graphrag_pipeline.graphrag_pipeline", "graphrag_pipeline") for name in names
+    }
+    modules = [importlib.import_module(name) for name in names]
+    ours = {
+        id(part): part for m in modules for part in vars(m).values() if type(part) is doors.Door
+    }
+    assert {door.name for door in ours.values()} == set(doors.DOORS)
+    for door in ours.values():
+        for place in door._own.values():
+            module, _, name = place.partition(":")
+            spec = importlib.util.find_spec(module)
+            assert spec is not None, place
+            assert re.search(rf"^(def )?{name}\b", Path(str(spec.origin)).read_text(), re.M), place
 
 
 # What does not work

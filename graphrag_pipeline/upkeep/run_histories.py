@@ -32,7 +32,7 @@ HISTORIES: Door[RunHistory] = Door(
     "run_histories",
     RunHistory,
     "history of runs",
-    own={"dagster": "orchestration.history:DAGSTER"},
+    own={"dagster": "orchestration.dagster_history:DAGSTER"},
     beside="graphrag_pipeline.doors",
 )
 """The histories of runs, by the folders of the home that hold them."""
