@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import pytest
 from artefacts import copy_of
 from cluster_services import postgres
 from graphrag_cluster import releases as sharing
-from graphrag_cluster.lease import current_release
+from graphrag_cluster.lease import coordinating, current_release
 from graphrag_cluster.objects import MissingObjectError, ObjectStore
 from graphrag_cluster.postgres import Postgres, Session
 from graphrag_cluster.releases import follow_published, forget_shared, share_release
@@ -22,6 +22,7 @@ from graphrag_cluster.releases import follow_published, forget_shared, share_rel
 from graphrag_pipeline.core.errors import NothingPublishedError, StorageError
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.index import Index
+from graphrag_pipeline.query.release import open_release
 from graphrag_pipeline.releases.kept_releases import published_release, release_ids
 
 pytestmark = pytest.mark.cluster
@@ -163,6 +164,39 @@ def test_a_reader_without_any_release_is_told_why(tmp_path: Path, url: str) -> N
     settings = settings_of(tmp_path / "reader", url)
     with pytest.raises(NothingPublishedError):
         Index(settings.home_path, settings).sql("SELECT 1")
+
+
+def test_a_release_that_is_opened_is_the_one_published_last(
+    index: Index, tmp_path: Path, url: str
+) -> None:
+    settings = settings_of(tmp_path / "reader", url)
+    for name in ("Marie Curie", "Lise Meitner"):
+        release = update(index, "b.md", f"{name} met Pierre Curie in Paris.")
+        with open_release(settings.home_path, settings=settings) as opened:
+            assert opened.facts.id == release
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda index: update(index, "c.md", "Lise Meitner met Otto Hahn in Berlin."),
+        lambda index: index.rollback(),
+        lambda index: index.purge(),
+    ],
+    ids=["update", "rollback", "purge"],
+)
+def test_nothing_is_changed_while_another_machine_coordinates(
+    index: Index, change: Callable[[Index], object]
+) -> None:
+    release = update(index, "b.md", "Marie Curie met Pierre Curie in Paris.")
+    ids = release_ids(index.home)
+    with (
+        coordinating(index.settings),
+        pytest.raises(StorageError, match="another process coordinates"),
+    ):
+        change(index)
+    assert current_release(index.settings) == release == published_release(index.home)
+    assert release_ids(index.home) == ids
 
 
 def test_who_lost_the_lease_publishes_nothing(
