@@ -255,3 +255,18 @@ def test_a_broker_that_stays_away_ends_the_run_in_one_line() -> None:
         simulate(fleet, ["a"])
     assert caught.value.exit_code == 5
     assert PATIENCE_SECONDS <= fleet.now <= PATIENCE_SECONDS + 20
+
+
+def test_a_broker_that_was_away_before_is_asked_as_long_as_the_first_time() -> None:
+    fleet = Fleet({"a": "fails:1"}, {"a": 2 * PATIENCE_SECONDS}, away=(0.0, 60.0))
+    dispatch = Dispatch(fleet, deque(["a"]), LEASE_SECONDS, fleet.clock)
+    while not fleet.launches:
+        dispatch.turn()
+        fleet.pass_time()
+    fails = fleet.now + 2 * PATIENCE_SECONDS
+    fleet.away = (fleet.now, fails + PATIENCE_SECONDS / 2)
+    while dispatch.goes_on():
+        dispatch.turn()
+        fleet.pass_time()
+    assert dispatch.done == ["a"]
+    assert fleet.tries["a"] == 2
