@@ -16,6 +16,7 @@ from graphrag_pipeline.extraction.model.tuples import (
     ParsedEntity,
     ParsedRelationship,
     example_titles,
+    merged,
     parse_tuples,
 )
 
@@ -222,6 +223,13 @@ RECORD_START = '("relationship"<|>"a"<|>"b"<|>'
 WORDS = ("entity", "relation", "8", "1.", "```", "\n", "\x00", "\ud800", "&lt;|&gt;", RECORD_START)
 MARKS = ('("entity"', "<|>", "|", "##", "(", ")", '"', "<|COMPLETE|>", "“", ":", ",")
 PIECES = st.sampled_from(WORDS + MARKS)
+
+
+def test_what_a_later_answer_repeats_of_any_earlier_one_counts_once():
+    first, second = parse_tuples(ENTITY), parse_tuples(f"{ENTITY}##{RELATIONSHIP}")
+    together = merged([first, second, second])
+    assert (together.entities, together.relationships) == ((ADA,), (PROGRAMS,))
+    assert together.n_records == 5
 
 
 @given(st.one_of(st.text(), st.lists(st.one_of(PIECES, st.text(max_size=4))).map("".join)))
