@@ -119,6 +119,13 @@ def test_a_sentence_end_far_back_in_the_window_is_not_used():
     assert first.n_tokens == 50
 
 
+@pytest.mark.parametrize(("n_tokens", "cut_at"), [(5, 8), (6, 6), (7, 7)])
+def test_a_sentence_end_where_the_last_quarter_begins_is_used(n_tokens, cut_at):
+    sentence = "cat" + " cat" * (n_tokens - 2) + "."
+    first = split(sentence + " dog" * 20, ChunkSettings(size=8, overlap=0, sentences=True))[0]
+    assert first.n_tokens == cut_at
+
+
 @pytest.mark.parametrize("encoding", ["cl100k_base", "o200k_base"])
 @given(TEXTS, chunk_settings(), st.integers(1, 30))
 @example("a  \n b/\n/c\n\n。d_\n1 23", ChunkSettings(size=3, overlap=0), 1)
