@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from graphrag_pipeline.core.text import (
     MAX_TERM_CHARS,
     STOP_WORDS,
+    names_apart,
     normalize_title,
     terms,
     terms_batch,
@@ -137,3 +138,15 @@ def test_a_million_tokens_take_seconds():
 def test_titles_are_compared_without_case_quotes_and_stray_punctuation():
     assert normalize_title(" “Marie\n CURIE”. ") == normalize_title("marie curie")
     assert normalize_title("...") == "..."
+
+
+@pytest.mark.parametrize(
+    ("names", "apart"),
+    [
+        (["Brandvik Line", "brandvik", "Orlen Dam"], ["Brandvik Line", "Orlen Dam"]),
+        (["brandvik", "Brandvik Line", "Orlen Dam"], ["brandvik", "Orlen Dam"]),
+        (["Orlen Dam", "Sund", "Ulm"], ["Orlen Dam", "Sund"]),
+    ],
+)
+def test_of_names_that_hold_each_other_the_first_is_shown(names, apart):
+    assert names_apart(names, 2) == apart
