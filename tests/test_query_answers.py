@@ -160,19 +160,29 @@ def test_a_claim_cites_the_words_it_was_taken_from(home, number):
     check_places(home, found)
 
 
-@pytest.mark.parametrize("quote", ["", "words that nobody wrote", "Par. (["])
-def test_a_claim_whose_words_are_not_in_the_text_cites_its_chunk(quote):
-    chunk = Citation(
+def chunk_saying(text):
+    return Citation(
         number=1,
         document_id="d",
         document_title="T",
         uri="d.txt",
         chunk_id="c",
         start_char=5,
-        end_char=21,
-        text="She went to Paris",
+        end_char=5 + len(text),
+        text=text,
     )
+
+
+@pytest.mark.parametrize("quote", ["", "words that nobody wrote", "Par. (["])
+def test_a_claim_whose_words_are_not_in_the_text_cites_its_chunk(quote):
+    chunk = chunk_saying("She went to Paris")
     assert cite_quote(chunk, quote) == chunk
+
+
+def test_a_claim_whose_words_stand_on_two_lines_of_the_text_cites_them():
+    chunk = chunk_saying("She went\n  to Paris. He stayed.")
+    quote = cite_quote(chunk, " went to\tParis. ")
+    assert (quote.start_char, quote.end_char, quote.text) == (9, 25, "went\n  to Paris.")
 
 
 def test_calls_of_questions_are_in_the_ledger(home):
