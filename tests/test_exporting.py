@@ -227,6 +227,15 @@ def test_every_table_is_exported_as_it_is(home, tmp_path, kind):
         assert all(found[0]["explanation"] for found in findings)
 
 
+def test_an_index_and_a_folder_with_a_quote_in_their_names_are_exported(home, tmp_path):
+    index, folder = tmp_path / "Ann's index", tmp_path / "Ann's papers" / "tables"
+    shutil.copytree(home, index)
+    export_release(index, "csv", folder, tables=["documents"])
+    with (folder / "documents.csv").open(newline="") as lines:
+        titles = [row["title"] for row in csv.DictReader(lines)]
+    assert sorted(titles) == sorted(title for (title,) in rows(home, "SELECT title FROM documents"))
+
+
 def test_what_was_exported_is_imported_as_the_same_graph(home, tmp_path):
     done = export_release(home, "graphrag", tmp_path / "story")
     again = imported(tmp_path / "story", tmp_path / "again")
