@@ -13,7 +13,7 @@ import dagster as dg
 import duckdb
 import pytest
 from index_process import by_model
-from llm_helpers import document_in, stage_of
+from llm_helpers import ask, document_in, stage_of
 from model_server import Messages, ModelServer
 from test_llm_pipeline import mind
 from test_ocr import scan
@@ -250,6 +250,14 @@ def test_only_what_is_known_and_would_not_come_back_is_forgotten(engine, tmp_pat
     with pytest.raises(InputError, match=r"changes are waiting to be indexed"):
         plan([id])
     assert traces(engine.log.home, TEXT, tmp_path)
+
+
+def test_logs_of_a_model_that_is_not_asked_any_more_are_named_too(engine, server):
+    engine.write({"a.txt": STAYING["a.txt"]})
+    run(engine)
+    assert LOGS not in plan_purge(engine.workspace).elsewhere
+    ask(server, engine.log.home)
+    assert LOGS in plan_purge(engine.workspace).elsewhere
 
 
 def test_what_changes_after_a_purge_is_indexed_as_ever(plain, capsys):
