@@ -130,8 +130,8 @@ import sys, time
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 from pathlib import Path
 from graphrag_pipeline.ingest.reading import ReadingOptions
-from graphrag_pipeline.ingest.reading.separate import Limits, Readers
-readers = Readers(ReadingOptions(), Limits(700, 60), Path({str(tmp_path / "d.json")!r}))
+from graphrag_pipeline.ingest.reading.separate import ReadingLimits, Readers
+readers = Readers(ReadingOptions(), ReadingLimits(700, 60), Path({str(tmp_path / "d.json")!r}))
 readers.read(Path("a.pdf"), b"no pdf", "")
 print(readers._child._process.pid, flush=True)
 time.sleep(60)

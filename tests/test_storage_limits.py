@@ -31,8 +31,8 @@ KILLED = f"""
 import os, sys
 from pathlib import Path
 from graphrag_pipeline.store.index_store import IndexStore
-from graphrag_pipeline.store.limits import Limits
-with IndexStore(sys.argv[1], Limits(20_000_000, 1, Path(sys.argv[2]))).read() as con:
+from graphrag_pipeline.store.limits import DatabaseLimits
+with IndexStore(sys.argv[1], DatabaseLimits(20_000_000, 1, Path(sys.argv[2]))).read() as con:
     con.execute("{LARGE}")
     os.kill(os.getpid(), 9)
 """
