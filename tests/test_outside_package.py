@@ -7,6 +7,7 @@ import json
 import logging
 import re
 import shutil
+import sys
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,7 +23,7 @@ from graphrag_pipeline.assets.quality import build_measures
 from graphrag_pipeline.cli.app import app
 from graphrag_pipeline.cli.commands import COMMANDS
 from graphrag_pipeline.core import doors
-from graphrag_pipeline.core.errors import ConfigError, StorageError
+from graphrag_pipeline.core.errors import ConfigError, RemovalError, StorageError
 from graphrag_pipeline.core.package_settings import SECTIONS
 from graphrag_pipeline.core.prompting import (
     PROMPT_FOLDERS,
@@ -216,7 +217,6 @@ def test_what_a_package_does_with_its_file_may_fail_and_that_is_told(
     [
         ({"longest": {"number": 0}}, "packages.longest.number = 0: Input should be greater than 0"),
         ({"longest": {"n": 1}}, "packages.longest.n: unknown setting: there are number"),
-        ({"other": {}}, "packages.other: no package that is installed has such settings: install"),
     ],
 )
 def test_what_is_wrong_in_a_section_of_a_package_is_one_line(
@@ -228,6 +228,50 @@ def test_what_is_wrong_in_a_section_of_a_package_is_one_line(
         Settings(packages=section)
     assert str(failure.value).startswith(why)
     assert "\n" not in str(failure.value)
+
+
+def test_a_section_of_a_package_that_is_gone_is_told_of_and_stops_nothing(
+    site: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = Settings(packages={site.parent.name: {"number": 3}})
+    (line,) = caplog.messages
+    assert line.startswith(f"[packages.{site.parent.name}] in the settings: no package that is")
+    with pytest.raises(ConfigError, match="install the package, or take the section out"):
+        settings.of_package(site.parent.name)
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_documents_stay_where_the_package_that_reads_them_is_gone(
+    site: Path, tmp_path: Path, broken: bool
+) -> None:
+    module = f"subtitles_{site.parent.name.replace('-', '_')}"
+    code = (PACKAGE / "subtitles.py").read_text()
+    (site / f"{module}.py").write_text(code)
+    install(site, "old-notes", {FORMATS.group: {"vtt": f"{module}:VTT"}})
+    inbox = tmp_path / "inbox"
+    inbox.mkdir()
+    for number in range(12):
+        (inbox / f"{number}.vtt").write_text(
+            f"WEBVTT\n\n00:01 --> 00:02\nAnna Berg said {number}.\n"
+        )
+    (inbox / "note.txt").write_text("Carl Holt lives in Oslo.")
+    index = Index(tmp_path / "kept")
+    index.update(inbox)
+    if broken:
+        (site / f"{module}.py").write_text("import nothing_of_this_name")
+        sys.modules.pop(module, None)
+        FORMATS._loaded.clear()
+    else:
+        shutil.rmtree(next(site.glob("old_notes*.dist-info")))
+        doors._installed.cache_clear()
+    why = (
+        "package old-notes 1.0 cannot be used" if broken else "install the package that reads .vtt"
+    )
+    with pytest.raises(RemovalError, match=rf"^12 of the 13 files indexed.*{why}.*--remove-all"):
+        index.update(inbox)
+    assert index.sql("SELECT count(*) FROM documents")[1] == [(13,)]
+    index.update(inbox, remove_all=True)
+    assert index.sql("SELECT count(*) FROM documents")[1] == [(1,)]
 
 
 def test_no_package_takes_a_file_of_ours(site: Path) -> None:

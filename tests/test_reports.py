@@ -2,6 +2,7 @@ import polars as pl
 import pytest
 
 from conftest import build
+from graphrag_pipeline import Index
 from graphrag_pipeline.reports import extractive
 from graphrag_pipeline.reports.extractive import ReportSentence, select_sentences
 from graphrag_pipeline.reports.extractive import write_extractive as write
@@ -287,3 +288,14 @@ def test_sentences_that_were_read_the_time_before_are_not_read_again(monkeypatch
     again = extractive._Reader().read(pl.Series("text", texts[1:]))
     assert second.sort("text").equals(again.sort("text"))
     assert first.sort("text")["text"].to_list() == texts[:3]
+
+
+def test_an_index_without_relationships_has_no_reports_to_look_at(plain_stores, tmp_path):
+    (tmp_path / "documents").mkdir()
+    (tmp_path / "documents" / "a.txt").write_text("Jonas Fredriksen has a boat.")
+    index = Index(tmp_path / "home")
+    index.update(tmp_path / "documents")
+    assert index.check().problems == ()
+    budget = index.settings.reports.model_copy(update={"max_context_tokens": 900})
+    other = Index(index.home, index.settings.model_copy(update={"reports": budget}))
+    assert other.plan(tmp_path / "documents").calls == 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +11,8 @@ from pydantic import BaseModel, ValidationError
 
 from graphrag_pipeline.core.doors import Door
 from graphrag_pipeline.core.errors import ConfigError
+
+log = logging.getLogger("graphrag_pipeline")
 
 
 def _check(name: str, part: type) -> None:
@@ -26,6 +30,31 @@ SECTIONS: Door[type] = Door(
 """The models of the sections ``[packages.NAME]``, by name."""
 
 
+def check_sections(sections: Mapping[str, Mapping[str, Any]]) -> None:
+    """Read all sections; one that no installed package has is told of in the log.
+
+    A package that was taken out should not stop what does without it. Raises ConfigError for what
+    is wrong in the others.
+    """
+    for name, values in sections.items():
+        if SECTIONS.find(name) is None:
+            _tell_of_unknown(name)
+        else:
+            read_section(name, values)
+
+
+@functools.cache
+def _tell_of_unknown(name: str) -> None:
+    log.warning("%s", _unknown(name))
+
+
+def _unknown(name: str) -> str:
+    return (
+        f"[packages.{name}] in the settings: no package that is installed has such a section: "
+        "install the package, or take the section out"
+    )
+
+
 def read_section(name: str, values: Mapping[str, Any]) -> Any:
     """Return the values of a section as its model, its defaults for what is left out.
 
@@ -34,10 +63,7 @@ def read_section(name: str, values: Mapping[str, Any]) -> Any:
     """
     model = SECTIONS.find(name)
     if model is None:
-        raise ConfigError(
-            f"packages.{name}: no package that is installed has such settings: install it, or take "
-            "the section out"
-        )
+        raise ConfigError(_unknown(name))
     for setting in values:
         if setting not in model.model_fields:
             there = ", ".join(model.model_fields)

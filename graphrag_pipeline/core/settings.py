@@ -51,7 +51,7 @@ from graphrag_pipeline.core.errors import ConfigError, InputError, StorageError
 from graphrag_pipeline.core.extras import how_to_install
 from graphrag_pipeline.core.levels import parse_level
 from graphrag_pipeline.core.ownership import address_in, check_values, other_owner
-from graphrag_pipeline.core.package_settings import read_section
+from graphrag_pipeline.core.package_settings import check_sections, read_section
 
 CONFIG_FILE = "graphrag.toml"
 PREFIX = "GRAPHRAG_"
@@ -815,8 +815,7 @@ class Settings(BaseSettings):
         except ValidationError as error:
             raise ConfigError("\n".join(_explain(error, layers))) from None
         _check_sharing(self)
-        for name in self.packages:
-            self.of_package(name)
+        check_sections(self.packages)
 
     _nul = field_validator("home", mode="before")(_without_nul)
 

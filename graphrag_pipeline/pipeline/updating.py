@@ -9,6 +9,7 @@ from graphrag_pipeline.core import progress
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.hardening.memory import told_out_of_memory
 from graphrag_pipeline.core.home import make_home
+from graphrag_pipeline.ingest.lost_readers import require_readers
 from graphrag_pipeline.ingest.stages import (
     ingest_chunks,
     ingest_documents,
@@ -89,10 +90,13 @@ def cut_batches(
 
     Files changed in the last ``settle_seconds`` are left for the next time. With ``as_looked`` the
     folder is not scanned again after it was looked at. Raises RemovalError where so many documents
-    are gone that someone should look first, unless ``remove_all`` says that they are to go.
+    are gone, or can no longer be read, that someone should look first, unless ``remove_all`` says
+    that they are to go.
     """
     settings = workspace.settings
     make_home(settings)
+    if not remove_all:
+        require_readers(workspace)
     batches = workspace.batches.cut(
         folder,
         settings.batches,

@@ -335,7 +335,7 @@ class _Graph:
             of_graph = self.communities(con)
             changed = [
                 find_changed(con, self._hierarchy, number, of_graph, version)
-                for number in of_graph["level"].unique()
+                for number in of_graph["level"].unique().to_list() or [0]
             ]
             members = read_roots(con, pl.concat(changed), self._hierarchy)
             known = read_elements(con, self._writer, self._hierarchy, members)

@@ -81,7 +81,10 @@ def _named(name: str) -> Structure:
     if structure is None:
         others = sorted(set(STRUCTURES.names()) - set(STRUCTURES.own))
         there = f"there are {', '.join(others)}" if others else "none is installed"
-        raise ConfigError(f"structures.wanted: there is no structure {name!r} ({there})")
+        raise ConfigError(
+            f"structures.wanted: there is no structure {name!r} ({there}): install the package "
+            "that brings it, or take it out; the next index then drops its tables"
+        )
     return structure
 
 
