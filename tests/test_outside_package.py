@@ -23,7 +23,7 @@ from graphrag_pipeline.assets.quality import build_measures
 from graphrag_pipeline.cli.app import app
 from graphrag_pipeline.cli.commands import COMMANDS
 from graphrag_pipeline.core import doors
-from graphrag_pipeline.core.errors import ConfigError, RemovalError, StorageError
+from graphrag_pipeline.core.errors import ConfigError, InputError, RemovalError, StorageError
 from graphrag_pipeline.core.package_settings import SECTIONS
 from graphrag_pipeline.core.prompting import (
     PROMPT_FOLDERS,
@@ -67,7 +67,10 @@ the Kestrel Dam.</v>
 Mira Dorn tested its concrete.
 """
 TEXT = "Anna Berg owns the ferry at Varna. Boris Claude steers it."
-WANTED = {"wanted": ["document_summaries"], "options": {"document_summaries": {"words": 4}}}
+WANTED = {
+    "wanted": ["document_summaries", "frequent_words"],
+    "options": {"document_summaries": {"words": 4}},
+}
 
 
 def install(site: Path, name: str, groups: Mapping[str, Mapping[str, str]]) -> None:
@@ -127,6 +130,22 @@ def test_a_file_of_its_format_is_indexed_and_cited_by_its_method(index: Index) -
     assert answer.retrieval.method == "nearby"
     (cited,) = {citation.uri for citation in answer.citations}
     assert cited.endswith("opening.vtt")
+
+
+def test_its_small_structure_is_read_by_its_method_where_all_may_be_seen(index: Index) -> None:
+    words = {word for (word,) in index.sql("SELECT word FROM frequent_words")[1]}
+    assert {"kestrel", "concrete"} & words
+    answer = index.answer("What of the Kestrel Dam?", "frequent")
+    assert "Kestrel Dam" in answer.text
+    with pytest.raises(InputError, match="frequent_words is not shown where only some documents"):
+        index.answer("What of the Kestrel Dam?", "frequent", where={"title": "Opening"})
+
+
+def test_a_method_says_which_structure_it_lacks(index: Index, tmp_path: Path) -> None:
+    other = Index(tmp_path / "other", Settings(structures={"wanted": []}))
+    other.update(tmp_path / "documents")
+    with pytest.raises(InputError, match=r"put 'frequent_words' into structures\.wanted and"):
+        other.answer("What of the Kestrel Dam?", "frequent")
 
 
 def test_the_table_of_its_stage_is_planned_read_checked_kept_and_purged(
@@ -381,9 +400,9 @@ def test_the_page_shows_the_package_as_it_is() -> None:
     for module in PACKAGE.glob("*.py"):
         assert f"```python\n{module.read_text()}```" in page, module.name
     for group, entries in DESCRIBED["entry-points"].items():
-        ((name, place),) = entries.items()
-        line = f'"{name}" = "{place}"' if "." in name else f'{name} = "{place}"'
-        assert f'```toml\n[project.entry-points."{group}"]\n{line}\n```' in page
+        for name, place in entries.items():
+            line = f'"{name}" = "{place}"' if "." in name else f'{name} = "{place}"'
+            assert f'```toml\n[project.entry-points."{group}"]\n{line}\n```' in page
 
 
 def test_the_page_lists_every_door() -> None:

@@ -6,6 +6,7 @@ import contextlib
 import copy
 import functools
 import json
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -52,6 +53,7 @@ from graphrag_pipeline.store.index_store import connect_published
 from graphrag_pipeline.store.limits import DatabaseLimits
 from graphrag_pipeline.store.older_files import add_what_older_lack, is_of_first_schema
 from graphrag_pipeline.store.vector_store import VectorSnapshot, VectorStoreError
+from graphrag_pipeline.structures.structure import STRUCTURES
 from graphrag_pipeline.structures.vector_tables import TABLES
 
 if TYPE_CHECKING:
@@ -71,6 +73,7 @@ _COUNT = "SELECT count(*) AS n FROM {table}"
 _QUESTIONS_REMEMBERED = 64
 
 T = TypeVar("T")
+_NO_TABLE = re.compile(r"Table with name (\w+) does not exist")
 
 _TABLES = """
 SELECT table_name AS name FROM duckdb_tables()
@@ -323,11 +326,12 @@ class Release:
         self._embed_question.cache_clear()
 
     def rows(self, sql: str, **parameters: object) -> list[dict[str, Any]]:
-        """Return the rows of one of the project's own queries; values go in as ``$name``.
+        """Return the rows of a query, by column name; values go in as ``$name``.
 
         A list goes in as JSON (``$ids::JSON::VARCHAR[]``), a hundred times faster to bind.
 
-        Raises StorageError when the file is damaged or lacks a table.
+        Methods read the tables of structures by it. Raises InputError where the release does not
+        have, or does not show, the table of a structure, StorageError where the file is damaged.
         """
         with self._asked(sql, parameters) as cursor:
             names = [column[0] for column in cursor.description or ()]
@@ -656,7 +660,26 @@ class Release:
             self.control.check()
             raise
         except (duckdb.IOException, duckdb.CatalogException) as error:
+            if why := self._without_structure(error):
+                raise InputError(why) from error
             raise StorageError(f"cannot read {self._file}: {_first_line(error)}") from error
+
+    def _without_structure(self, error: Exception) -> str:
+        """Return what to do where the table of a package's structure is not there; else nothing."""
+        named = _NO_TABLE.search(str(error))
+        table = named[1] if named else ""
+        brought = {n: s for n, s in STRUCTURES.usable().items() if n not in STRUCTURES.own}
+        owners = [name for name, structure in brought.items() if table in structure.tables]
+        if not owners:
+            return ""
+        if self._limit.place:
+            return (
+                f"{table} is not shown where only some documents are: ask without filter or labels"
+            )
+        return (
+            f"release {self.facts.id} has no table {table}: put {owners[0]!r} into "
+            "structures.wanted and index again"
+        )
 
     @contextlib.contextmanager
     def _cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:
