@@ -93,7 +93,10 @@ def test_a_command_of_a_package_that_is_not_installed_is_known(
 ) -> None:
     monkeypatch.setattr(doors, "_installed", lambda path, here: {})
     without(extra)
-    assert command not in CliRunner().invoke(app, ["--help"]).output.split()
+    usual, _, more = CliRunner().invoke(app, ["--help"]).output.partition("More commands: ")
+    assert command not in usual.split()
+    assert command in more
+    assert f"(extra {extra})" in " ".join(more.split())
     result = CliRunner().invoke(app, [command, "x", "--y"])
     assert result.exit_code == 2
     said = f"error: {command} needs {MODULES[extra][0]}: {how_to_install(extra)}"

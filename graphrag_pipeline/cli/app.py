@@ -18,7 +18,7 @@ from typer.core import TyperGroup
 
 from graphrag_pipeline.cli import console
 from graphrag_pipeline.cli.command import CONFIG
-from graphrag_pipeline.cli.commands import COMMANDS, Commands
+from graphrag_pipeline.cli.commands import COMMANDS, Commands, commands_to_be_had
 from graphrag_pipeline.cli.memory_limit import run_in_child_if_limited
 from graphrag_pipeline.core.errors import (
     DeclinedError,
@@ -54,6 +54,11 @@ class _Commands(TyperGroup):
 
     def list_commands(self, ctx: typer.Context) -> list[str]:  # pyright: ignore[reportIncompatibleMethodOverride]
         return [*COMMANDS.usable()]
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Say last which commands extras would bring that are not installed."""
+        self.epilog = "\n\n".join(filter(None, (EXIT_CODES, commands_to_be_had())))
+        super().format_help(ctx, formatter)
 
     def invoke(self, ctx: typer.Context) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         try:

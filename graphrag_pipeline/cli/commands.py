@@ -72,6 +72,17 @@ OF_EXTRAS = {
 """The commands that extras bring, so that where one is not installed, it is said how to get it."""
 
 
+def commands_to_be_had() -> str:
+    """Return in words which commands extras would bring that are not installed, or nothing."""
+    there = COMMANDS.names()
+    by_extra: dict[str, list[str]] = {}
+    for name, extra in OF_EXTRAS.items():
+        if name not in there:
+            by_extra.setdefault(extra, []).append(name)
+    brought = [f"{', '.join(names)} (extra {extra})" for extra, names in by_extra.items()]
+    return f"More commands: {'; '.join(brought)}." if brought else ""
+
+
 class Commands(MutableMapping[str, Any]):
     """The commands as click has them, each made when it is looked up."""
 
