@@ -31,6 +31,7 @@ from graphrag_pipeline.cli.progress import progress as shown_progress
 from graphrag_pipeline.core import progress
 from graphrag_pipeline.core.hardening.locks import locked
 from graphrag_pipeline.core.home import Home
+from graphrag_pipeline.releases.measuring import MEASURES
 
 REFERENCE = Path(__file__).parents[1] / "docs" / "reference" / "cli.md"
 GROUP = typer.main.get_command(cli.app)
@@ -425,8 +426,9 @@ def test_status_names_the_titles_of_aliases_that_no_document_mentions(
 def test_index_says_each_stage_once_on_standard_error_and_nothing_else(indexed: Indexed) -> None:
     lines = indexed.first.err.splitlines()
     stages = ["documents", "chunks", "extractions", "resolution", "graph", "communities", "reports"]
+    measures = [measure.label for measure in MEASURES.usable().values()]
     assert sorted(line.split()[0] for line in lines) == sorted(
-        [*stages, "embeddings", "publish", "quality"]
+        [*stages, "embeddings", "publish", *measures]
     )
     assert all(re.fullmatch(r"\w+ +\d+/\d+ +\d+\.\d s", line) for line in lines), lines
 
