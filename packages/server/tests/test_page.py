@@ -133,7 +133,7 @@ def test_what_is_asked_while_the_page_loads_waits_for_it(browser: Any, served: S
         held[0].continue_()
         page.wait_for_selector(".turn .took")
         assert page.locator(".turn").count() == 1
-        assert page.locator("#entities bdi:text-is('Scrooge')").count() == 1
+        page.wait_for_selector("#entities bdi:text-is('Scrooge')", state="attached")
     finally:
         page.close()
 
