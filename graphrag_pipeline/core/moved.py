@@ -51,6 +51,8 @@ class _Loader(Loader):
         try:
             module = import_module(self._name)
         except ModuleNotFoundError as error:
+            if not self._extra:
+                raise
             from graphrag_pipeline.core.extras import how_to_install
 
             reason = f"{spec.name} is {self._name} now: {how_to_install(self._extra)}"

@@ -509,18 +509,24 @@ def _ask_about_removals(
 
     A document that is there under another name is not gone. With a share of 0, none may go.
     """
-    known, most = _known(sources, root), limits.max_removed_share
+    known = _known(sources, root)
     lost = {change.uri for change in changes if change.action == "remove"}
     brought = {change.sha256 for change in changes if change.action != "remove"}
     present = brought | {source.sha256 for uri, source in sources.items() if uri not in lost}
     n_gone = sum(known[uri].sha256 is None or known[uri].sha256 not in present for uri in lost)
     is_empty = len(lost) == len(known) and not brought - {None}
-    if not (n_gone and is_empty) and n_gone <= (max(most * len(known), _FEW) if most else 0):
+    if not (n_gone and is_empty) and may_go(n_gone, len(known), limits):
         return None
     return (
         f"{n_gone} of the {len(known)} files indexed from {folder} are gone: is its disk "
         "mounted? To remove them from the index, use --remove-all, in Python remove_all=True"
     )
+
+
+def may_go(number: int, of: int, limits: BatchSettings) -> bool:
+    """Whether so many of the indexed files may go at once without anybody being asked."""
+    most = limits.max_removed_share
+    return number <= (max(most * of, _FEW) if most else 0)
 
 
 def _removals(
