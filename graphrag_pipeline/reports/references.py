@@ -54,7 +54,9 @@ _PARENTHESES = re.compile(
     r"[ \t]?\(([^()]{0,20}\bdata\s?:(?:[^()]|\([^()]{0,500}\)){1,1000})\)", re.I
 )
 _MARKED = re.compile(r"\s*(?:data|records?|references?|refs?)\s*[:：]", re.IGNORECASE)
-_TOKEN = re.compile(r"[^\W\d_]+|[0-9]+")
+# Letters and digits in one, such as the hash of a fence, are one id, which is of no record.
+_HASH = r"(?<![0-9A-Za-z])(?=[0-9a-f]*[a-f])(?=[a-f]*[0-9])[0-9a-f]+(?![0-9A-Za-z])"
+_TOKEN = re.compile(rf"{_HASH}|[^\W\d_]+|[0-9]+")
 _MAX_DIGITS = 15
 
 
@@ -111,7 +113,7 @@ def check_references(text: str, allowed: Mapping[str, Collection[int]]) -> Check
 
     # The last number of a reference that was cut off may itself be cut: none of it is kept.
     if cut := _CUT_OFF.search(text):
-        n_removed += sum(map(str.isdecimal, _TOKEN.findall(cut[1])))
+        n_removed += sum(map(_is_id, _TOKEN.findall(cut[1])))
         text = text[: cut.start()]
     checked = _PARENTHESES.sub(rewrite, _BRACKETS.sub(rewrite, text))
     return CheckedText(checked, tuple(references), n_removed)
@@ -135,15 +137,19 @@ def _read(inside: str, allowed_ids: Mapping[str, frozenset[int]]) -> _Reference 
 
 def _is_reference(inside: str, tokens: Iterable[str]) -> bool:
     """Tell ``[Data: ...]``, or a bracket of nothing but kinds and numbers, from other brackets."""
-    words = [token.lower() for token in tokens if not token.isdecimal()]
+    words = [token.lower() for token in tokens if not _is_id(token)]
     if _MARKED.match(inside):
         return True
     has_name = any(word in _NAMES for word in words)
     return (
         has_name
-        and any(map(str.isdecimal, tokens))
+        and any(map(_is_id, tokens))
         and all(word in _NAMES or word in _FILLERS or word in _MORE for word in words)
     )
+
+
+def _is_id(token: str) -> bool:
+    return any(map(str.isdecimal, token))
 
 
 def _labelled(tokens: Iterable[str]) -> Iterator[tuple[str, str]]:
@@ -151,7 +157,7 @@ def _labelled(tokens: Iterable[str]) -> Iterator[tuple[str, str]]:
     kind = ""
     for token in tokens:
         word = token.lower()
-        if token.isdecimal() or word in _MORE:
+        if _is_id(token) or word in _MORE:
             yield kind, word
         elif word not in _FILLERS:
             kind = _NAMES.get(word, token)
@@ -160,7 +166,11 @@ def _labelled(tokens: Iterable[str]) -> Iterator[tuple[str, str]]:
 def _take(
     reference: _Reference, kind: str, digits: str, allowed_ids: Mapping[str, frozenset[int]]
 ) -> None:
-    if len(digits) <= _MAX_DIGITS and int(digits) in allowed_ids.get(kind, frozenset()):
+    if (
+        digits.isdecimal()
+        and len(digits) <= _MAX_DIGITS
+        and int(digits) in allowed_ids.get(kind, frozenset())
+    ):
         reference.numbers.setdefault(kind, []).append(int(digits))
     else:
         reference.n_removed += 1
