@@ -23,7 +23,7 @@ from model_server import (
     unauthorized,
 )
 from query_fixture import CLAIMS, COMMUNITIES, publish
-from query_player import OTHER_SECTIONS, play, shown_numbers, step_of
+from query_player import CITED, OTHER_SECTIONS, play, shown_numbers, step_of
 
 from graphrag_pipeline.core.errors import GraphRAGError, InputError
 from graphrag_pipeline.core.home import Home
@@ -113,7 +113,7 @@ def test_one_call_writes_the_answer_from_the_context_of_the_retrieval(home, meth
     assert step_of(request.messages) == ("local" if method == "local" else "basic")
     assert found.retrieval.context.strip() in request.messages[-1]["content"]
     after = request.messages[-1]["content"].rpartition("</context id=")[2]
-    assert after.partition("\n")[2].startswith(f"Question: {QUESTION}\n\nAnswer it from the ")
+    assert after.partition("\n")[2].startswith(f"Question: {QUESTION}\n\nAnswer it in words ")
     assert found.generated
     assert (found.model_calls, found.calls, found.failures) == (1, {"answer": 1}, ())
     assert found.prompt_tokens == server.prompt_tokens
@@ -847,3 +847,34 @@ def test_the_module_functions_answer_by_the_model_too(home):
         plain = answer(QUESTION, "basic", **options)
         again = asyncio.run(aanswer(QUESTION, "basic", response_type="a line", **options))
         assert "".join(stream_answer(QUESTION, "basic", **options)) == plain.text == again.text
+
+
+# What is amiss with references
+
+
+@pytest.mark.parametrize("method", ["basic", "global"])
+def test_an_answer_that_names_no_source_says_so_and_shows_what_the_model_was_shown(home, method):
+    def silent(messages):
+        text = play(messages)
+        return text if step_of(messages) == "global_map" else CITED.sub("", text)
+
+    with ModelServer(silent) as server:
+        written = ask(home, server, method)
+    with ModelServer(play) as server:
+        referring = ask(home, server, method)
+    assert written.names_no_source
+    assert written.citations == ()
+    assert written.places == written.retrieval.citations
+    assert written.doubts[0].startswith("The answer names no source.")
+    assert not referring.names_no_source
+    assert referring.places == referring.citations != ()
+
+
+def test_a_reference_whose_record_has_no_word_of_its_sentence_is_counted(home):
+    text = "Penguins swim well [Data: Sources (0)]. Bob Cratchit was the clerk [Data: Sources (0)]."
+    with ModelServer(lambda _: text) as server:
+        written = ask(home, server, "basic")
+    assert written.references == 2
+    assert [(each.reference, each.sentence) for each in written.unsupported] == [
+        ("Sources (0)", "Penguins swim well.")
+    ]

@@ -75,7 +75,11 @@ def test_an_answer_is_followed_by_places_removed_references_and_costs(server, qu
         r"\[1\] A Christmas Carol · Sources \(\d+\).*\n    docs/0\.txt \d+–\d+\n\[2\] ", cited
     )
     assert re.search(r"· Claims \(\d+\)\n    docs/0\.txt \d+–\d+$", cited, re.MULTILINE)
-    assert amiss == "2 references removed that named nothing the model was shown"
+    assert amiss.splitlines() == [
+        "4 of 5 references share no word with their sentences: Entities (0), Relationships (1), "
+        "Claims (0), Reports (1).",
+        "2 references removed that named nothing the model was shown.",
+    ]
     method, spent = costs.splitlines()
     assert method == "local search, release r1"
     tokens = f"{server.prompt_tokens:,} tokens in, {server.completion_tokens:,} out"
@@ -241,7 +245,7 @@ def test_each_method_has_a_block_with_answer_citations_and_cost(server, compare)
     )
     assert "fact-based: basic search (by model)\n" in selected
     assert "2 model calls" in selected
-    assert "\n2 references removed that named nothing the model was shown\n" in selected
+    assert "\n2 references removed that named nothing the model was shown.\n" in selected
     assert "no records\n0 tokens of context; 1 model call" in alone
     assert max(map(len, re.findall("^──.*$", out, re.MULTILINE))) == 80
 

@@ -58,7 +58,7 @@ def show_compared(results: Sequence[Compared]) -> None:
             continue
         if compared.answer is not None:
             console.say(compared.answer.text.rstrip())
-            _show_first_citations(compared.answer.citations)
+            _show_first_citations(compared.answer.places)
         else:
             _show_first_records(compared.retrieval.records)
         for line in _amiss(compared.answer) if compared.answer else ():
@@ -110,11 +110,11 @@ def _found(compared: Compared) -> tuple[str, str]:
 
 def _show_grounds(answer: Answer) -> None:
     """Print what stands below an answer."""
-    if answer.citations:
-        console.say()
-    for citation in answer.citations[:_MOST_CITED]:
+    if answer.places:
+        console.say("\nShown to the model:" if answer.names_no_source else "")
+    for citation in answer.places[:_MOST_CITED]:
         _show_citation(citation)
-    console.more(len(answer.citations) - _MOST_CITED, "; --json gives all")
+    console.more(len(answer.places) - _MOST_CITED, "; --json gives all")
     if amiss := _amiss(answer):
         console.say()
     for line in amiss:
@@ -150,15 +150,12 @@ def _referring(citation: Citation) -> list[str]:
 
 
 def _amiss(answer: Answer) -> list[str]:
-    """Return lines that say which references went, and which steps of the model failed.
+    """Return lines that say what is wrong with references, and which steps of the model failed.
 
     What such a step was to give is left out of the answer, or comes by a rule in its place.
     """
-    n_removed, n_failed = answer.references_removed, answer.failures
-    lines = []
-    if n_removed:
-        text = counted(n_removed, "reference")
-        lines.append(f"{text} removed that named nothing the model was shown")
+    n_failed = answer.failures
+    lines = [*answer.doubts]
     if n_failed:
         lines.append(f"{counted(len(n_failed), 'model step')} failed:")
     lines += [f"  {one_line(failure)}" for failure in n_failed[:_MOST_FAILURES]]

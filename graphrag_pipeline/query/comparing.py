@@ -56,7 +56,7 @@ class Compared:
         if self.retrieval is None:
             return {"method": self.method, "error": self.error}
         retrieval, answer = self.retrieval, self.answer
-        citations = answer.citations if answer else retrieval.citations
+        citations = answer.places if answer else retrieval.citations
         return {
             "method": self.method,
             "parameters": dict(retrieval.parameters),
@@ -164,6 +164,7 @@ def _answered(answer: Answer) -> dict[str, Any]:
     """Return what an answer adds to its retrieval."""
     names = (
         "text", "generated", "calls", "model_calls", "cached_calls", "prompt_tokens",
-        "completion_tokens", "cost", "references_removed", "failures",
+        "completion_tokens", "cost", "references_removed", "references",
+        "names_no_source", "doubts", "failures",
     )  # fmt: skip
     return {name: getattr(answer, name) for name in names}

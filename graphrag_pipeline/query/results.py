@@ -151,6 +151,14 @@ class Retrieval:
 
 
 @dataclass(frozen=True)
+class Unsupported:
+    """A reference of an answer, ``Sources (3)``, to a record without a word of its sentence."""
+
+    reference: str
+    sentence: str
+
+
+@dataclass(frozen=True)
 class Answer:
     """An answer with its citations, what it rests on, and what it cost.
 
@@ -158,7 +166,10 @@ class Answer:
     a model's price is not known. ``model_calls``, tokens and cost are of calls that were paid for,
     embeddings among them; ``cached_calls`` were answered from the cache. ``calls`` has both by step
     (embed, rate, map, reduce and so on). ``references_removed`` counts references to what was not
-    in the model's context. ``failures`` has one line for each part of the work that gave nothing
+    in the model's context; ``references`` those that are left, and ``unsupported`` has the ones of
+    them whose record shares no word with the sentence. ``names_no_source``: a model wrote it and it
+    refers to nothing; what the model was shown is in ``retrieval``. ``doubts`` says this in words,
+    a line each. ``failures`` has one line for each part of the work that gave nothing
     and was left out. ``follow_ups`` are questions that may come next, where they are asked for.
     ``timings`` are seconds; ``first_piece`` is when a written answer began.
     """
@@ -180,6 +191,15 @@ class Answer:
     calls: Mapping[str, int] = field(default_factory=dict)
     failures: tuple[str, ...] = ()
     follow_ups: tuple[str, ...] = ()
+    references: int = 0
+    unsupported: tuple[Unsupported, ...] = ()
+    names_no_source: bool = False
+    doubts: tuple[str, ...] = ()
+
+    @property
+    def places(self) -> tuple[Citation, ...]:
+        """The places to read: those it cites, or where it names none those the model was shown."""
+        return self.retrieval.citations if self.names_no_source else self.citations
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON."""
@@ -192,11 +212,12 @@ class Answer:
     def _repr_html_(self) -> str:
         sources = (
             showing.source(cited.number, cited.document_title, cited.text, cited.place)
-            for cited in self.citations
+            for cited in self.places
         )
         return showing.block(
             showing.heading(self.query),
             showing.paragraph(self._parts[0]),
+            *(showing.paragraph(line, is_small=True) for line in self.doubts),
             *sources,
             *(showing.paragraph(failure, is_small=True) for failure in self.failures),
             showing.paragraph(self._about, is_small=True),

@@ -73,6 +73,11 @@ class Asking:
         self._history = _recent(ask.history, most, index.encoding)
         self._turns = asyncio.Semaphore(2 * client.options.concurrency)
 
+    @property
+    def may_refer(self) -> bool:
+        """Whether the answer is to name its sources: one of a few words, or of JSON, is not."""
+        return not self.is_short and self._format is None
+
     @cached_property
     def search_text(self) -> AnalysedQuestion:
         """What to search for: the question, then what was asked before it in the conversation."""

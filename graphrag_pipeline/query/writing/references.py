@@ -75,6 +75,9 @@ class Shown:
         """The records, in the order in which they were shown."""
         return tuple(self._records.values())
 
+    def __contains__(self, reference: Reference) -> bool:
+        return reference in self._records
+
     def __getitem__(self, reference: Reference) -> Record:
         return self._records[reference]
 

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any
 from graphrag_pipeline.core.rows import one_line
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.query.results import Citation
+    from graphrag_pipeline.query.results import Answer, Citation
 
 _MOST_NOTED = 20
 HEADING = "\n\n**Sources**\n\n"
 """What stands between an answer and its footnotes."""
+SHOWN = "\n\n**Shown to the model**\n\n"
+"""The same where the answer names no source."""
 _MARKUP = re.compile(r"([\\`\[\]<>])")
 # As the answering of questions writes them: a number at the end of a sentence, or a reference.
 _MARKER = re.compile(r"\[(\d+)\]$", re.MULTILINE)
@@ -37,16 +39,17 @@ class Cited:
     annotations: list[dict[str, Any]]
 
 
-def cited(
-    text: str, citations: Sequence[Citation], address_of: Addressed, *, noted: bool = True
-) -> Cited:
-    """Return what a text cites; a text that must stay as it is has no footnotes.
+def cited(answer: Answer, text: str, address_of: Addressed, *, noted: bool = True) -> Cited:
+    """Return what an answer with this text cites; one that must stay as it is has no footnotes.
+
+    What is amiss with its references stands before the footnotes.
 
     There is an annotation for each citation, in the order of their numbers, at the first place
     that refers to it: in the text, or else in its footnote, or else the whole text.
     """
+    citations = answer.places
     addresses = [address_of(citation) for citation in citations]
-    notes, lines = _notes(citations, addresses) if noted and citations else ("", [])
+    notes, lines = _notes(answer, addresses) if noted else ("", [])
     whole = (0, len(text))
     in_notes = [(start + len(text), end + len(text)) for start, end in lines]
     in_notes += [whole] * (len(citations) - len(lines))
@@ -83,9 +86,12 @@ def _place_of(citation: Citation, places: Mapping[str, Span]) -> Span | None:
     return min((places[name] for name in names if name in places), default=None)
 
 
-def _notes(citations: Sequence[Citation], addresses: Sequence[str]) -> tuple[str, list[Span]]:
+def _notes(answer: Answer, addresses: Sequence[str]) -> tuple[str, list[Span]]:
     """Return the footnotes, a line each, and where each line stands in them."""
-    notes, lines = HEADING, []
+    notes, lines = "".join(f"\n\n*{doubt}*" for doubt in answer.doubts), []
+    citations = answer.places
+    if citations:
+        notes += SHOWN if answer.names_no_source else HEADING
     for citation, address in [*zip(citations, addresses, strict=True)][:_MOST_NOTED]:
         line = _note(citation, address)
         lines.append((len(notes), len(notes) + len(line)))

@@ -39,13 +39,17 @@ class CitedPassage(BaseModel):
 
 
 class Answered(Output):
-    """An answer and the passages that it cites."""
+    """An answer and the passages that it cites, or those to read where it names none."""
 
     answer: str
     generated: bool = Field(description="A model wrote it; else it is sentences of documents.")
     method: str
     release: str
     citations: list[CitedPassage]
+    names_no_source: bool = Field(
+        description="The answer refers to nothing: the citations are what its writer was shown."
+    )
+    doubts: list[str] = Field(description="What is amiss with its references, a line each.")
     follow_ups: list[str]
     model_calls: int
     tokens: int
@@ -159,7 +163,9 @@ def answered_fields(answer: Answer) -> Answered:
             "generated": answer.generated,
             "method": answer.method,
             "release": answer.release,
-            "citations": cited_fields(answer.citations),
+            "citations": cited_fields(answer.places),
+            "names_no_source": answer.names_no_source,
+            "doubts": [*answer.doubts],
             "follow_ups": [*answer.follow_ups],
             "model_calls": answer.model_calls,
             "tokens": answer.prompt_tokens + answer.completion_tokens,

@@ -41,7 +41,7 @@ def answer_text(answer: Answer) -> str:
     """Return an answer and the passages that it cites."""
     kind = "written by a model" if answer.generated else "sentences taken from documents"
     lines = [f"An answer by the method {answer.method} ({kind}), release {answer.release}."]
-    lines += [RULE, quoted(answer.text), *_passages(answer.citations)]
+    lines += [RULE, quoted(answer.text), *answer.doubts, *_passages(answer)]
     if answer.follow_ups:
         lines += ["To ask next:", quoted("\n".join(answer.follow_ups))]
     if answer.model_calls:
@@ -61,11 +61,12 @@ def evidence_text(retrieval: Retrieval) -> str:
     return "\n\n".join(parts)
 
 
-def _passages(citations: Sequence[Citation]) -> list[str]:
-    if not citations:
+def _passages(answer: Answer) -> list[str]:
+    if not answer.places:
         return ["It cites nothing."]
-    passages = [f"{to_json_line(_place(each))}\n{each.text}" for each in citations]
-    return ["The passages that it cites:", quoted("\n\n".join(passages))]
+    passages = [f"{to_json_line(_place(each))}\n{each.text}" for each in answer.places]
+    heading = "What its writer was shown:" if answer.names_no_source else "The passages it cites:"
+    return [heading, quoted("\n\n".join(passages))]
 
 
 def _place(citation: Citation) -> dict[str, Any]:

@@ -50,9 +50,9 @@ export class Citations {
 
   once() { return [...this.byNumber.values()].sort((a, b) => a.number - b.number); }
 
-  sources() {
+  sources(title) {
     if (!this.all.length) return null;
-    return element("section", { class: "sources" }, element("h3", { text: "Sources" }),
+    return element("section", { class: "sources" }, element("h3", { text: title || "Sources" }),
       ...growing(this.once(), (each) => sourceCard(each, this.release), { first: SHOWN_SOURCES, name: "cards" }));
   }
 }
@@ -100,6 +100,17 @@ function unique(records) {
   const byTitle = new Map();
   for (const record of records) if (!byTitle.has(record.title)) byTitle.set(record.title, record);
   return [...byTitle.values()];
+}
+
+/** What is amiss with the references of an answer, and the sentences whose records share no word with them. */
+export function doubtsOf({ doubts = [], unsupported = [] }) {
+  if (!doubts.length) return null;
+  const lines = doubts.map((line) => element("p", { class: "notice", text: line }));
+  if (unsupported.length) {
+    lines.push(element("details", {}, element("summary", { text: "Which sentences" }), element("ul", {},
+      unsupported.map(({ reference, sentence }) => element("li", { dir: "auto", text: `${sentence} [${reference}]` })))));
+  }
+  return element("div", { class: "doubts" }, lines);
 }
 
 export function stepsOf(steps) {

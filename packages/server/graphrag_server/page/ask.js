@@ -1,6 +1,6 @@
 import { events, where } from "./api.js";
 import { here, readdress, viewAddress, visit } from "./places.js";
-import { Citations, evidence, stepsOf, took } from "./answer.js";
+import { Citations, doubtsOf, evidence, stepsOf, took } from "./answer.js";
 import { copyButton } from "./copying.js";
 import { by, element, reveal, say } from "./dom.js";
 
@@ -192,14 +192,15 @@ class Turn {
 
   finish(answer) {
     this.end();
-    this.citations = new Citations(answer.citations, answer.release);
+    const shown = answer.names_no_source ? answer.retrieval.citations : null;
+    this.citations = new Citations(shown ?? answer.citations, answer.release);
     this.citations.write(this.prose, answer.text, { generated: answer.generated });
     const { steps } = answer.retrieval;
     this.how.hidden = !steps.length;
     if (steps.length) this.how.append(stepsOf(steps));
     const failures = answer.failures.map((line) => element("p", { class: "notice", dir: "auto", text: line }));
-    this.rest.replaceChildren(...[...failures, this.citations.sources(), evidence(answer.retrieval),
-      this.next(answer.follow_ups),
+    this.rest.replaceChildren(...[doubtsOf(answer), ...failures, this.citations.sources(shown && "Shown to the model"),
+      evidence(answer.retrieval), this.next(answer.follow_ups),
       element("div", { class: "foot" },
         element("p", { class: "took", text: `${answer.retrieval.method} · ${took(answer)}` }),
         copyButton(() => this.citations.markdown(this.question, answer)))].filter(Boolean));

@@ -1,5 +1,5 @@
 import { post, where } from "./api.js";
-import { Citations, stepsOf } from "./answer.js";
+import { Citations, doubtsOf, stepsOf } from "./answer.js";
 import { by, count, dollars, element, foreign, growing, reveal, say, seconds } from "./dom.js";
 import { entityLink } from "./views.js";
 import { fit } from "./ask.js";
@@ -130,7 +130,7 @@ function column(result) {
   const entities = result.records.filter(({ kind }) => kind === "entity");
   const kinds = Map.groupBy(result.records, ({ kind }) => kind);
   const said = [...kinds].map(([kind, rows]) => count(rows.length, kind, kind === "entity" ? "entities" : `${kind}s`));
-  const sources = citations.sources();
+  const sources = citations.sources(result.names_no_source && "Shown to the model");
   place.append(element("p", { class: "took", text: said.join(", ") || "nothing found" }));
   if (result.steps.length) {
     place.append(element("details", {}, element("summary", { text: "How it searched" }), stepsOf(result.steps)));
@@ -140,6 +140,8 @@ function column(result) {
     place.append(element("h3", { text: "Entities" }), ...growing(entities, ({ id, title }) =>
       element("li", { class: "chip" }, entityLink(id, title, result.release)), { name: "chips" }));
   }
+  const doubts = doubtsOf(result);
+  if (doubts) place.append(doubts);
   for (const line of result.failures ?? []) place.append(element("p", { class: "notice" }, foreign(line)));
   return place;
 }

@@ -112,7 +112,7 @@ class _Citing:
 
     def of(self, answer: Answer, text: str) -> Cited:
         address = functools.partial(citation_address, self.base, self.collection, answer.release)
-        return cited(text, answer.citations, address, noted=self.noted)
+        return cited(answer, text, address, noted=self.noted)
 
 
 async def _answered(request: Request, sent: Chat | ToComplete, form: Form) -> Response:
@@ -131,8 +131,17 @@ async def _answered(request: Request, sent: Chat | ToComplete, form: Form) -> Re
     result = await answered(request, asked, answer)
     text = result.text.rstrip("\n")
     cites = citing.of(result, text)
-    ours = {"citations": result.citations, "release": result.release}
-    return json_response(form.whole(text + cites.notes, used, cites.annotations, **ours))
+    return json_response(form.whole(text + cites.notes, used, cites.annotations, **_ours(result)))
+
+
+def _ours(answer: Answer) -> dict[str, Any]:
+    """Return what OpenAI's API has no fields for."""
+    return {
+        "citations": answer.citations,
+        "names_no_source": answer.names_no_source,
+        "doubts": answer.doubts,
+        "release": answer.release,
+    }
 
 
 async def _pieces(streamed: Streamed, form: Form, citing: _Citing) -> AsyncIterator[bytes]:
@@ -153,8 +162,7 @@ async def _pieces(streamed: Streamed, form: Form, citing: _Citing) -> AsyncItera
                     if cites.notes:
                         yield form.piece(cites.notes)
                     used = usage_of(answer, streamed.engine)
-                    ours = {"citations": answer.citations, "release": answer.release}
-                    yield form.last(used, cites.annotations, **ours)
+                    yield form.last(used, cites.annotations, **_ours(answer))
                     return
     yield END
 
