@@ -38,6 +38,7 @@ from graphrag_pipeline.store.lance import connect
 from graphrag_pipeline.store.vector_files import drop_damaged, mend, put_on_disk
 
 if TYPE_CHECKING:
+    import polars as pl
     import pyarrow as pa
     from lancedb.db import DBConnection
     from lancedb.expr import Expr
@@ -141,7 +142,10 @@ class VectorStore:
     def __init__(self, uri: str | Path, dimensions: int | None = None) -> None:
         self.uri = os.fspath(uri)
         self.dimensions = dimensions
-        self._db = connect(self.uri)
+
+    @functools.cached_property
+    def _db(self) -> DBConnection:
+        return connect(self.uri)
 
     def sync(
         self,
@@ -337,6 +341,19 @@ class VectorStore:
     def at(self, versions: Mapping[str, int]) -> VectorSnapshot:
         """Return the tables as they were at these versions; tables left out are empty."""
         return VectorSnapshot(self.uri, versions)
+
+    def newest(self, *tables: str) -> VectorSnapshot:
+        """Return tables as they are now."""
+        return self.at({table: self.version(table) for table in tables})
+
+    def of(self, table: str, ids: pl.Series) -> npt.NDArray[np.float32]:
+        """Return the vectors of a table's rows with these ids, in their order, a row each."""
+        stored, matrix = self.newest(table).matrix(table)
+        return matrix[np.searchsorted(np.array(stored), ids.to_numpy())] if len(ids) else matrix[:0]
+
+    def holds(self, table: str) -> bool:
+        """Whether there is a file of a table; to ask opens nothing."""
+        return Path(self.uri, f"{table}.lance").is_dir()
 
     def _put_on_disk(self, table: str, lance_table: LanceTable) -> None:
         if Path(self.uri).is_dir():
