@@ -23,14 +23,10 @@ from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.graph.communities import CommunityChanges, update_communities
 from graphrag_pipeline.graph.fold import GraphChanges, merge_graph
 from graphrag_pipeline.graph.resolution.resolving import resolve_entities
-from graphrag_pipeline.ingest.stages import (
-    StageResult,
-    ingest_chunks,
-    ingest_documents,
-    ingest_extractions,
-    pending_batches,
-)
+from graphrag_pipeline.ingest.stages import INGESTION, StageResult
 from graphrag_pipeline.marts import build as marts_build
+from graphrag_pipeline.pipeline.stages import ingest
+from graphrag_pipeline.planning.pending import pending_batches
 from graphrag_pipeline.reports.levels import LevelReports, update_reports
 from graphrag_pipeline.store.batches import Batch, BatchLog
 from graphrag_pipeline.store.index_store import IndexStore
@@ -154,15 +150,13 @@ class Engine:
         )
 
     def ingest(self, key: str) -> tuple[StageResult, StageResult, StageResult]:
-        return (
-            ingest_documents(self.workspace, key),
-            ingest_chunks(self.workspace, key),
-            ingest_extractions(self.workspace, key),
-        )
+        documents, chunks, extractions = (ingest(self.workspace, s, key) for s in INGESTION)
+        return documents, chunks, extractions
 
     def merge(self) -> GraphChanges:
-        resolve_entities(self.workspace)
-        return merge_graph(self.workspace)
+        store, settings = self.workspace.store, self.workspace.settings
+        resolve_entities(store, settings)
+        return merge_graph(store, settings.graph, settings.chunks.encoding)
 
     def cluster(self) -> CommunityChanges:
         return update_communities(self.store, self.settings.communities)

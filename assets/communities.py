@@ -69,7 +69,7 @@ def build_communities(stage: LevelsStage) -> AssetStage:
 
     def prepare(index: IndexResource, config: CommunitiesConfig) -> None:
         if config.recluster:
-            ask_for_clustering(index.workspace)
+            ask_for_clustering(index.workspace.store)
 
     return shown(
         stage,

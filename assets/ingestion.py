@@ -19,9 +19,9 @@ from graphrag_pipeline.assets.stages import (
     StageTable,
 )
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.ingest import stages as ingest
-from graphrag_pipeline.ingest.stages import StageResult
+from graphrag_pipeline.ingest.stages import StageResult, chunks_without_extraction
 from graphrag_pipeline.ingest.staging import of_batch
+from graphrag_pipeline.pipeline.stages import ingest
 from graphrag_pipeline.resources import IndexResource
 
 # Dagster would say so three times in every process of the UI.
@@ -97,17 +97,17 @@ def build_inbox(settings: Settings, names: Names) -> dg.AssetSpec:
 
 def read_documents(index: IndexResource, batch: str) -> StageOutcome:
     """Read the documents of a batch."""
-    return _outcome(ingest.ingest_documents(index.workspace, batch))
+    return _outcome(ingest(index.workspace, "documents", batch))
 
 
 def cut_chunks(index: IndexResource, batch: str) -> StageOutcome:
     """Cut the documents of a batch into chunks."""
-    return _outcome(ingest.ingest_chunks(index.workspace, batch))
+    return _outcome(ingest(index.workspace, "chunks", batch))
 
 
 def extract(index: IndexResource, batch: str) -> StageOutcome:
     """Extract from the chunks of a batch."""
-    outcome = _outcome(ingest.ingest_extractions(index.workspace, batch))
+    outcome = _outcome(ingest(index.workspace, "extractions", batch))
     index.workspace.hand_over()
     return outcome
 
@@ -117,7 +117,7 @@ def _outcome(result: StageResult) -> StageOutcome:
 
 
 def _not_extracted(con: duckdb.DuckDBPyConnection, parameters: Mapping[str, Any]) -> int:
-    return sum(ingest.chunks_without_extraction(con, key) for key in parameters["keys"])
+    return sum(chunks_without_extraction(con, key) for key in parameters["keys"])
 
 
 documents = AssetStage(

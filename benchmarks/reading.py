@@ -106,7 +106,8 @@ def _read(folder: Path) -> dict[str, Any]:
 def _ingest(folder: Path, home: Path) -> dict[str, Any]:
     os.environ["GRAPHRAG_HOME"] = str(home)
     from graphrag_pipeline.core.settings import load_settings
-    from graphrag_pipeline.ingest import stages
+    from graphrag_pipeline.ingest.stages import INGESTION
+    from graphrag_pipeline.pipeline.stages import ingest
     from graphrag_pipeline.pipeline.updating import cut_batches
     from graphrag_pipeline.store.workspace import Workspace
 
@@ -115,13 +116,9 @@ def _ingest(folder: Path, home: Path) -> dict[str, Any]:
     counts: dict[str, int] = {}
     began = time.process_time()
     for key in cut_batches(workspace, folder):
-        for name, ingest in (
-            ("documents", stages.ingest_documents),
-            ("chunks", stages.ingest_chunks),
-            ("extractions", stages.ingest_extractions),
-        ):
+        for name in INGESTION:
             cpu, wall = time.process_time(), time.perf_counter()
-            for counted, n in ingest(workspace, key).counts.items():
+            for counted, n in ingest(workspace, name, key).counts.items():
                 counts[counted] = n
             stage = spent.setdefault(name, {"cpu": 0.0, "wall": 0.0, "peak_mb": 0.0})
             stage["cpu"] += time.process_time() - cpu

@@ -194,7 +194,7 @@ class Index(Workspace):
         with self.turn():
             cut_batches(self, documents, settle_seconds=settle_seconds, remove_all=remove_all)
             if recluster:
-                ask_for_clustering(self)
+                ask_for_clustering(self.store)
             return replace(self._run(), fetched=fetched)
 
     def import_graphrag(self, folder: str | Path) -> ImportResult:
@@ -297,7 +297,7 @@ class Index(Workspace):
         yesterday goes, and without that setting nothing at all. Sizes are in bytes. Raises
         StorageError, and nothing is lost, where there is no room to do so.
         """
-        return (cache_limit.vacuum if vacuum else cache_limit.measure_use)(self)
+        return (cache_limit.vacuum if vacuum else cache_limit.measure_use)(self.settings)
 
     def backup(self, archive: str | Path, *, with_history: bool = False) -> Backup:
         """Write index, releases, vectors, manifests and paid answers to one archive (tar, zstd).

@@ -18,8 +18,8 @@ from graphrag_pipeline.core.errors import ConfigError, GraphRAGError, is_interru
 from graphrag_pipeline.core.hardening.memory import as_out_of_memory
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.ingest.stages import pending_batches
 from graphrag_pipeline.llm.errors import ModelError
+from graphrag_pipeline.planning.pending import pending_batches
 from graphrag_pipeline.releases.kept_releases import release_file
 from graphrag_pipeline.resources.launching import launcher_of
 from graphrag_pipeline.resources.liveness import show_life
@@ -166,12 +166,15 @@ class IndexResource(DuckDBResource):
     def check_space(self) -> None:
         """Refuse a run that the disk has no room for, before its first stage; warn of little."""
         if not self._space_is_checked:
-            check_space(self.workspace, changes_of(self.workspace, pending_batches(self.workspace)))
+            check_space(
+                self.workspace.settings,
+                changes_of(self.workspace.batches, pending_batches(self.workspace)),
+            )
             self._space_is_checked = True
 
     def keep_cache_within(self) -> None:
         """Keep the cache of answers within ``llm.cache_gb``, at the end of a run."""
-        keep_cache_within(self.workspace, self._ledger_began)
+        keep_cache_within(self.workspace.settings, self._ledger_began)
 
     @contextlib.contextmanager
     def get_connection(self) -> Iterator[duckdb.DuckDBPyConnection]:

@@ -17,7 +17,8 @@ from graphrag_pipeline.core.errors import BusyError, GraphRAGError, RemovalError
 from graphrag_pipeline.core.notices import Notifier
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.core.text import counted
-from graphrag_pipeline.ingest.stages import pending_batches, stage_versions
+from graphrag_pipeline.ingest.stages import stage_versions
+from graphrag_pipeline.planning.pending import pending_batches
 from graphrag_pipeline.resources import IndexResource
 from graphrag_pipeline.resources.index import OUTAGE
 from graphrag_pipeline.resources.liveness import end_dead_runs

@@ -11,12 +11,9 @@ from conftest import Engine
 from graphrag_pipeline.core.settings import EmbeddingSettings, Settings
 from graphrag_pipeline.graph.descriptions import update_graph
 from graphrag_pipeline.graph.resolution.resolving import resolve_entities
-from graphrag_pipeline.ingest.stages import (
-    ingest_chunks,
-    ingest_documents,
-    ingest_extractions,
-    pending_batches,
-)
+from graphrag_pipeline.ingest.stages import INGESTION
+from graphrag_pipeline.pipeline.stages import ingest
+from graphrag_pipeline.planning.pending import pending_batches
 from graphrag_pipeline.query import open_release, retrieve
 from graphrag_pipeline.query.release import Release
 from graphrag_pipeline.releases.publishing import publish
@@ -24,7 +21,8 @@ from graphrag_pipeline.reports.levels import update_reports
 from graphrag_pipeline.reports.model_writer import report_writer
 from graphrag_pipeline.store.spending import ledger_position, spending
 from graphrag_pipeline.store.vector_store import VectorSnapshot
-from graphrag_pipeline.structures.vector_tables import TABLES, update_vectors
+from graphrag_pipeline.structures.updating import embed_table
+from graphrag_pipeline.structures.vector_tables import TABLES
 
 STOP = "stop"
 SMALL = Settings(embeddings=EmbeddingSettings(dimensions=64))
@@ -63,7 +61,7 @@ def update(engine: Engine, say: Callable[[str], None] = lambda stage: None) -> s
     with spending(workspace, ledger_position(workspace.settings)):
         say("vectors")
         for table in TABLES:
-            update_vectors(workspace, table)
+            embed_table(workspace, table)
     say("publish")
     return publish(workspace).id
 
@@ -74,18 +72,13 @@ def update_tables(engine: Engine, say: Callable[[str], None] = lambda stage: Non
     engine.cut()
     with spending(workspace, ledger_position(workspace.settings)):
         keys = pending_batches(workspace)
-        say("documents")
-        for key in keys:
-            ingest_documents(workspace, key)
-        say("chunks")
-        for key in keys:
-            ingest_chunks(workspace, key)
-        say("extractions")
-        for key in keys:
-            ingest_extractions(workspace, key)
+        for stage in INGESTION:
+            say(stage)
+            for key in keys:
+                ingest(workspace, stage, key)
         say("graph")
-        resolve_entities(workspace)
-        update_graph(workspace)
+        resolve_entities(workspace.store, workspace.settings)
+        update_graph(workspace.store, workspace.settings)
         say("communities")
         engine.cluster()
         say("reports")

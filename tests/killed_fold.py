@@ -54,7 +54,7 @@ def _die() -> None:
 
 def _fold(fatal: int, home: Path) -> None:
     workspace = workspace_of(home, Settings())
-    resolve_entities(workspace)
+    resolve_entities(workspace.store, workspace.settings)
     transaction = IndexStore.transaction
 
     @contextlib.contextmanager
@@ -65,7 +65,7 @@ def _fold(fatal: int, home: Path) -> None:
 
     with workspace.store.session():
         IndexStore.transaction = dying  # pyright: ignore[reportAttributeAccessIssue]
-        merge_graph(workspace)
+        merge_graph(workspace.store, workspace.settings.graph, workspace.settings.chunks.encoding)
 
 
 if __name__ == "__main__":

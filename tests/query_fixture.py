@@ -167,7 +167,7 @@ def _write(home: Path, texts: dict[str, str], release: str, embedder: Embedder) 
     versions = _sync(home, tables, release, embedder)
     workspace = Workspace(Settings(home=str(home)))
     workspace.store = store
-    update_chnsw(workspace)
+    update_chnsw(workspace.store, workspace.vectors)
     with store.transaction() as con:
         counts = {table: len(rows) for table, rows in tables.items()}
         insert(con, "releases", release_row(embedder.name, release, versions, counts))

@@ -30,7 +30,8 @@ from graphrag_pipeline.resources import IndexResource
 from graphrag_pipeline.store.index_store import set_meta
 from graphrag_pipeline.store.vector_store import VectorStore
 from graphrag_pipeline.structures.registry import ask_for_clustering, vector_tables
-from graphrag_pipeline.structures.vector_tables import ENTITIES, update_vectors
+from graphrag_pipeline.structures.updating import embed_table
+from graphrag_pipeline.structures.vector_tables import ENTITIES
 from graphrag_pipeline.systems.archrag import communities as attributed
 from graphrag_pipeline.systems.archrag import similarity, structure
 from graphrag_pipeline.systems.archrag.communities import (
@@ -84,11 +85,13 @@ FILES = {f"{c}.txt": circle(c, CLANS[(i + 1) % 4 + 4 * (i // 4)]) for i, c in en
 def follow(engine: Engine, tables=(ENTITIES,)):
     """Bring the hierarchy up to date with the graph; return what was done."""
     for table in tables:
-        update_vectors(engine.workspace, table)
-    update_similarity(engine.workspace)
-    done = update_attributed(engine.workspace)
-    update_vectors(engine.workspace, COMMUNITY_VECTORS)
-    return done, update_chnsw(engine.workspace)
+        embed_table(engine.workspace, table)
+    update_similarity(engine.workspace.store, engine.workspace.vectors)
+    done = update_attributed(
+        engine.workspace.store, engine.workspace.vectors, engine.workspace.settings
+    )
+    embed_table(engine.workspace, COMMUNITY_VECTORS)
+    return done, update_chnsw(engine.workspace.store, engine.workspace.vectors)
 
 
 @pytest.fixture(scope="module")
@@ -304,7 +307,7 @@ def test_one_more_document_writes_only_what_it_touches_and_leaves_no_trace_when_
             asked.append(follows) or communities_of(*given, follows=follows, **more)
         ),
     )
-    ask_for_clustering(copied.workspace)
+    ask_for_clustering(copied.workspace.store)
     follow(copied)
     assert set(asked) == {False}
 
@@ -473,7 +476,7 @@ def test_the_assets_run_in_dagster_with_their_checks(copied, monkeypatch):
     text = "Gina Smith sold the Smith Mill to Alice Smith and Bob Smith in 1931."
     copied.write({"more.txt": text})
     copied.index()
-    update_vectors(copied.workspace, ENTITIES)
+    embed_table(copied.workspace, ENTITIES)
     assets = [each for each in build_tail(copied.settings, Names()) if each.keys <= HIERARCHY]
     assert len(assets) == 4
     done = dg.materialize(assets, resources={"index": IndexResource.of(load_settings())})

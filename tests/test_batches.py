@@ -10,7 +10,7 @@ import pytest
 from conftest import Engine, without_privileges
 from graphrag_pipeline.core.errors import InputError, StorageError
 from graphrag_pipeline.core.settings import BatchSettings, InputSettings, Settings
-from graphrag_pipeline.ingest.stages import ingest_documents
+from graphrag_pipeline.pipeline.stages import ingest
 from graphrag_pipeline.store import batches
 from graphrag_pipeline.store.batches import Batch, BatchLog, make_batch
 
@@ -277,7 +277,7 @@ def test_a_file_of_any_name_is_listed_read_and_removed(engine, name):
     (batch,) = engine.cut()
     assert engine.cut() == []
     assert BatchLog(engine.log.home).batches() == [batch]
-    result = ingest_documents(engine.workspace, batch.key)
+    result = ingest(engine.workspace, "documents", batch.key)
     assert result.counts == {"documents": 1, "quarantined": 0}
     assert engine.rows("SELECT uri FROM staging.documents") == [(batch.changes[0].uri,)]
     os.unlink(path)
@@ -294,7 +294,7 @@ def test_a_folder_whose_name_is_no_utf_8_is_listed_and_read(engine):
     (batch,) = engine.log.cut(
         engine.inbox / os.fsdecode(b"d\xe9j\xe0"), BatchSettings(), max_bytes=1000
     )
-    result = ingest_documents(engine.workspace, batch.key)
+    result = ingest(engine.workspace, "documents", batch.key)
     assert result.counts == {"documents": 1, "quarantined": 0}
 
 

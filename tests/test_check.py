@@ -29,15 +29,11 @@ from graphrag_pipeline.core.hardening.temporary import temporary_folder
 from graphrag_pipeline.core.settings import EmbeddingSettings, HierarchySettings
 from graphrag_pipeline.definitions import build_definitions
 from graphrag_pipeline.exchange.importing import import_graphrag
-from graphrag_pipeline.ingest.stages import (
-    ingest_chunks,
-    ingest_documents,
-    ingest_extractions,
-    pending_batches,
-)
+from graphrag_pipeline.ingest.stages import INGESTION
 from graphrag_pipeline.llm.database import open_database
-from graphrag_pipeline.pipeline.stages import refresh_stages
+from graphrag_pipeline.pipeline.stages import ingest, refresh_stages
 from graphrag_pipeline.pipeline.updating import cut_batches, run_stages
+from graphrag_pipeline.planning.pending import pending_batches
 from graphrag_pipeline.query import QueryEngine
 from graphrag_pipeline.releases.kept_releases import release_ids
 from graphrag_pipeline.releases.rollback import rollback
@@ -595,8 +591,8 @@ def test_between_two_stages_what_is_behind_is_a_note_and_no_problem(index):
     (documents / "3.md").write_text(story(31))
     (documents / "4.md").unlink()
     for key in cut_batches(index, documents):
-        for ingest in (ingest_documents, ingest_chunks, ingest_extractions):
-            ingest(index, key)
+        for stage in INGESTION:
+            ingest(index, stage, key)
             assert lines(index) == []
     for stage in refresh_stages(index.settings):
         stage.run(index)

@@ -18,10 +18,10 @@ from test_sensors import batch_done, look, named, refresh_tick, requested, settl
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.definitions import REFRESH_JOB
 from graphrag_pipeline.index import Index
-from graphrag_pipeline.ingest.stages import pending_batches
 from graphrag_pipeline.llm.pricing import StagePlan
 from graphrag_pipeline.orchestration import runs
 from graphrag_pipeline.planning.consent import may_cost, why_ask
+from graphrag_pipeline.planning.pending import pending_batches
 from graphrag_pipeline.planning.plan import Plan, plan_batches
 from graphrag_pipeline.resources import IndexResource
 from graphrag_pipeline.sensors.consent import Consent, Work

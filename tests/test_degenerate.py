@@ -21,11 +21,13 @@ from conftest import Engine, workspace_of
 from graphrag_pipeline.cli.app import app
 from graphrag_pipeline.core.errors import InputError, StorageError
 from graphrag_pipeline.core.settings import InputSettings, Settings
-from graphrag_pipeline.ingest.stages import ingest_chunks, ingest_documents, ingest_extractions
+from graphrag_pipeline.ingest.stages import INGESTION
+from graphrag_pipeline.pipeline.stages import ingest
 from graphrag_pipeline.query import QueryEngine, open_release, retrieve
 from graphrag_pipeline.query.release import Release
 from graphrag_pipeline.releases.publishing import publish
-from graphrag_pipeline.structures.vector_tables import TABLES, update_vectors
+from graphrag_pipeline.structures.updating import embed_table
+from graphrag_pipeline.structures.vector_tables import TABLES
 
 CORPUS = Path(__file__).parents[1] / "examples" / "corpus"
 METHODS = ("basic", "bm25", "hybrid", "local", "global")
@@ -316,13 +318,8 @@ def run_stage(engine: Engine, stage: str) -> None:
     home, settings = workspace.home, engine.settings
     if stage == "cut":
         engine.cut()
-    for name, work in (
-        ("documents", lambda key: ingest_documents(workspace, key)),
-        ("chunks", lambda key: ingest_chunks(workspace, key)),
-        ("extractions", lambda key: ingest_extractions(workspace, key)),
-    ):
-        if stage == name:
-            work(engine.log.batches()[-1].key)
+    if stage in INGESTION:
+        ingest(workspace, stage, engine.log.batches()[-1].key)
     if stage == "graph":
         engine.merge()
     if stage == "communities":
@@ -331,7 +328,7 @@ def run_stage(engine: Engine, stage: str) -> None:
         engine.report()
     if stage == "vectors":
         for table in TABLES:
-            update_vectors(workspace_of(home, settings), table)
+            embed_table(workspace_of(home, settings), table)
     if stage == "publish":
         publish(workspace_of(home, settings))
 

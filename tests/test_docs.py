@@ -26,7 +26,8 @@ from graphrag_pipeline.marts.sql import query_published
 from graphrag_pipeline.query import METHODS, MODEL_METHODS, operators, parameter_rows
 from graphrag_pipeline.query.methods import method_named
 from graphrag_pipeline.releases.publishing import publish
-from graphrag_pipeline.structures.vector_tables import TABLES, update_vectors
+from graphrag_pipeline.structures.updating import embed_table
+from graphrag_pipeline.structures.vector_tables import TABLES
 
 ROOT = Path(__file__).parents[1]
 # Those of single methods become parts of one page.
@@ -187,7 +188,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         engine.write({name: (ROOT / "examples" / "corpus" / name).read_bytes()})
     engine.update()
     for table in TABLES:
-        update_vectors(engine.workspace, table)
+        embed_table(engine.workspace, table)
     publish(engine.workspace)
     questions = (ROOT / "examples" / "questions.jsonl").read_text().splitlines(keepends=True)
     (folder / "examples").mkdir()

@@ -7,12 +7,12 @@ import pytest
 from conftest import Engine
 from graphrag_pipeline.llm.configured import configured_embedder
 from graphrag_pipeline.store.vector_store import row_digest
+from graphrag_pipeline.structures.updating import embed_table
 from graphrag_pipeline.structures.vector_tables import (
     CHUNKS,
     ENTITIES,
     VectorTable,
     rows_of,
-    update_vectors,
 )
 
 WORDS = [
@@ -84,7 +84,7 @@ def test_vectors_are_those_of_the_rows_after_any_history(engine: Engine, disturb
         for table in (CHUNKS, ENTITIES):
             there = held(engine, table)
             now = wanted(engine, table)
-            changes = update_vectors(engine.workspace, table)
+            changes = embed_table(engine.workspace, table)
             assert held(engine, table) == now
             new = {id for id, digest in now.items() if there.get(id) != digest}
             assert (changes.embedded, changes.removed) == (len(new), len(there.keys() - now))
@@ -96,7 +96,7 @@ def test_only_rows_that_changed_are_read_again(engine: Engine, monkeypatch) -> N
     for number in range(6):
         engine.write({f"d{number}.txt": f"Anna Marisol sailed to Kelmouth {number} times."})
     engine.index()
-    update_vectors(engine.workspace, CHUNKS)
+    embed_table(engine.workspace, CHUNKS)
     engine.write({"d0.txt": "Elias Brandvik stayed.", "d1.txt": None})
     engine.index()
     read = []
@@ -107,6 +107,6 @@ def test_only_rows_that_changed_are_read_again(engine: Engine, monkeypatch) -> N
         return read[-1]
 
     monkeypatch.setattr("graphrag_pipeline.structures.vector_tables.rows_of", noted)
-    changes = update_vectors(engine.workspace, CHUNKS)
+    changes = embed_table(engine.workspace, CHUNKS)
     assert [len(rows) for rows in read] == [1]
     assert (changes.embedded, changes.reused, changes.removed) == (1, 4, 2)

@@ -59,7 +59,7 @@ OF_STATE = "(SELECT DISTINCT * FROM {0}.{1})"
 def differences(engine: Engine) -> dict[str, int]:
     """How many rows differ from a fold of the whole index, of the graph and of its state."""
     with engine.store.transaction() as con:
-        found = graph_differences(con, engine.settings)
+        found = graph_differences(con, engine.settings.graph, engine.settings.chunks.encoding)
         for table in STATE_TABLES:
             kept, whole = (OF_STATE.format(schema, table) for schema in ("staging", "temp"))
             row = con.execute(
@@ -156,7 +156,7 @@ def test_two_builds_are_equal_whatever_the_number_of_threads(tmp_path):
             outdate_graph(con)
         with engine.store.transaction() as con:
             con.execute(f"SET threads = {threads}")
-            fold.merge_within(con, engine.settings)
+            fold.merge_within(con, engine.settings.graph, engine.settings.chunks.encoding)
         built.append(rows(engine))
     assert built[0] == built[1]
 
@@ -176,7 +176,7 @@ def test_what_fails_within_a_fold_of_a_difference_leaves_all_as_it_was(tmp_path,
             engine.index()
     assert rows(engine) == before
     assert [engine.rows(f"FROM staging.{t} ORDER BY ALL") for t in STATE_TABLES] == state
-    merge_graph(engine.workspace)
+    merge_graph(engine.store, engine.settings.graph, engine.settings.chunks.encoding)
     assert rows(engine) != before
     assert differences(engine) == {}
 
@@ -204,7 +204,10 @@ def test_a_fold_that_is_killed_leaves_the_graph_as_it_was_and_the_next_is_right(
         statement += stride
     assert statement > 2 * stride
     assert differences(staged) == {}
-    assert merge_graph(staged.workspace).batches == ()
+    assert (
+        merge_graph(staged.store, staged.settings.graph, staged.settings.chunks.encoding).batches
+        == ()
+    )
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")

@@ -20,7 +20,7 @@ from graphrag_pipeline.releases.publishing import publish
 from graphrag_pipeline.reports.levels import update_reports
 from graphrag_pipeline.structures.registry import vector_tables
 from graphrag_pipeline.structures.synonyms.linking import update_synonyms
-from graphrag_pipeline.structures.vector_tables import update_vectors
+from graphrag_pipeline.structures.updating import embed_table
 
 PASSAGES = {
     "founding": ("Ada Lind founded Orion Works.", [("Ada Lind", "founded", "Orion Works")]),
@@ -48,12 +48,12 @@ def home(tmp_path_factory) -> Path:
     workspace = workspace_of(folder, given)
     import_extractions(folder / "found.jsonl", workspace)
     store = workspace.store
-    merge_graph(workspace)
+    merge_graph(workspace.store, workspace.settings.graph, workspace.settings.chunks.encoding)
     update_communities(store, given.communities)
     update_reports(store, given.reports, 0, and_deeper=True)
     for table in vector_tables(given):
-        update_vectors(workspace, table)
-    update_synonyms(workspace)
+        embed_table(workspace, table)
+    update_synonyms(workspace.store, workspace.vectors, given.embeddings.synonym_similarity)
     with store.transaction() as con:
         con.execute("DELETE FROM synonym_edges")
         for one, two in (SYNONYM[:2], SYNONYM[1::-1]):

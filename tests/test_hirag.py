@@ -22,7 +22,8 @@ from graphrag_pipeline.releases import invariants
 from graphrag_pipeline.releases.publishing import publish as publish_index
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.registry import ask_for_clustering, vector_tables
-from graphrag_pipeline.structures.vector_tables import ENTITIES, update_vectors
+from graphrag_pipeline.structures.updating import embed_table
+from graphrag_pipeline.structures.vector_tables import ENTITIES
 from graphrag_pipeline.systems.hirag import layers, structure
 from graphrag_pipeline.systems.hirag import operators as hirag
 from graphrag_pipeline.systems.hirag.communities import (
@@ -111,8 +112,8 @@ class Index:
 
     def update(self):
         """Bring the layers up to date; return what became of them."""
-        update_vectors(self.workspace, ENTITIES)
-        return update_hirag(self.workspace)
+        embed_table(self.workspace, ENTITIES)
+        return update_hirag(self.workspace.store, self.workspace.vectors, self.workspace.settings)
 
     def copied(self, folder):
         """Return an index like this one in a folder of its own."""
@@ -121,8 +122,8 @@ class Index:
 
     def report(self):
         """Bring the communities up to date, and return what became of their reports."""
-        update_hirag_communities(self.workspace)
-        return update_hirag_reports(self.workspace)
+        update_hirag_communities(self.workspace.store, self.workspace.settings.communities)
+        return update_hirag_reports(self.workspace.store, self.workspace.settings)
 
     def rows(self, sql):
         with self.store.read() as con:
@@ -312,11 +313,14 @@ def test_a_layer_of_which_more_than_a_fifth_has_changed_is_clustered_anew(whole,
 
 def test_clustering_is_asked_for_of_the_layers_and_their_communities_too(whole, tmp_path):
     index = whole[0].copied(tmp_path)
-    ask_for_clustering(index.workspace)
+    ask_for_clustering(index.workspace.store)
     (first, *_) = index.update().layers
     assert (first.fitted.n_fitted, first.fitted.n_changed) == (48, 0)
     assert first.is_built
-    assert update_hirag_communities(index.workspace).how == "clustered"
+    assert (
+        update_hirag_communities(index.workspace.store, index.workspace.settings.communities).how
+        == "clustered"
+    )
     assert index.report().written == 0
     assert all(a.equals(b) for a, b in zip(whole[0].held(), index.held(), strict=True))
 
@@ -329,15 +333,15 @@ def test_it_is_published_where_it_is_whole_and_gone_from_the_next_release_once_s
     engine = build(tmp_path, files, **on)
     home, given = engine.log.home, engine.settings
     for table in vector_tables(given):
-        update_vectors(engine.workspace, table)
-    update_hirag(engine.workspace)
-    update_vectors(engine.workspace, ENTITY_VECTORS)
+        embed_table(engine.workspace, table)
+    update_hirag(engine.workspace.store, engine.workspace.vectors, engine.workspace.settings)
+    embed_table(engine.workspace, ENTITY_VECTORS)
     with engine.store.transaction() as con:
         con.execute("INSERT INTO staging.lost_evidence VALUES ('of the graph alone')")
     with pytest.raises(StorageError, match="not published: the communities of hirag are behind"):
         publish_index(engine.workspace)
-    update_hirag_communities(engine.workspace)
-    update_hirag_reports(engine.workspace)
+    update_hirag_communities(engine.workspace.store, engine.workspace.settings.communities)
+    update_hirag_reports(engine.workspace.store, engine.workspace.settings)
     assert engine.rows("FROM staging.lost_evidence") == [("of the graph alone",)]
     first = publish_index(engine.workspace)
     off = Settings(embeddings={"dimensions": 64})

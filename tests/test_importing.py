@@ -21,12 +21,8 @@ from graphrag_pipeline.exchange.importing.passages import locate
 from graphrag_pipeline.graph.communities import update_communities
 from graphrag_pipeline.graph.fold import merge_graph
 from graphrag_pipeline.ingest.reading.cleaning import clean_text
-from graphrag_pipeline.ingest.stages import (
-    ingest_chunks,
-    ingest_documents,
-    ingest_extractions,
-    pending_batches,
-)
+from graphrag_pipeline.pipeline.stages import ingest
+from graphrag_pipeline.planning.pending import pending_batches
 from graphrag_pipeline.releases.invariants import (
     ENDPOINTS_EXIST,
     ENTITIES_HAVE_SOURCES,
@@ -61,14 +57,15 @@ def rows(home, query, *parameters):
 
 
 def merge(home, settings=SETTINGS):
-    return merge_graph(workspace_of(home, settings))
+    store = workspace_of(home, settings).store
+    return merge_graph(store, settings.graph, settings.chunks.encoding)
 
 
 def tail(home, settings=SETTINGS):
     """Run the stages after ingestion; return how many reports each level wrote, 3 to 0."""
     workspace = workspace_of(home, settings)
     store = workspace.store
-    merge_graph(workspace)
+    merge_graph(workspace.store, workspace.settings.graph, workspace.settings.chunks.encoding)
     update_communities(store, settings.communities)
     return [
         update_reports(store, settings.reports, level, and_deeper=level == 3).written
@@ -79,9 +76,9 @@ def tail(home, settings=SETTINGS):
 def index_folder(home, folder):
     workspace = workspace_of(home, SETTINGS)
     for batch in workspace.batches.cut(folder, SETTINGS.batches, max_bytes=10**7):
-        ingest_documents(workspace, batch.key)
-        ingest_chunks(workspace, batch.key)
-        ingest_extractions(workspace, batch.key)
+        ingest(workspace, "documents", batch.key)
+        ingest(workspace, "chunks", batch.key)
+        ingest(workspace, "extractions", batch.key)
 
 
 def every_row(home):
@@ -289,9 +286,9 @@ def test_importing_again_does_nothing_and_nothing_is_pending(carol_home):
     for settings in (SETTINGS, changed):
         workspace = workspace_of(carol_home, settings)
         assert pending_batches(workspace) == []
-        assert ingest_documents(workspace, again.batch).done_before
-        assert ingest_chunks(workspace, again.batch).done_before
-        assert ingest_extractions(workspace, again.batch).done_before
+        assert ingest(workspace, "documents", again.batch).done_before
+        assert ingest(workspace, "chunks", again.batch).done_before
+        assert ingest(workspace, "extractions", again.batch).done_before
 
 
 @needs(CAROL)
@@ -748,7 +745,7 @@ def test_an_imported_extraction_takes_the_place_of_a_chunks_own(tmp_path, merged
     changed = Settings.model_validate({"extraction": {"noun_phrases": False}})
     workspace = workspace_of(home, changed)
     for key in pending_batches(workspace):
-        ingest_extractions(workspace, key)
+        ingest(workspace, "extractions", key)
     merge(home, changed)
     assert rows(home, "SELECT DISTINCT extractor FROM extractions") == [("import",)]
 

@@ -32,10 +32,9 @@ from graphrag_pipeline import (
 )
 from graphrag_pipeline.assets import Names, build_tail
 from graphrag_pipeline.core.hardening.locks import locked
-from graphrag_pipeline.ingest.stages import ingest_documents
 from graphrag_pipeline.orchestration import runs
 from graphrag_pipeline.orchestration.runs import RunFailedError, index_folder
-from graphrag_pipeline.pipeline.stages import PUBLISH, refresh_stages
+from graphrag_pipeline.pipeline.stages import PUBLISH, ingest, refresh_stages
 from graphrag_pipeline.pipeline.updating import cut_batches
 from graphrag_pipeline.releases.measuring import MEASURES
 from graphrag_pipeline.structures.registry import all_hierarchies
@@ -504,7 +503,7 @@ def test_status_says_what_is_taken_in_and_what_an_older_release_holds(
     docs = write(tmp_path / "docs", rivers=RIVERS)
     assert index.status()["staged_documents"] == 0
     for key in cut_batches(index, docs):
-        ingest_documents(index, key)
+        ingest(index, "documents", key)
     assert index.status()["staged_documents"] == 1
     index.update(docs)
     index.rollback()

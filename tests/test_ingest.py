@@ -20,13 +20,12 @@ from graphrag_pipeline.ingest import documents, mention_files, to_extract
 from graphrag_pipeline.ingest.mention_files import identify
 from graphrag_pipeline.ingest.reading import read_file, separate
 from graphrag_pipeline.ingest.stages import (
+    INGESTION,
     STAGES,
-    ingest_chunks,
-    ingest_documents,
-    ingest_extractions,
-    pending_batches,
     stage_versions,
 )
+from graphrag_pipeline.pipeline.stages import ingest
+from graphrag_pipeline.planning.pending import pending_batches
 from graphrag_pipeline.store.limits import DatabaseLimits
 
 PLACED = """SELECT * EXCLUDE batch REPLACE ((
@@ -138,11 +137,8 @@ class Histories(RuleBasedStateMachine):
             return
         key = batches[place % len(batches)].key
         given = self.engine
-        ingest_documents(given.workspace, key)
-        if stages > 1:
-            ingest_chunks(given.workspace, key)
-        if stages > 2:
-            ingest_extractions(given.workspace, key)
+        for stage in [*INGESTION][:stages]:
+            ingest(given.workspace, stage, key)
 
     @rule()
     def merge(self):
@@ -267,8 +263,8 @@ def test_a_batch_half_done_under_new_settings_waits_and_leaves_the_index_as_it_w
     (batch,) = engine.cut()
     engine.ingest(batch.key)
     engine.settings = Settings(chunks=ChunkSettings(size=20, overlap=5))
-    ingest_documents(engine.workspace, batch.key)
-    ingest_chunks(engine.workspace, batch.key)
+    ingest(engine.workspace, "documents", batch.key)
+    ingest(engine.workspace, "chunks", batch.key)
     engine.merge()
     unread = "SELECT count(*) FROM chunks ANTI JOIN extractions ON chunk_id = chunks.id"
     assert engine.rows(unread) == [(0,)]

@@ -99,7 +99,7 @@ def publish_anew(folder: Path) -> object:
 
 def cluster_anew(folder: Path) -> object:
     engine = Engine(folder, SMALL)
-    ask_for_clustering(engine.workspace)
+    ask_for_clustering(engine.workspace.store)
     return update(engine)
 
 

@@ -46,7 +46,7 @@ def test_ctrl_c_while_something_is_only_shown_is_no_failure_to_show_it() -> None
 
 
 @pytest.mark.parametrize("come", [interrupt_sql, swallow])
-@pytest.mark.parametrize("place", ["ingest.stages.ingest_chunks", "assets.stages.facts"])
+@pytest.mark.parametrize("place", ["ingest.stages.stage_chunks", "assets.stages.facts"])
 def test_a_run_is_ended_wherever_ctrl_c_comes(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, place: str, come: Callable[[], object]
 ) -> None:

@@ -37,10 +37,11 @@ from strict_server import StrictServer
 from conftest import Engine
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.graph.descriptions import _parts, summarise_descriptions, update_graph
-from graphrag_pipeline.ingest.stages import ingest_extractions, pending_batches
 from graphrag_pipeline.llm import BudgetExceededError, TerminalModelError
 from graphrag_pipeline.llm.cache import VectorSource, request_json, request_key
 from graphrag_pipeline.orchestration.runs import RunFailedError, index_folder
+from graphrag_pipeline.pipeline.stages import ingest
+from graphrag_pipeline.planning.pending import pending_batches
 from graphrag_pipeline.query import open_release
 from graphrag_pipeline.structures.vector_tables import TABLES
 
@@ -344,7 +345,7 @@ def test_a_wrong_key_stops_at_once_and_nothing_is_paid_twice(
 
     server.misbehave(())
     server.forget()
-    ingest_extractions(engine.workspace, key)
+    ingest(engine.workspace, "extractions", key)
     assert not answered & {request.content_hash for request in server.requests}
     assert engine.rows("SELECT count(*) FROM staging.extractions WHERE status = 'ok'") == [(30,)]
 
@@ -403,9 +404,11 @@ def test_merged_descriptions_get_into_the_graph_after_a_run_that_died_before_it_
     server: ModelServer, tmp_path: Path
 ) -> None:
     engine = build_graph(server, tmp_path, graph={"max_description_tokens": 16})
-    assert summarise_descriptions(engine.workspace)["summarised"] > 0
+    assert (
+        summarise_descriptions(engine.workspace.store, engine.workspace.settings)["summarised"] > 0
+    )
     server.forget()
-    update_graph(engine.workspace)
+    update_graph(engine.workspace.store, engine.workspace.settings)
     assert server.requests == []
     (n_merged,) = engine.rows("SELECT count(*) FROM entities WHERE description LIKE 'All of it%'")
     assert n_merged > (0,)

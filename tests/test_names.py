@@ -11,8 +11,8 @@ from test_ingest import OTHER, STORY, folded
 from conftest import Engine, build, build_graph
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.index import Index
-from graphrag_pipeline.ingest.stages import ingest_extractions
 from graphrag_pipeline.ingest.staging import DERIVED
+from graphrag_pipeline.pipeline.stages import ingest
 
 LONG = " ".join(f"{STORY} {OTHER} Number {n}." for n in range(30))
 RECORDS = f"id,title,text\n1,One,{STORY}\n2,Two,{OTHER}\n"
@@ -56,12 +56,13 @@ def extracted(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Count, from here on, the chunks that are extracted from, by batch."""
     counts: list[int] = []
 
-    def counted(workspace, key):
-        result = ingest_extractions(workspace, key)
-        counts.append(result.counts.get("chunks", 0))
+    def counted(workspace, stage, key):
+        result = ingest(workspace, stage, key)
+        if stage == "extractions":
+            counts.append(result.counts.get("chunks", 0))
         return result
 
-    monkeypatch.setattr("conftest.ingest_extractions", counted)
+    monkeypatch.setattr("conftest.ingest", counted)
     return counts
 
 

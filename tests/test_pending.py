@@ -19,12 +19,9 @@ from graphrag_pipeline.core.prompting import PROMPTS
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.graph.communities import ask_for_clustering
 from graphrag_pipeline.graph.resolution.model_pairs import FAILED
-from graphrag_pipeline.ingest.stages import (
-    ingest_chunks,
-    ingest_documents,
-    ingest_extractions,
-)
+from graphrag_pipeline.ingest.stages import INGESTION
 from graphrag_pipeline.orchestration.runs import index_folder
+from graphrag_pipeline.pipeline.stages import ingest
 from graphrag_pipeline.pipeline.updating import cut_batches
 from graphrag_pipeline.planning import pending
 from graphrag_pipeline.releases.publishing import content_hash, refresh_needed
@@ -364,8 +361,8 @@ def test_a_run_says_which_change_it_takes_in_where_no_file_has_changed(
     (copied[1] / "more.txt").write_text("Dora Lind met Emil Krug in Ulm.\n")
     workspace = Workspace(Settings(home=str(copied[0])))
     [batch] = cut_batches(workspace, copied[1])
-    for ingest in (ingest_documents, ingest_chunks, ingest_extractions):
-        ingest(workspace, batch)
+    for stage in INGESTION:
+        ingest(workspace, stage, batch)
     assert because() == ["an earlier run had not finished"]
 
 

@@ -13,7 +13,8 @@ from graphrag_pipeline.releases import invariants
 from graphrag_pipeline.releases.publishing import publish
 from graphrag_pipeline.structures.nested_mixtures import NestedMixture
 from graphrag_pipeline.structures.registry import ask_for_clustering, vector_tables
-from graphrag_pipeline.structures.vector_tables import CHUNKS, update_vectors
+from graphrag_pipeline.structures.updating import embed_table
+from graphrag_pipeline.structures.vector_tables import CHUNKS
 from graphrag_pipeline.systems.raptor import structure
 from graphrag_pipeline.systems.raptor.structure import RAPTOR, TREE_VECTORS
 from graphrag_pipeline.systems.raptor.tree import TreeChanges, _Fit, update_tree
@@ -55,9 +56,9 @@ def corpus(n=40):
 
 def tree(engine):
     """Bring the tree and the vectors around it up to date; return what was done."""
-    update_vectors(engine.workspace, CHUNKS)
-    done = update_tree(engine.workspace)
-    update_vectors(engine.workspace, TREE_VECTORS)
+    embed_table(engine.workspace, CHUNKS)
+    done = update_tree(engine.workspace.store, engine.workspace.vectors, engine.workspace.settings)
+    embed_table(engine.workspace, TREE_VECTORS)
     with engine.store.read() as con:
         assert invariants.violations(con, structure.LEADS_TO_CHUNKS) == 0
         assert invariants.violations(con, structure.NODES_HAVE_CHILDREN) == 0
@@ -66,7 +67,7 @@ def tree(engine):
 
 def embed(engine):
     for table in vector_tables(engine.settings):
-        update_vectors(engine.workspace, table)
+        embed_table(engine.workspace, table)
 
 
 def grown(folder, files, **given):
@@ -186,7 +187,7 @@ def test_only_clusters_that_changed_are_summarised_and_removed_text_leaves_no_tr
     for table in ("raptor_nodes", "raptor_edges", "staging.raptor_fitted"):
         assert engine.rows(traces.format(table, "zanzibarite")) == [(0,)]
         assert engine.rows(traces.format(table, chunk[0][0])) == [(0,)]
-    ask_for_clustering(engine.workspace)
+    ask_for_clustering(engine.workspace.store)
     assert tree(engine).refitted > 0
 
 

@@ -17,7 +17,7 @@ from conftest import Engine
 from graphrag_pipeline.cli.plan import reread_documents
 from graphrag_pipeline.ingest import documents
 from graphrag_pipeline.ingest.reading import FORMATS, separate
-from graphrag_pipeline.ingest.stages import pending_batches
+from graphrag_pipeline.planning.pending import pending_batches
 from graphrag_pipeline.planning.plan import plan_run
 from graphrag_pipeline.planning.rereading import UNKNOWN
 from graphrag_pipeline.planning.status import summarise

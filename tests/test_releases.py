@@ -42,7 +42,8 @@ from graphrag_pipeline.releases.publishing import publish, refresh_needed
 from graphrag_pipeline.releases.rollback import rollback
 from graphrag_pipeline.store import vector_store as vectors
 from graphrag_pipeline.store.vector_store import VectorStore
-from graphrag_pipeline.structures.vector_tables import TABLES, update_vectors
+from graphrag_pipeline.structures.updating import embed_table
+from graphrag_pipeline.structures.vector_tables import TABLES
 
 STORY = {
     "dam.md": "Oskar Kovarna built the Orlen Dam near Kelmouth.",
@@ -281,7 +282,7 @@ def test_what_the_user_keeps_apart_is_published_though_the_graph_stays(indexed):
     home = engine.store.path.parent
     (home / "aliases.csv").write_text("action,a,b\nnever,Oskar Kovarna,Kelmouth\n")
     settings = SMALL.model_copy(update={"home": home})
-    resolve_entities(workspace_of(home, settings))
+    resolve_entities(workspace_of(home, settings).store, workspace_of(home, settings).settings)
     assert refresh_needed(workspace_of(home, settings))
     assert publish(workspace_of(home, settings)).id != made[-1]
     _, rows = query_published(home, "SELECT count(*) FROM entities_kept_apart WHERE method='user'")
@@ -450,7 +451,7 @@ def test_a_rollback_killed_at_any_step_is_done_or_not_begun(indexed, tmp_path):
 def bring_up_to_publishing(engine: Engine) -> None:
     engine.update()
     for table in TABLES:
-        update_vectors(workspace_of(engine.log.home, SMALL), table)
+        embed_table(workspace_of(engine.log.home, SMALL), table)
 
 
 # On the command line

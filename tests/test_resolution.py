@@ -326,7 +326,9 @@ def test_titles_link_others_even_where_no_document_mentions_them(tmp_path):
     engine.write(SCROOGE)
     engine.index()
     assert engine.rows("SELECT count(*) FROM entities") == [(2,)]
-    assert resolve_entities(engine.workspace).absent == ("The Smoke",)
+    assert resolve_entities(engine.workspace.store, engine.workspace.settings).absent == (
+        "The Smoke",
+    )
 
 
 @pytest.mark.parametrize(
@@ -345,14 +347,16 @@ def test_titles_link_others_even_where_no_document_mentions_them(tmp_path):
 def test_a_file_that_cannot_be_used_is_refused_in_one_line(tmp_path, text, said):
     path = tmp_path / "aliases.csv"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    workspace = Engine(tmp_path, settings(tmp_path)).workspace
     with pytest.raises(ConfigError, match=said) as raised:
-        resolve_entities(Engine(tmp_path, settings(tmp_path)).workspace)
+        resolve_entities(workspace.store, workspace.settings)
     assert "\n" not in str(raised.value)
 
 
 def test_a_file_that_was_asked_for_must_be_there(tmp_path):
+    workspace = Engine(tmp_path, settings(tmp_path)).workspace
     with pytest.raises(ConfigError, match="there is no such file"):
-        resolve_entities(Engine(tmp_path, settings(tmp_path)).workspace)
+        resolve_entities(workspace.store, workspace.settings)
 
 
 @hypothesis_settings(max_examples=3)
@@ -384,13 +388,13 @@ def test_what_is_up_to_date_is_left_alone_and_new_documents_are_seen_before_the_
     engine = build_graph(tmp_path, {"a.txt": SCROOGE["a.txt"]})
     with engine.store.read() as con:
         assert resolution_current(con, engine.settings)
-    assert not resolve_entities(engine.workspace).changed
+    assert not resolve_entities(engine.workspace.store, engine.workspace.settings).changed
     assert engine.merge().entities == {}
     engine.write({"b.txt": "Mary Scrooge met Bob Cratchit. Mr. Scrooge met Mary Scrooge."})
     (batch,) = engine.cut()
     engine.ingest(batch.key)
     documents = engine.rows("FROM documents")
-    assert resolve_entities(engine.workspace).changed
+    assert resolve_entities(engine.workspace.store, engine.workspace.settings).changed
     assert engine.rows("FROM documents") == documents
     assert engine.merge().batches == (batch.key,)
     titles = {title for (title,) in engine.rows("SELECT title FROM entities")}
@@ -474,7 +478,7 @@ def test_a_call_that_fails_leaves_the_pair_apart_until_it_is_answered(tmp_path, 
 
 def test_summaries_are_made_of_the_descriptions_of_all_titles(tmp_path):
     engine = build_graph(tmp_path, SCROOGE)
-    update_graph(engine.workspace)
+    update_graph(engine.workspace.store, engine.workspace.settings)
     (described,) = engine.rows(
         "SELECT frequency, description FROM entities WHERE title = 'Ebenezer Scrooge'"
     )
@@ -501,7 +505,7 @@ def test_the_user_names_and_types_an_entity_and_takes_it_back(tmp_path):
     assert engine.rows("SELECT canonical_title FROM entity_aliases WHERE title = 'London'") == [
         ("The Great City",)
     ]
-    assert not resolve_entities(engine.workspace).absent
+    assert not resolve_entities(engine.workspace.store, engine.workspace.settings).absent
     engine.settings = told(
         tmp_path, "rename,London,The Great City,", "rename,The Great City,LONDON,"
     )

@@ -23,7 +23,8 @@ from graphrag_pipeline.ingest.reading import ReadingOptions, ReadResult, read_fi
 from graphrag_pipeline.ingest.reading.answers import read_answer, write_answer
 from graphrag_pipeline.ingest.reading.formats import format_of, supported_suffixes
 from graphrag_pipeline.ingest.reading.separate import Readers, ReadingLimits
-from graphrag_pipeline.ingest.stages import ingest_documents, pending_batches
+from graphrag_pipeline.pipeline.stages import ingest
+from graphrag_pipeline.planning.pending import pending_batches
 from graphrag_pipeline.planning.status import summarise
 
 only_linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits memory")
@@ -150,12 +151,12 @@ def test_a_bomb_in_a_folder_costs_only_itself_and_only_once(engine: Engine):
     engine.write({"a.txt": "Alice Smith met Bob Jones.", "z.txt": "Carol White met Dan Green."})
     (engine.inbox / "bomb.parquet").write_bytes(PARQUET)
     (batch,) = engine.cut()
-    counts = ingest_documents(engine.workspace, batch.key).counts
+    counts = ingest(engine.workspace, "documents", batch.key).counts
     assert counts == {"documents": 2, "quarantined": 1}
     (bad,) = summarise(engine.workspace)["quarantined"]
     assert bad["uri"].endswith("bomb.parquet")
     assert "500 MB of memory (input.reader_mb)" in bad["reason"]
-    assert ingest_documents(engine.workspace, batch.key).done_before
+    assert ingest(engine.workspace, "documents", batch.key).done_before
     engine.settings = Settings(home=str(engine.workspace.home), input=InputSettings(reader_mb=501))
     assert pending_batches(engine.workspace) == [batch.key]
 

@@ -16,7 +16,6 @@ from graphrag_pipeline.planning.plan import plan_run
 from graphrag_pipeline.store import space
 from graphrag_pipeline.store.sources import SourceChange
 from graphrag_pipeline.store.space import check_space, free_bytes, space_for
-from graphrag_pipeline.store.workspace import Workspace
 
 
 @pytest.fixture
@@ -66,7 +65,7 @@ def test_a_run_of_dagster_is_refused_before_its_first_stage(indexed: Engine, mon
 
 
 def test_a_run_that_may_fit_is_warned_of_and_goes_on(indexed: Engine, monkeypatch, caplog):
-    leave(monkeypatch, space_for(indexed.workspace, []).least)
+    leave(monkeypatch, space_for(indexed.workspace.settings, []).least)
     with caplog.at_level(logging.WARNING, logger="graphrag_pipeline"):
         update = Index(indexed.workspace.settings).update(indexed.inbox)
     assert update.counts["documents"] == 2
@@ -76,7 +75,7 @@ def test_a_run_that_may_fit_is_warned_of_and_goes_on(indexed: Engine, monkeypatc
 def test_the_check_can_be_turned_off(indexed: Engine, monkeypatch, caplog):
     leave(monkeypatch, 0)
     indexed.settings = Settings(batches=BatchSettings(check_space=False))
-    check_space(indexed.workspace, [])
+    check_space(indexed.workspace.settings, [])
     assert caplog.text == ""
 
 
@@ -102,7 +101,7 @@ def test_long_vectors_and_structures_take_more(indexed: Engine):
 
     def needed(**given: Any) -> int:
         settings = Settings(home=str(indexed.log.home), **given)
-        return space_for(Workspace(settings), [change]).needed // 10**6
+        return space_for(settings, [change]).needed // 10**6
 
     plain = needed()
     assert needed(embeddings={"dimensions": 1536}) - plain == pytest.approx(26, abs=2)

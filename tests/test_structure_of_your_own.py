@@ -18,6 +18,7 @@ from graphrag_pipeline.assets.embeddings import embedding_key
 from graphrag_pipeline.core.errors import ConfigError, StorageError
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.definitions import build_definitions
+from graphrag_pipeline.pipeline.stages import StepStage, VectorStage, refresh_stages
 from graphrag_pipeline.planning.plan import plan_run
 from graphrag_pipeline.planning.status import summarise
 from graphrag_pipeline.releases.publishing import publish
@@ -25,7 +26,7 @@ from graphrag_pipeline.releases.rollback import rollback
 from graphrag_pipeline.resources import IndexResource
 from graphrag_pipeline.store.index_store import connect_published
 from graphrag_pipeline.structures import Step, Structure, register_structure, unregister_structure
-from graphrag_pipeline.structures.updating import stages_of, update_structures
+from graphrag_pipeline.structures.updating import in_order
 
 PAGE = Path(__file__).parents[1] / "docs" / "how-to" / "extend.md"
 NAME = "document_summaries"
@@ -70,14 +71,24 @@ def published(engine: Engine, release: str | None = None) -> list[str]:
         return [text for (text,) in con.execute(SUMMARIES).fetchall()]
 
 
+def updated(engine: Engine) -> dict[str, object]:
+    """Bring vectors and structures up to date; return what was done, by name."""
+    stages = [
+        s
+        for s in refresh_stages(engine.workspace.settings)
+        if isinstance(s, (VectorStage, StepStage))
+    ]
+    return {stage.name: stage.update(engine.workspace) for stage in stages}
+
+
 def test_a_structure_of_ones_own_is_in_lineage_status_plan_and_releases(structure, tmp_path):
     engine = indexed(tmp_path)
     with pytest.raises(StorageError, match=f"vectors of {NAME}|summaries of documents"):
         publish(engine.workspace)
-    changes = update_structures(engine.workspace)
-    assert changes[NAME].facts == {"written": 2}
-    assert changes[f"vectors of {NAME}"].embedded == 2
-    assert update_structures(engine.workspace)[NAME].facts == {"written": 0}
+    changes = updated(engine)
+    assert changes["__".join(KEY.path)].facts == {"written": 2}
+    assert changes[f"{NAME}_vectors"].embedded == 2
+    assert updated(engine)["__".join(KEY.path)].facts == {"written": 0}
     first = publish(engine.workspace)
     assert published(engine) == ["Anna Berg owns the", "Orsolya Venn built the"]
     assert {"name": NAME, "rows": 2} in summarise(engine.workspace)["structures"]
@@ -86,7 +97,7 @@ def test_a_structure_of_ones_own_is_in_lineage_status_plan_and_releases(structur
     engine.update()
     with pytest.raises(StorageError, match=r"not published: .*summaries of documents"):
         publish(engine.workspace)
-    update_structures(engine.workspace)
+    updated(engine)
     second = publish(engine.workspace)
     assert second.id != first.id
     assert published(engine) == ["Gina Lund leases the", "Orsolya Venn built the"]
@@ -113,7 +124,7 @@ def test_a_model_writes_it_within_the_plan_and_the_ledger(structure, tmp_path):
         (stage,) = [s for s in plan_run(engine.workspace, engine.inbox).stages if s.stage == NAME]
         assert (stage.calls, stage.model) == (2, "gpt-4.1-mini")
         engine.index()
-        stages = {each.name: each for each in stages_of(engine.settings)}
+        stages = {stage.label: stage for stage in refresh_stages(engine.workspace.settings)}
         assert stages[NAME].update(engine.workspace).facts == {"written": 2}
         asked = it.asked()
         assert len(asked) == 2
@@ -149,7 +160,7 @@ def test_the_reference_tells_of_it(structure):
 
 def test_what_is_no_longer_wanted_is_gone_from_the_next_release(structure, tmp_path):
     engine = indexed(tmp_path)
-    update_structures(engine.workspace)
+    updated(engine)
     first = publish(engine.workspace)
     unregister_structure(NAME)
     off = workspace_of(engine.log.home, Settings(embeddings={"dimensions": 64}))
@@ -163,10 +174,10 @@ def test_what_is_no_longer_wanted_is_gone_from_the_next_release(structure, tmp_p
 
 def test_another_schema_makes_the_tables_anew(structure, tmp_path):
     engine = indexed(tmp_path)
-    update_structures(engine.workspace)
+    updated(engine)
     schema = structure.schema.replace("summary VARCHAR NOT NULL", "summary VARCHAR, note VARCHAR")
     register_structure(Structure(**{**vars(structure), "schema": schema}))
-    assert update_structures(engine.workspace)[NAME].facts == {"written": 2}
+    assert updated(engine)["__".join(KEY.path)].facts == {"written": 2}
     assert engine.rows(f"SELECT DISTINCT note FROM {NAME}") == [(None,)]
 
 
@@ -206,6 +217,6 @@ def test_names_that_cannot_be_used_and_structures_that_wait_for_each_other_are_r
     register_structure(Structure("loop", steps=[step("one", "two"), step("two", "one")]))
     try:
         with pytest.raises(ConfigError, match="wait for each other: one, two"):
-            list(stages_of(Settings(structures={"wanted": ["loop"]})))
+            list(in_order(Settings(structures={"wanted": ["loop"]})))
     finally:
         unregister_structure("loop")

@@ -20,7 +20,7 @@ from graphrag_pipeline.structures.registry import vector_tables
 from graphrag_pipeline.structures.synonyms import linking as synonyms
 from graphrag_pipeline.structures.synonyms.linking import update_synonyms
 from graphrag_pipeline.structures.synonyms.structure import FACT_VECTORS, TITLE_VECTORS
-from graphrag_pipeline.structures.vector_tables import update_vectors
+from graphrag_pipeline.structures.updating import embed_table
 
 OPTIONAL = ("facts", "entity_titles")
 ASKED = EmbeddingSettings(facts=True, synonyms=True, dimensions=64, synonym_similarity=0.6)
@@ -41,8 +41,10 @@ FACTS = "SELECT * FROM facts ORDER BY ALL"
 
 def embed(engine, tables=(FACT_VECTORS, TITLE_VECTORS)):
     """Bring vectors and synonyms up to date; return how many rows were embedded or searched."""
-    done = {table.name: update_vectors(engine.workspace, table).embedded for table in tables}
-    return done | {"synonyms": update_synonyms(engine.workspace).searched}
+    done = {table.name: embed_table(engine.workspace, table).embedded for table in tables}
+    least = engine.settings.embeddings.synonym_similarity
+    changes = update_synonyms(engine.store, engine.workspace.vectors, least)
+    return done | {"synonyms": changes.searched}
 
 
 def held(engine, table):

@@ -15,6 +15,7 @@ import polars as pl
 
 from graphrag_pipeline.core import progress
 from graphrag_pipeline.core.prompting import Prompt, load_prompt
+from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.graph.fold import GraphChanges, fold_again, merge_graph
 from graphrag_pipeline.llm.answer_purposes import making
@@ -24,8 +25,7 @@ from graphrag_pipeline.llm.errors import ModelError
 from graphrag_pipeline.llm.running import work_through
 from graphrag_pipeline.llm.windows import prompt_room
 from graphrag_pipeline.store.frames import drop_rows, put_rows
-from graphrag_pipeline.store.index_store import insert
-from graphrag_pipeline.store.workspace import Workspace
+from graphrag_pipeline.store.index_store import IndexStore, insert
 
 STAGE = "summaries"
 _PART_TOKENS = 6000
@@ -60,24 +60,24 @@ class Descriptions:
     input_hash: str
 
 
-def update_graph(workspace: Workspace) -> tuple[GraphChanges, dict[str, int]]:
+def update_graph(store: IndexStore, settings: Settings) -> tuple[GraphChanges, dict[str, int]]:
     """Merge the graph, then long descriptions where a model is to; return what both did."""
-    changes = merge_graph(workspace)
-    if workspace.settings.graph.summaries != "llm":
+    options, encoding = settings.graph, settings.chunks.encoding
+    changes = merge_graph(store, options, encoding)
+    if options.summaries != "llm":
         return changes, {}
-    counts = summarise_descriptions(workspace)
+    counts = summarise_descriptions(store, settings)
     if counts["summarised"]:
-        merge_graph(workspace)
+        merge_graph(store, options, encoding)
     return changes, counts
 
 
-def summarise_descriptions(workspace: Workspace) -> dict[str, int]:
+def summarise_descriptions(store: IndexStore, settings: Settings) -> dict[str, int]:
     """Merge long sets of descriptions; the next fold of the graph puts the results in.
 
     Returns how many were ``summarised`` and ``failed``; one that failed keeps all its
     descriptions and is tried again by the next run.
     """
-    settings, store = workspace.settings, workspace.store
     budget = settings.graph.max_description_tokens
     with store.read() as con:
         todo = descriptions_to_merge(con, budget)

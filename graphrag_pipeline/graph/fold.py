@@ -16,7 +16,7 @@ import duckdb
 import polars as pl
 
 from graphrag_pipeline.core.identity import ID_DIGITS
-from graphrag_pipeline.core.settings import Settings, fingerprint
+from graphrag_pipeline.core.settings import GraphSettings, fingerprint
 from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.graph.fold_state import (
     find_changes,
@@ -35,6 +35,7 @@ from graphrag_pipeline.graph.titles import update_titles
 from graphrag_pipeline.ingest.staging import take_in_staged
 from graphrag_pipeline.store.frames import drop_rows, put_rows, streamed
 from graphrag_pipeline.store.index_store import (
+    IndexStore,
     assign_identifiers,
     get_meta,
     replace_changed,
@@ -42,7 +43,6 @@ from graphrag_pipeline.store.index_store import (
     set_meta,
 )
 from graphrag_pipeline.store.limits import parts_within
-from graphrag_pipeline.store.workspace import Workspace
 
 GRAPH_VERSION = "12"
 # In fewer chunks than this, nothing is so frequent that chance says with what it meets.
@@ -408,21 +408,24 @@ class GraphChanges:
     batches: tuple[str, ...]
 
 
-def merge_graph(workspace: Workspace) -> GraphChanges:
+def merge_graph(store: IndexStore, options: GraphSettings, encoding: str) -> GraphChanges:
     """Take in the staged batches and bring ``entities`` and ``relationships`` up to date.
 
-    Does nothing when no batch is staged, no alias has changed and no descriptions were merged.
+    Tokens are counted in ``encoding``. Does nothing when no batch is staged, no alias has changed
+    and no descriptions were merged.
     """
-    with workspace.store.transaction() as con:
-        return merge_within(con, workspace.settings)
+    with store.transaction() as con:
+        return merge_within(con, options, encoding)
 
 
-def merge_within(con: duckdb.DuckDBPyConnection, settings: Settings) -> GraphChanges:
+def merge_within(
+    con: duckdb.DuckDBPyConnection, options: GraphSettings, encoding: str
+) -> GraphChanges:
     """Do what :func:`merge_graph` does within a transaction that is open already."""
     batches = take_in_staged(con)
-    if not batches and graph_current(con, settings):
+    if not batches and graph_current(con, options, encoding):
         return GraphChanges({}, {}, ())
-    version = state_version(_rules(settings))
+    version = state_version(_rules(options, encoding))
     forget_other(con, version)
     link_records(con)
     look_at_mentions(con)
@@ -431,23 +434,25 @@ def merge_within(con: duckdb.DuckDBPyConnection, settings: Settings) -> GraphCha
         take_up_difference(con)
     else:
         take_up_all(con, "staging")
-    _fold(con, settings, "staging", by_difference=by_difference)
+    _fold(con, options, encoding, "staging", by_difference=by_difference)
     entities, relationships = _write(con, by_difference=by_difference)
     update_titles(con)
     con.execute(_FORGOTTEN)
     note_version(con, version)
-    set_meta(con, "graph_version", _version(con, settings))
+    set_meta(con, "graph_version", _version(con, options, encoding))
     return GraphChanges(entities, relationships, batches)
 
 
-def graph_differences(con: duckdb.DuckDBPyConnection, settings: Settings) -> dict[str, int]:
+def graph_differences(
+    con: duckdb.DuckDBPyConnection, options: GraphSettings, encoding: str
+) -> dict[str, int]:
     """Fold the whole index beside the graph; return how many rows of each table differ.
 
     Nothing is written but temporary tables: the index may be open for reading alone.
     """
     look_at_mentions(con)
     take_up_all(con, "temp")
-    _fold(con, settings, "temp", by_difference=False)
+    _fold(con, options, encoding, "temp", by_difference=False)
     return {
         table: number
         for table in _WRITTEN
@@ -455,20 +460,20 @@ def graph_differences(con: duckdb.DuckDBPyConnection, settings: Settings) -> dic
     }
 
 
-def graph_current(con: duckdb.DuckDBPyConnection, settings: Settings) -> bool:
+def graph_current(con: duckdb.DuckDBPyConnection, options: GraphSettings, encoding: str) -> bool:
     """Whether the graph was folded with the aliases there are now, under these settings."""
-    return get_meta(con, "graph_version") == _version(con, settings)
+    return get_meta(con, "graph_version") == _version(con, options, encoding)
 
 
-def _rules(settings: Settings) -> str:
-    shaping = settings.graph.model_dump(
+def _rules(options: GraphSettings, encoding: str) -> str:
+    shaping = options.model_dump(
         include={"min_concept_frequency", "min_concept_pmi", "max_description_sentences"}
     )
-    return fingerprint(GRAPH_VERSION, shaping, settings.chunks.encoding)
+    return fingerprint(GRAPH_VERSION, shaping, encoding)
 
 
-def _version(con: duckdb.DuckDBPyConnection, settings: Settings) -> str:
-    return f"{_rules(settings)}:{aliases_state(con)}"
+def _version(con: duckdb.DuckDBPyConnection, options: GraphSettings, encoding: str) -> str:
+    return f"{_rules(options, encoding)}:{aliases_state(con)}"
 
 
 def outdate_graph(con: duckdb.DuckDBPyConnection) -> None:
@@ -483,10 +488,14 @@ def fold_again(con: duckdb.DuckDBPyConnection) -> None:
 
 
 def _fold(
-    con: duckdb.DuckDBPyConnection, settings: Settings, state: str, *, by_difference: bool
+    con: duckdb.DuckDBPyConnection,
+    options: GraphSettings,
+    encoding: str,
+    state: str,
+    *,
+    by_difference: bool,
 ) -> None:
     """Make the tables ``wanted_*``: all rows of the graph, or those that may differ."""
-    options = settings.graph
     limits = {"max_sentences": options.max_description_sentences}
     con.execute(_DESCRIBING)
     _say_what_is_made_anew(con, by_difference=by_difference)
@@ -522,7 +531,6 @@ def _fold(
         con.execute(_WANT_RELATIONSHIPS, part)
     con.execute(_DESCRIBED.format(state=state))
     drop_rows(con, "described", "edge_descriptions", "edge_types", "degrees")
-    encoding = settings.chunks.encoding
     _add_tokens(con, "entities", "{0}.title || ' ' || {0}.description", encoding)
     _add_tokens(
         con,

@@ -8,24 +8,23 @@ import duckdb
 
 from graphrag_pipeline.core.doors import PartError
 from graphrag_pipeline.core.errors import RemovalError, StorageError
+from graphrag_pipeline.core.settings import BatchSettings
 from graphrag_pipeline.ingest.reading.formats import format_of
-from graphrag_pipeline.store.batches import may_go
+from graphrag_pipeline.store.batches import BatchLog, may_go
 from graphrag_pipeline.store.index_store import connect_published
 from graphrag_pipeline.store.snapshots import SITES
 from graphrag_pipeline.store.sources import ending_of, is_import
-from graphrag_pipeline.store.workspace import Workspace
 
 _INDEXED = "SELECT DISTINCT source FROM documents"
 
 
-def require_readers(workspace: Workspace) -> None:
+def require_readers(log: BatchLog, settings: BatchSettings, published: Path) -> None:
     """Raise RemovalError where more documents would go than may without being asked.
 
     The package that brought their format may be gone, or one that it needs. As many may go as files
     from a folder (``batches.max_removed_share``). Only where an ending has no reader, it is looked
     up which of these files are published, if that can be read.
     """
-    log = workspace.batches
     endings = {ending for of_batch in log.endings().values() for ending in of_batch or ()}
     reasons = {ending: why for ending in endings if ending and (why := _why_unread(ending))}
     if not reasons:
@@ -35,11 +34,9 @@ def require_readers(workspace: Workspace) -> None:
         for uri, source in log.sources().items()
         if source.root != SITES and not is_import(source)
     }
-    indexed = _indexed(workspace.paths.published)
+    indexed = _indexed(published)
     lost = sorted(uri for uri in files & indexed if ending_of(uri) in reasons)
-    if not lost or (
-        len(lost) < len(files) and may_go(len(lost), len(files), workspace.settings.batches)
-    ):
+    if not lost or (len(lost) < len(files) and may_go(len(lost), len(files), settings)):
         return
     whys = "; ".join(sorted({reasons[ending_of(uri)] for uri in lost}))
     raise RemovalError(

@@ -28,10 +28,9 @@ from graphrag_pipeline.ingest.reading.formats import reader_versions
 from graphrag_pipeline.ingest.reading.ocr import tesseract_version
 from graphrag_pipeline.ingest.staging import DERIVED, of_batch
 from graphrag_pipeline.ingest.to_extract import Part, chunks_to_extract, parts_of
-from graphrag_pipeline.store.batches import Batch
+from graphrag_pipeline.store.batches import Batch, BatchLog
 from graphrag_pipeline.store.frames import streamed
-from graphrag_pipeline.store.index_store import insert
-from graphrag_pipeline.store.workspace import Workspace
+from graphrag_pipeline.store.index_store import IndexStore, insert
 
 STAGES = ("documents", "chunks", "extractions")
 IMPORTED = "import"
@@ -107,30 +106,6 @@ def _versions(settings: Settings, readers: str) -> dict[str, str]:
     return {"documents": read, "chunks": chunked, "extractions": extracted}
 
 
-def pending_batches(workspace: Workspace, *, most_attempts: int | None = None) -> list[str]:
-    """Return the keys of batches that some stage has not done under the settings of now.
-
-    A batch with chunks that failed is one of them: without ``most_attempts`` however often it was
-    tried, as when a person asks for a run.
-    """
-    version_of = batch_versions(workspace.settings)
-    with workspace.store.read() as con:
-        rows = con.execute(
-            "SELECT batch, version FROM batch_stages WHERE stage = 'extractions'"
-        ).fetchall()
-        failures = con.execute(
-            """SELECT DISTINCT batch FROM extractions
-               WHERE status <> 'ok' AND ($most IS NULL OR attempts < $most)""",
-            {"most": most_attempts},
-        ).fetchall()
-    made_by, failed = dict(rows), {key for (key,) in failures}
-    return [
-        key
-        for key, endings in workspace.batches.endings().items()
-        if key in failed or made_by.get(key) not in (version_of(endings)["extractions"], IMPORTED)
-    ]
-
-
 def batch_versions(
     settings: Settings,
 ) -> Callable[[frozenset[str] | None], Mapping[str, str]]:
@@ -149,84 +124,92 @@ def batch_versions(
     return version_of
 
 
-def ingest_documents(workspace: Workspace, key: str) -> StageResult:
+def ingest_documents(store: IndexStore, log: BatchLog, settings: Settings, key: str) -> StageResult:
     """Read a batch's files into ``documents``; what cannot be read goes to ``quarantine``."""
 
     def work(line: _Line) -> Mapping[str, int]:
-        with documents.readers(workspace.settings) as files:
-            read = documents.read_batch(line.batch, workspace.batches, files)
-        with _ledger(workspace, line) as con:
+        with documents.readers(settings) as files:
+            read = documents.read_batch(line.batch, log, files)
+        with _ledger(store, line) as con:
             documents.stage_documents(con, line.batch, read)
         return {"documents": len(read.documents), "quarantined": len(read.quarantine)}
 
-    return _once(workspace, key, "documents", work)
+    return _once(store, log, settings, key, "documents", work)
 
 
-def ingest_chunks(workspace: Workspace, key: str) -> StageResult:
+def ingest_chunks(store: IndexStore, log: BatchLog, settings: Settings, key: str) -> StageResult:
     """Cut a batch's documents into ``chunks``."""
 
     def work(line: _Line) -> Mapping[str, int]:
-        with workspace.store.read() as con:
+        with store.read() as con:
             texts = con.execute(
                 f"SELECT id, text FROM ({of_batch('documents')}) ORDER BY human_readable_id",
                 {"key": key},
             ).pl()
-        chunks = chunk_documents(texts, workspace.settings.chunks)
+        chunks = chunk_documents(texts, settings.chunks)
         chunks = chunks.with_columns(batch=pl.lit(key))
-        with _ledger(workspace, line) as con:
+        with _ledger(store, line) as con:
             stage_chunks(con, chunks, key)
         return {"chunks": len(chunks)}
 
-    return _once(workspace, key, "chunks", work)
+    return _once(store, log, settings, key, "chunks", work)
 
 
-def ingest_extractions(workspace: Workspace, key: str) -> StageResult:
+def ingest_extractions(
+    store: IndexStore, log: BatchLog, settings: Settings, key: str
+) -> StageResult:
     """Find entities and relationships in a batch's chunks that have no extraction yet."""
-
-    settings = workspace.settings
 
     def work(line: _Line) -> Mapping[str, int]:
         version = extraction_version(settings)
-        todo = _Todo(workspace, key, version)
+        todo = _Todo(store, settings, key, version)
         extracted = todo.extracted()
         extractor = settings.extraction.extractor
         with (
-            mention_files(settings.home_path, extracted.found, workspace.store.limits) as mentions,
-            _ledger(workspace, line) as con,
+            mention_files(settings.home_path, extracted.found, store.limits) as mentions,
+            _ledger(store, line) as con,
         ):
             chunk_ids = todo.chunk_ids()
             return stage_extraction(con, chunk_ids, mentions, extracted, extractor, version, key)
 
-    return _once(workspace, key, "extractions", work)
+    return _once(store, log, settings, key, "extractions", work)
 
 
 @dataclass
 class _Todo:
     """The chunks of a batch without an extraction, read part by part."""
 
-    workspace: Workspace
+    store: IndexStore
+    settings: Settings
     key: str
     version: str
     ids: list[pl.Series] = field(default_factory=list)
 
     def extracted(self) -> Extracted:
         """Return what is found in them; of several parts, each is read when the last is done."""
-        with self.workspace.store.read() as con:
-            parts = parts_of(con, self.workspace.settings, self.key)
+        with self.store.read() as con:
+            parts = parts_of(con, self.settings, self.key)
         if len(parts) == 1:
             return self._extracted(parts[0])
         return Extracted(found for part in parts for found in self._extracted(part).found)
 
     def _extracted(self, part: Part) -> Extracted:
-        settings = self.workspace.settings
-        with self.workspace.store.read() as con:
-            chunks = chunks_to_extract(con, settings, self.key, self.version, part)
+        with self.store.read() as con:
+            chunks = chunks_to_extract(con, self.settings, self.key, self.version, part)
         self.ids.append(chunks["id"])
-        return extract(chunks, settings, self.key)
+        return extract(chunks, self.settings, self.key)
 
     def chunk_ids(self) -> pl.Series:
         """Return the ids of those that were read."""
         return pl.concat(self.ids)
+
+
+INGESTION: Mapping[str, Callable[[IndexStore, BatchLog, Settings, str], StageResult]] = {
+    "documents": ingest_documents,
+    "chunks": ingest_chunks,
+    "extractions": ingest_extractions,
+}
+"""The stages of ingestion, in order; each takes in one batch, given by its key."""
 
 
 def chunks_without_extraction(con: duckdb.DuckDBPyConnection, key: str) -> int:
@@ -356,12 +339,17 @@ class _Line:
 
 
 def _once(
-    workspace: Workspace, key: str, stage: str, work: Callable[[_Line], Mapping[str, int]]
+    store: IndexStore,
+    log: BatchLog,
+    settings: Settings,
+    key: str,
+    stage: str,
+    work: Callable[[_Line], Mapping[str, int]],
 ) -> StageResult:
     start = time.perf_counter()
-    batch = workspace.batches.get(key)
-    version = stage_versions(workspace.settings, batch)[stage]
-    with workspace.store.read() as con:
+    batch = log.get(key)
+    version = stage_versions(settings, batch)[stage]
+    with store.read() as con:
         row = con.execute(
             """SELECT 1 FROM batch_stages WHERE batch = ? AND stage = ? AND version IN (?, ?)
                AND (stage <> 'extractions' OR NOT EXISTS (
@@ -375,10 +363,10 @@ def _once(
 
 
 @contextlib.contextmanager
-def _ledger(workspace: Workspace, line: _Line) -> Iterator[duckdb.DuckDBPyConnection]:
+def _ledger(store: IndexStore, line: _Line) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open a transaction that also writes the stage's line in ``batch_stages``."""
     key = line.batch.key
-    with workspace.store.transaction() as con:
+    with store.transaction() as con:
         yield con
         for outdated in STAGES[STAGES.index(line.stage) :]:
             con.execute("DELETE FROM batch_stages WHERE batch = ? AND stage = ?", [key, outdated])

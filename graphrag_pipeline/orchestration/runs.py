@@ -36,12 +36,12 @@ from graphrag_pipeline.core.home import Home, make_home
 from graphrag_pipeline.core.settings import IN_PROCESS, Settings
 from graphrag_pipeline.definitions import INGEST_JOB, REFRESH_JOB, build_definitions
 from graphrag_pipeline.index import Index, Update
-from graphrag_pipeline.ingest.stages import pending_batches, stage_versions
+from graphrag_pipeline.ingest.stages import stage_versions
 from graphrag_pipeline.marts.build import MARTS_JOB, built_marts, marts_outdated
 from graphrag_pipeline.orchestration.event_log import kept_open
 from graphrag_pipeline.pipeline.stages import PUBLISH
 from graphrag_pipeline.pipeline.updating import cut_batches
-from graphrag_pipeline.planning.pending import nothing_pending
+from graphrag_pipeline.planning.pending import nothing_pending, pending_batches
 from graphrag_pipeline.planning.status import changes_in
 from graphrag_pipeline.releases.kept_releases import nothing_published, release_file
 from graphrag_pipeline.releases.publishing import current_release
@@ -209,7 +209,7 @@ def index_folder(
         workspace, folder, remove_all=remove_all, settle_seconds=settle_seconds, as_looked=as_looked
     )
     if recluster:
-        ask_for_clustering(workspace)
+        ask_for_clustering(workspace.store)
     return run_pending(workspace)
 
 

@@ -19,6 +19,7 @@ from graphrag_pipeline.graph.communities import CommunityChanges, update_communi
 from graphrag_pipeline.graph.descriptions import update_graph
 from graphrag_pipeline.graph.fold import GraphChanges
 from graphrag_pipeline.graph.resolution.resolving import Resolution, resolve_entities
+from graphrag_pipeline.ingest.stages import INGESTION, StageResult
 from graphrag_pipeline.planning.pending import nothing_to_refresh
 from graphrag_pipeline.releases import invariants
 from graphrag_pipeline.releases.kept_releases import is_rolled_back, published_release
@@ -28,8 +29,8 @@ from graphrag_pipeline.reports.model_writer import report_writer
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.registry import update_step, vector_tables
 from graphrag_pipeline.structures.structure import Check, Outcome, Step, Structure, VectorTable
-from graphrag_pipeline.structures.updating import stages_of
-from graphrag_pipeline.structures.vector_tables import VectorChanges, update_vectors
+from graphrag_pipeline.structures.updating import embed_table, in_order
+from graphrag_pipeline.structures.vector_tables import VectorChanges
 
 T = TypeVar("T")
 Counts = Callable[[duckdb.DuckDBPyConnection, Workspace, T], Mapping[str, int]]
@@ -158,6 +159,19 @@ class StepStage(Stage[Outcome]):
     step: Step
 
 
+def ingest(workspace: Workspace, stage: str, batch: str) -> StageResult:
+    """Take a batch through one of the stages of ingestion, given by its name."""
+    return INGESTION[stage](workspace.store, workspace.batches, workspace.settings, batch)
+
+
+def _resolve(workspace: Workspace) -> Resolution:
+    return resolve_entities(workspace.store, workspace.settings)
+
+
+def _update_graph(workspace: Workspace) -> tuple[GraphChanges, dict[str, int]]:
+    return update_graph(workspace.store, workspace.settings)
+
+
 def _publish(workspace: Workspace) -> PublishedRelease:
     """Publish the index, for the readers of a shared one, too."""
     release = publish(workspace)
@@ -193,14 +207,12 @@ def _count_unreadable(
     return {_RELEASE_CHECK.name: int(not is_there)}
 
 
-RESOLUTION: Stage[Resolution] = Stage(
-    name="resolution", label="resolution", update=resolve_entities
-)
+RESOLUTION: Stage[Resolution] = Stage(name="resolution", label="resolution", update=_resolve)
 """The stage that decides which titles mean the same thing."""
 GRAPH: Stage[tuple[GraphChanges, dict[str, int]]] = Stage(
     name="graph",
     label="graph",
-    update=update_graph,
+    update=_update_graph,
     checks={
         ("graph", "entities"): _ENTITY_CHECKS,
         ("graph", "relationships"): _RELATIONSHIP_CHECKS,
@@ -229,11 +241,11 @@ def refresh_stages(settings: Settings) -> Iterator[Stage]:
     for level in range(levels - 1, -1, -1):
         yield _report_stage(level, levels)
     tables = vector_tables(settings)
-    for each in stages_of(settings):
-        if isinstance(each.of, VectorTable):
-            yield _vector_stage(each.of, tables)
+    for each in in_order(settings):
+        if isinstance(each, VectorTable):
+            yield _vector_stage(each, tables)
         else:
-            yield _step_stage(*each.of)
+            yield _step_stage(*each)
 
 
 def level_range(level: int, levels: int) -> dict[str, int]:
@@ -307,7 +319,7 @@ def _vector_stage(table: VectorTable, tables: Sequence[VectorTable]) -> VectorSt
     return VectorStage(
         name=name,
         label="embeddings",
-        update=lambda workspace: update_vectors(workspace, table),
+        update=lambda workspace: embed_table(workspace, table),
         part=tables.index(table),
         parts=len(tables),
         checks={("embeddings", name): _VECTOR_CHECKS},

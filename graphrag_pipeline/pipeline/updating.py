@@ -10,25 +10,15 @@ from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.hardening.memory import told_out_of_memory
 from graphrag_pipeline.core.home import make_home
 from graphrag_pipeline.ingest.lost_readers import require_readers
-from graphrag_pipeline.ingest.stages import (
-    ingest_chunks,
-    ingest_documents,
-    ingest_extractions,
-    pending_batches,
-)
+from graphrag_pipeline.ingest.stages import INGESTION
 from graphrag_pipeline.llm.configured import model_options
-from graphrag_pipeline.pipeline.stages import PUBLISH, refresh_stages, unchanged_release
+from graphrag_pipeline.pipeline.stages import PUBLISH, ingest, refresh_stages, unchanged_release
+from graphrag_pipeline.planning.pending import pending_batches
 from graphrag_pipeline.releases.publishing import PublishedRelease
 from graphrag_pipeline.store.cache_limit import keep_cache_within
 from graphrag_pipeline.store.space import changes_of, check_space
 from graphrag_pipeline.store.spending import ledger_position, needs_model, spending
 from graphrag_pipeline.store.workspace import Workspace
-
-_INGESTION: Sequence[tuple[str, Callable[[Workspace, str], object]]] = (
-    ("documents", ingest_documents),
-    ("chunks", ingest_chunks),
-    ("extractions", ingest_extractions),
-)
 
 
 def run_stages(
@@ -47,7 +37,7 @@ def run_stages(
     batches = pending_batches(workspace) if only is None else list(only)
     if not batches and (unchanged := unchanged_release(workspace)):
         return [], unchanged
-    check_space(workspace, changes_of(workspace, batches))
+    check_space(workspace.settings, changes_of(workspace.batches, batches))
     refresh = [(stage.label, stage.run) for stage in refresh_stages(workspace.settings)]
     stages = [*_ingestion(batches), *refresh]
     for number, (label, run) in enumerate(stages):
@@ -56,7 +46,7 @@ def run_stages(
             run(workspace)
     with told_out_of_memory(PUBLISH.label):
         release = PUBLISH.run(workspace)
-    keep_cache_within(workspace, began)
+    keep_cache_within(workspace.settings, began)
     return batches, release
 
 
@@ -96,7 +86,7 @@ def cut_batches(
     settings = workspace.settings
     make_home(settings)
     if not remove_all:
-        require_readers(workspace)
+        require_readers(workspace.batches, settings.batches, workspace.paths.published)
     batches = workspace.batches.cut(
         folder,
         settings.batches,
@@ -109,6 +99,6 @@ def cut_batches(
 
 
 def _ingestion(batches: Sequence[str]) -> Iterator[tuple[str, Callable[[Workspace], object]]]:
-    for label, ingest in _INGESTION:
+    for stage in INGESTION:
         for key in batches:
-            yield label, lambda workspace, ingest=ingest, key=key: ingest(workspace, key)
+            yield stage, lambda workspace, stage=stage, key=key: ingest(workspace, stage, key)

@@ -11,7 +11,7 @@ import duckdb
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.graph.descriptions import descriptions_to_merge
 from graphrag_pipeline.graph.resolution.resolving import undecided_pairs
-from graphrag_pipeline.ingest.stages import batch_versions, pending_batches
+from graphrag_pipeline.ingest.stages import IMPORTED, batch_versions
 from graphrag_pipeline.planning.rereading import reasons_by_batch
 from graphrag_pipeline.releases.kept_releases import published_release
 from graphrag_pipeline.releases.measuring import MEASURES
@@ -38,6 +38,30 @@ class Due:
     because: Sequence[str]
 
 
+def pending_batches(workspace: Workspace, *, most_attempts: int | None = None) -> list[str]:
+    """Return the keys of batches that some stage has not done under the settings of now.
+
+    A batch with chunks that failed is one of them: without ``most_attempts`` however often it was
+    tried, as when a person asks for a run.
+    """
+    version_of = batch_versions(workspace.settings)
+    with workspace.store.read() as con:
+        rows = con.execute(
+            "SELECT batch, version FROM batch_stages WHERE stage = 'extractions'"
+        ).fetchall()
+        failures = con.execute(
+            """SELECT DISTINCT batch FROM extractions
+               WHERE status <> 'ok' AND ($most IS NULL OR attempts < $most)""",
+            {"most": most_attempts},
+        ).fetchall()
+    made_by, failed = dict(rows), {key for (key,) in failures}
+    return [
+        key
+        for key, endings in workspace.batches.endings().items()
+        if key in failed or made_by.get(key) not in (version_of(endings)["extractions"], IMPORTED)
+    ]
+
+
 def due_besides(workspace: Workspace) -> Due:
     """Return what a run would do besides taking in files. Call it before the run.
 
@@ -48,7 +72,7 @@ def due_besides(workspace: Workspace) -> Due:
     pending = pending_batches(workspace)
     with workspace.store.read() as con:
         extracted = dict(con.execute(_EXTRACTED, [pending]).fetchall())
-        of_reading = reasons_by_batch(con, workspace, list(extracted))
+        of_reading = reasons_by_batch(con, workspace.settings, workspace.batches, list(extracted))
     version_of, endings = batch_versions(workspace.settings), workspace.batches.endings()
     because = [reason for reasons in of_reading.values() for reason in reasons]
     for batch in sorted(extracted.keys() - of_reading.keys()):

@@ -20,7 +20,6 @@ from graphrag_pipeline.extraction.estimate import chunks_of, guess_entities, loo
 from graphrag_pipeline.graph.resolution.user_aliases import read_user_aliases
 from graphrag_pipeline.ingest import documents
 from graphrag_pipeline.ingest.chunking import chunk_documents
-from graphrag_pipeline.ingest.stages import pending_batches
 from graphrag_pipeline.ingest.to_extract import shown_metadata
 from graphrag_pipeline.llm.client import unpriced
 from graphrag_pipeline.llm.configured import (
@@ -34,6 +33,7 @@ from graphrag_pipeline.llm.pricing import StagePlan
 from graphrag_pipeline.planning.estimates import assumptions, estimate, unpriced_models
 from graphrag_pipeline.planning.local_vectors import LocalVectors, local_vectors
 from graphrag_pipeline.planning.outdated import IndexState, extracted, look_at_index
+from graphrag_pipeline.planning.pending import pending_batches
 from graphrag_pipeline.planning.rereading import Rereading, find_rereading, reasons_by_batch
 from graphrag_pipeline.planning.windows import check_windows, said_of_window
 from graphrag_pipeline.releases.publishing import refresh_needed
@@ -196,7 +196,7 @@ def _plan(
         changed = {change.uri for change in new}
         unchanged = {c.uri: batches[c.uri] for c in to_read if c.uri not in changed}
         with workspace.store.read() as con:
-            reasons = reasons_by_batch(con, workspace, pending)
+            reasons = reasons_by_batch(con, workspace.settings, workspace.batches, pending)
             again = {uri: reasons[batch] for uri, batch in unchanged.items() if batch in reasons}
             reread = find_rereading(con, read, again, chunks, todo, stages)
     counts = {action: sum(c.action == action for c in new) for action in ACTIONS}
@@ -211,7 +211,7 @@ def _plan(
         to_extract=len(todo),
         to_retry=int(todo["failed"].sum()) + index.failed_reports,
         question=log.question(folder, new, settings.batches) if folder else None,
-        space=space_for(workspace, changes),
+        space=space_for(workspace.settings, changes),
         is_due=bool(new or pending or stages or recluster) or _refresh_is_due(workspace),
         stages=stages,
         assumptions=[

@@ -9,11 +9,12 @@ from pathlib import PurePosixPath
 import duckdb
 import polars as pl
 
+from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.ingest.documents import BatchDocuments
 from graphrag_pipeline.ingest.reading.versions import KINDS
 from graphrag_pipeline.ingest.stages import IMPORTED, READ_AGAIN, batch_versions
 from graphrag_pipeline.llm.pricing import StagePlan
-from graphrag_pipeline.store.workspace import Workspace
+from graphrag_pipeline.store.batches import BatchLog
 
 UNKNOWN = "the program or its settings have changed"
 _EXAMPLES = 10
@@ -57,14 +58,14 @@ class Rereading:
 
 
 def reasons_by_batch(
-    con: duckdb.DuckDBPyConnection, workspace: Workspace, batches: Sequence[str]
+    con: duckdb.DuckDBPyConnection, settings: Settings, log: BatchLog, batches: Sequence[str]
 ) -> dict[str, list[str]]:
     """Return why the files of batches are read or cut again.
 
     Batches that were never read, or whose files are as they would be read now, are not in it.
     """
-    version_of = batch_versions(workspace.settings)
-    endings = workspace.batches.endings()
+    version_of = batch_versions(settings)
+    endings = log.endings()
     now = {key: version_of(endings[key])["chunks"].split(".") for key in batches}
     rows = con.execute(_LEDGER, {"imported": IMPORTED, "batches": list(batches)}).fetchall()
     reasons: dict[str, list[str]] = {}

@@ -13,8 +13,8 @@ from graphrag_pipeline.core.home import exposed
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.graph.resolution.resolving import absent_titles
 from graphrag_pipeline.ingest.reading.files import is_of_other_kind
-from graphrag_pipeline.ingest.stages import pending_batches
 from graphrag_pipeline.planning.estimate_log import compare_estimate
+from graphrag_pipeline.planning.pending import pending_batches
 from graphrag_pipeline.planning.rereading import reasons_by_batch
 from graphrag_pipeline.releases.kept_releases import release_file, rolled_back_from
 from graphrag_pipeline.releases.publishing import published_release, refresh_needed
@@ -113,7 +113,7 @@ def summarise(workspace: Workspace) -> dict[str, Any]:
         failures = _rows(con, _FAILED)[0]
         release = _rows(con, _RELEASE, id=current) if current else []
         absent = absent_titles(con, settings)
-        reasons = reasons_by_batch(con, workspace, pending).values()
+        reasons = reasons_by_batch(con, workspace.settings, workspace.batches, pending).values()
     return {
         "home": str(home),
         "warnings": exposed(settings),

@@ -90,7 +90,7 @@ def make_index(con: duckdb.DuckDBPyConnection, settings: Settings, documents: st
     # What a transaction has not committed yet DuckDB knows little of, and joins slowly.
     con.execute("BEGIN")
     resolve_by_rule(con, settings, _followed(con, read_user_aliases(settings.aliases_path)))
-    merge_within(con, settings)
+    merge_within(con, settings.graph, settings.chunks.encoding)
     con.execute("COMMIT; BEGIN")
     cluster_within(con, settings.communities)
     con.execute("COMMIT")

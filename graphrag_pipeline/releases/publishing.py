@@ -246,7 +246,7 @@ def refresh_needed(workspace: Workspace) -> bool:
             return False
         if not resolution_current(con, settings):
             return True
-        if not graph_current(con, settings):
+        if not graph_current(con, settings.graph, settings.chunks.encoding):
             return True
         if behind(con, settings, configured_embedder(settings).name) or _lost(con, workspace):
             return True

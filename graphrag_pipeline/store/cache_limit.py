@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from graphrag_pipeline.core.errors import StorageError
+from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.llm.cache_size import CacheSize, measure_cache, trim_cache, vacuum_cache
 from graphrag_pipeline.llm.configured import calls_place
 from graphrag_pipeline.llm.paid_answers import shared_place
-from graphrag_pipeline.store.workspace import Workspace
 
 log = logging.getLogger(__name__)
 _GB = 1_000_000_000
@@ -31,21 +31,21 @@ class CacheUse:
     shared: str = ""
 
 
-def measure_use(workspace: Workspace) -> CacheUse:
+def measure_use(settings: Settings) -> CacheUse:
     """Return what the cache takes, by stage and purpose. Raises StorageError."""
     return CacheUse(
-        size=measure_cache(calls_place(workspace.settings)),
-        limit_bytes=cache_limit(workspace),
-        shared=_shared(workspace),
+        size=measure_cache(calls_place(settings)),
+        limit_bytes=cache_limit(settings),
+        shared=_shared(settings),
     )
 
 
-def vacuum(workspace: Workspace) -> CacheUse:
+def vacuum(settings: Settings) -> CacheUse:
     """Drop what is above the limit, used least recently, and give free space back to the disk.
 
     Raises StorageError, and nothing is lost, where there is no room to do so.
     """
-    place, limit = calls_place(workspace.settings), cache_limit(workspace)
+    place, limit = calls_place(settings), cache_limit(settings)
     before = measure_cache(place).file_bytes
     dropped = trim_cache(place, limit) if limit else {}
     vacuum_cache(place)
@@ -54,30 +54,30 @@ def vacuum(workspace: Workspace) -> CacheUse:
         limit_bytes=limit,
         bytes_before=before,
         dropped=dropped,
-        shared=_shared(workspace),
+        shared=_shared(settings),
     )
 
 
-def _shared(workspace: Workspace) -> str:
-    place = shared_place(calls_place(workspace.settings), workspace.settings.llm.shared_cache)
+def _shared(settings: Settings) -> str:
+    place = shared_place(calls_place(settings), settings.llm.shared_cache)
     return str(place or "")
 
 
-def cache_limit(workspace: Workspace) -> int:
+def cache_limit(settings: Settings) -> int:
     """Return the most bytes that the cache may take (``llm.cache_gb``); 0: no limit."""
-    return int(workspace.settings.llm.cache_gb * _GB)
+    return int(settings.llm.cache_gb * _GB)
 
 
-def keep_cache_within(workspace: Workspace, run_began: int) -> None:
+def keep_cache_within(settings: Settings, run_began: int) -> None:
     """Drop what was not used for longest where the cache has outgrown ``llm.cache_gb``.
 
     ``run_began`` is the ledger's position when the run began, which has used what it keeps. What
     goes wrong is logged: the run itself has ended well.
     """
-    if not (most := cache_limit(workspace)):
+    if not (most := cache_limit(settings)):
         return
     try:
-        dropped = trim_cache(calls_place(workspace.settings), most, since=run_began)
+        dropped = trim_cache(calls_place(settings), most, since=run_began)
     except StorageError as error:
         log.warning("the cache of answers may be larger than llm.cache_gb: %s", error)
         return

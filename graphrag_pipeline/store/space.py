@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from graphrag_pipeline.core.errors import StorageError
+from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.store.batches import BatchLog
 from graphrag_pipeline.store.sources import SourceChange
-from graphrag_pipeline.store.workspace import Workspace
 
 log = logging.getLogger("graphrag_pipeline")
 
@@ -38,13 +39,14 @@ class Space:
     """What the disk has for this user; a quota may allow less."""
 
 
-def space_for(workspace: Workspace, changes: Iterable[SourceChange]) -> Space:
+def space_for(settings: Settings, changes: Iterable[SourceChange]) -> Space:
     """Return what a run that takes in these changes needs of the disk, and what it has."""
-    index, published = (_size(workspace.paths.index), _size(workspace.paths.published))
+    home = Home(settings.home_path)
+    index, published = (_size(home.index), _size(home.published))
     added = sum(change.n_bytes for change in changes)
-    growth = int(_growth(workspace.settings) * added)
+    growth = int(_growth(settings) * added)
     needed = index + max(published, index // 2) + growth + _EMPTY_BYTES
-    return Space(needed=needed, least=index, free=free_bytes(workspace.home))
+    return Space(needed=needed, least=index, free=free_bytes(home.folder))
 
 
 def _growth(settings: Settings) -> float:
@@ -64,28 +66,28 @@ def _growth(settings: Settings) -> float:
     return _OF_TABLES + _OF_DIMENSION * dimensions + _OF_STRUCTURE * sum(structures)
 
 
-def check_space(workspace: Workspace, changes: Iterable[SourceChange]) -> None:
+def check_space(settings: Settings, changes: Iterable[SourceChange]) -> None:
     """Raise StorageError where the disk has surely no room for a run; warn where it may have none.
 
     With ``batches.check_space`` off, neither.
     """
-    if not workspace.settings.batches.check_space:
+    if not settings.batches.check_space:
         return
-    space = space_for(workspace, changes)
+    space = space_for(settings, changes)
     numbers = f"the run needs about {megabytes(space.needed)}, has {megabytes(space.free)}"
     if space.free < space.least:
         raise StorageError(
-            f"no room in {workspace.home}: {numbers}, and the index is copied to publish it "
+            f"no room in {settings.home_path}: {numbers}, and the index is copied to publish it "
             f"({megabytes(space.least)}); free some disk space, or keep fewer releases "
             "(releases.keep), and run again"
         )
     if space.free < space.needed:
-        log.warning("little room in %s: %s", workspace.home, numbers)
+        log.warning("little room in %s: %s", settings.home_path, numbers)
 
 
-def changes_of(workspace: Workspace, batches: Iterable[str]) -> list[SourceChange]:
+def changes_of(log: BatchLog, batches: Iterable[str]) -> list[SourceChange]:
     """Return the changes that are listed in batches."""
-    return [change for key in batches for change in workspace.batches.get(key).changes]
+    return [change for key in batches for change in log.get(key).changes]
 
 
 def free_bytes(folder: Path) -> int:

@@ -16,7 +16,7 @@ from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.core.systems import systems
 from graphrag_pipeline.graph import communities
 from graphrag_pipeline.store.hierarchy import GRAPH, Hierarchy
-from graphrag_pipeline.store.index_store import get_meta, set_meta
+from graphrag_pipeline.store.index_store import IndexStore, get_meta, set_meta
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.structure import (
     STRUCTURES,
@@ -122,7 +122,7 @@ def known_vector_tables() -> dict[str, VectorTable]:
 def update_step(workspace: Workspace, structure: Structure, step: Step) -> Outcome:
     """Bring one table of a structure up to date, after making its tables where there are none."""
     if structure.schema:
-        _make_tables(workspace, structure)
+        _make_tables(workspace.store, structure)
     return step.update(workspace)
 
 
@@ -197,10 +197,10 @@ def model_stages() -> list[str]:
     return [stage for structure in all_structures() for stage in structure.model_stages]
 
 
-def ask_for_clustering(workspace: Workspace) -> None:
+def ask_for_clustering(store: IndexStore) -> None:
     """Let the next update cluster the whole graph anew, and all hierarchies there are."""
-    communities.ask_for_clustering(workspace.store)
-    with workspace.store.transaction() as con:
+    communities.ask_for_clustering(store)
+    with store.transaction() as con:
         made = _made(con)
         for structure in all_structures():
             if not structure.schema or structure.name in made:
@@ -213,7 +213,7 @@ def _made(con: duckdb.DuckDBPyConnection) -> dict[str, dict[str, list[str]]]:
     return {key.removeprefix(_MADE): json.loads(value) for key, value in entries}
 
 
-def _make_tables(workspace: Workspace, structure: Structure) -> None:
+def _make_tables(store: IndexStore, structure: Structure) -> None:
     record = {
         "schema": [content_hash(structure.schema)],
         "tables": list(structure.tables),
@@ -221,10 +221,10 @@ def _make_tables(workspace: Workspace, structure: Structure) -> None:
         "meta": [*structure.meta, *(f"vectors:{table.name}" for table in structure.vectors)],
     }
     key, value = f"{_MADE}{structure.name}", json.dumps(record)
-    with workspace.store.read() as con:
+    with store.read() as con:
         if get_meta(con, key) == value:
             return
-    with workspace.store.transaction() as con:
+    with store.transaction() as con:
         before = _made(con).get(structure.name)
         if before:
             _drop_tables(con, structure.name, before)

@@ -11,20 +11,17 @@ import duckdb
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.languages import analysis_version
 from graphrag_pipeline.core.settings import EmbeddingSettings
-from graphrag_pipeline.core.spreading import spread
 from graphrag_pipeline.core.systems import systems
-from graphrag_pipeline.llm.configured import configured_embedder
+from graphrag_pipeline.llm.embedders import Embedder
 from graphrag_pipeline.store.frames import put_rows
 from graphrag_pipeline.store.hashing import hash_of
-from graphrag_pipeline.store.index_store import get_meta, set_meta
-from graphrag_pipeline.store.workspace import Workspace
+from graphrag_pipeline.store.index_store import IndexStore, get_meta, set_meta
+from graphrag_pipeline.store.vector_store import VectorStore
 from graphrag_pipeline.structures.structure import VectorTable
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-EMBEDDINGS = "embedding"
-"""The kind of work that others may stand in for."""
 _AROUND_ENTITIES = frozenset({"local", "auto", "selection", "integration"})
 _KEY, _ANEW = "vectors:", "vectors_written_anew:"
 _BY = "terms:"
@@ -125,27 +122,27 @@ class VectorChanges:
     version: int
 
 
-def update_vectors(workspace: Workspace, table: VectorTable) -> VectorChanges:
+def update_vectors(
+    store: IndexStore, vectors: VectorStore, embedder: Embedder, table: VectorTable
+) -> VectorChanges:
     """Make a vector table hold one row per row of the index; embed only what changed.
 
     Does nothing when neither rows nor embedder changed. Where the vectors are as the last update
     left them, only rows are looked at whose text, level or batch has changed since. Where another
     program made their search terms, all are, and those whose terms differ are written anew.
     """
-    embedder = spread(EMBEDDINGS, configured_embedder(workspace.settings))
-    with workspace.store.read() as con:
+    with store.read() as con:
         state = f"{embedder.name}:{texts_hash(con, table)}"
         n_rows = count_of(con, table)
         before = get_meta(con, _key(table)) or "@0"
-        folder = workspace.paths.vectors / f"{table.name}.lance"
         is_by = get_meta(con, terms_key(table.name)) == analysis_version()
         is_same = is_by and before.rsplit("@", 1)[0] == state
-        if is_same and (folder.is_dir() or not n_rows):
+        if is_same and (vectors.holds(table.name) or not n_rows):
             return VectorChanges(n_rows, 0, 0, int(before.rsplit("@", 1)[1]))
         is_as_left = (
             is_by
             and before.startswith(f"{embedder.name}:")
-            and workspace.vectors.version(table.name) == version_of(con, table)
+            and vectors.version(table.name) == version_of(con, table)
             and con.execute(_IS_KNOWN, [table.name]).fetchone() is not None
         )
         values = {"vectors": table.name, "is_as_left": is_as_left}
@@ -154,8 +151,8 @@ def update_vectors(workspace: Workspace, table: VectorTable) -> VectorChanges:
         gone = con.sql(_GONE.format(texts=table.texts), params=values).to_arrow_table()
         rows = rows_of(con, table, "SEMI JOIN changed_texts USING (id)")
     removed = gone["id"].to_pylist() if is_as_left else None
-    changes = workspace.vectors.sync(table.name, rows, embedder, removed)
-    with workspace.store.transaction() as con:
+    changes = vectors.sync(table.name, rows, embedder, removed)
+    with store.transaction() as con:
         for name, table_rows in (("changed_texts", changed), ("gone_texts", gone)):
             put_rows(con, name, table_rows)
         con.execute(_FORGET_CHANGED, values)

@@ -140,12 +140,13 @@ def find_other_graph(workspace: Workspace) -> Iterator[Problem]:
 
     A graph that the next run folds again is not looked at.
     """
+    options, encoding = workspace.settings.graph, workspace.settings.chunks.encoding
     with workspace.store.look() as con:
         is_late = con.execute(_STAGED).fetchone() != (0,)
-        if is_late or not graph_current(con, workspace.settings):
+        if is_late or not graph_current(con, options, encoding):
             return
-        found = graph_differences(con, workspace.settings)
-    for table, number in found.items():
+        differences = graph_differences(con, options, encoding)
+    for table, number in differences.items():
         broken = Broken(table, "rows are not those that the mentions make", number, "")
         yield problem_of(broken, FILE, OTHER_GRAPH)
 

@@ -40,7 +40,8 @@ from graphrag_pipeline.store.spending import needs_model
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.registry import known_vector_tables, made_structures
 from graphrag_pipeline.structures.structure import VectorTable
-from graphrag_pipeline.structures.vector_tables import forget_vectors, rows_of, update_vectors
+from graphrag_pipeline.structures.updating import embed_table
+from graphrag_pipeline.structures.vector_tables import forget_vectors, rows_of
 from graphrag_pipeline.upkeep.index_tables import (
     compared_tables,
     is_of_this_schema,
@@ -271,7 +272,7 @@ def _embed(workspace: Workspace, table: VectorTable) -> str:
     if not embedding_is_free(workspace, wanted["text"].to_pylist()):
         return f"marked {table.name}: graphrag-pipeline index embeds it again, and may pay for it"
     try:
-        changes = update_vectors(workspace, table)
+        changes = embed_table(workspace, table)
     except StorageError:
         raise
     except GraphRAGError as error:

@@ -124,7 +124,7 @@ def _import(workspace: Workspace, source: _Source) -> tuple[str, Mapping[str, in
         _stage_claims(con, source, batch.key)
         _keep_numbers(con, source)
         report("import", 3, _STEPS)
-        merge_within(con, workspace.settings)
+        merge_within(con, workspace.settings.graph, workspace.settings.chunks.encoding)
         report("import", 4, _STEPS)
         shared = {e for (e,) in con.execute(_OTHERS_MENTION, {"batch": batch.key}).fetchall()}
         n_communities = _keep_communities(con, source, shared)

@@ -40,8 +40,7 @@ from graphrag_pipeline.graph.resolution.user_aliases import UserRow, read_user_a
 from graphrag_pipeline.ingest.staging import plan_take_in
 from graphrag_pipeline.llm.answer_purposes import making
 from graphrag_pipeline.llm.configured import answered_by, prompts_folder
-from graphrag_pipeline.store.index_store import get_meta, insert, set_meta
-from graphrag_pipeline.store.workspace import Workspace
+from graphrag_pipeline.store.index_store import IndexStore, get_meta, insert, set_meta
 
 RESOLUTION_VERSION = "3"
 _STATE, _RULES, _USER = "resolution_state", "resolution_rules", "resolution_user"
@@ -64,13 +63,12 @@ class Resolution:
     absent: tuple[str, ...] = ()
 
 
-def resolve_entities(workspace: Workspace) -> Resolution:
+def resolve_entities(store: IndexStore, settings: Settings) -> Resolution:
     """Bring ``entity_aliases`` up to date with the mentions the next fold of the graph will see.
 
     Raises ConfigError for an ``aliases.csv`` that cannot be used, and the model's error when no
     further call can succeed; the aliases are then as they were.
     """
-    settings, store = workspace.settings, workspace.store
     user = read_user_aliases(settings.aliases_path)
     with store.read() as con:
         plan_take_in(con)

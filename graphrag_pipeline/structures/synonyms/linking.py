@@ -28,8 +28,14 @@ from graphrag_pipeline.core.arrays import distinct
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.core.text import stored_terms
 from graphrag_pipeline.store.frames import put_rows
-from graphrag_pipeline.store.index_store import get_meta, insert, replace_links, set_meta
-from graphrag_pipeline.store.workspace import Workspace
+from graphrag_pipeline.store.index_store import (
+    IndexStore,
+    get_meta,
+    insert,
+    replace_links,
+    set_meta,
+)
+from graphrag_pipeline.store.vector_store import VectorStore
 from graphrag_pipeline.structures.cosines import similarities
 
 MOST_NEIGHBOURS = 100
@@ -67,26 +73,25 @@ class SynonymChanges:
     edges: int
 
 
-def update_synonyms(workspace: Workspace) -> SynonymChanges:
+def update_synonyms(store: IndexStore, vectors: VectorStore, least: float) -> SynonymChanges:
     """Bring ``synonym_edges`` up to date with the vectors of the titles.
 
-    Does nothing when these have not changed.
+    Titles of a cosine of at ``least`` so much are synonyms. Does nothing when neither has changed.
     """
-    settings = workspace.settings
-    with workspace.store.read() as con:
-        if synonyms_current(con, settings):
+    with store.read() as con:
+        state = _state(con, least)
+        if get_meta(con, "synonyms") == state:
             return SynonymChanges(0, _count(con))
-        state = _state(con, settings)
-        made_anew = not (get_meta(con, "synonyms") or "").startswith(_made_with(settings))
+        made_anew = not (get_meta(con, "synonyms") or "").startswith(_made_with(least))
         titles = con.sql(_NAMED).pl()
         searched = con.sql("SELECT entity_id AS id, title FROM staging.synonyms_searched").pl()
         before = con.sql("FROM synonym_edges").pl()
     if made_anew:
         searched, before = searched.clear(), before.clear()
     titles = _told(titles)
-    vectors = _vectors(workspace, titles["id"])
-    n, edges = _edges(titles, searched, before, vectors, settings.embeddings.synonym_similarity)
-    with workspace.store.transaction() as con:
+    of_titles = vectors.of(_TABLE, titles["id"])
+    n, edges = _edges(titles, searched, before, of_titles, least)
+    with store.transaction() as con:
         put_rows(con, "wanted_synonyms", edges)
         put_rows(con, "searched_titles", titles.rename({"id": "entity_id"}))
         replace_links(con, "synonym_edges", "wanted_synonyms", ("source_id", "target_id"))
@@ -112,7 +117,7 @@ def make_synonyms(
 
 def synonyms_current(con: duckdb.DuckDBPyConnection, settings: Settings) -> bool:
     """Whether ``synonym_edges`` are those of the titles' vectors as they are."""
-    return get_meta(con, "synonyms") == _state(con, settings)
+    return get_meta(con, "synonyms") == _state(con, settings.embeddings.synonym_similarity)
 
 
 def synonyms_version(settings: Settings) -> str:
@@ -120,12 +125,12 @@ def synonyms_version(settings: Settings) -> str:
     return f"{_VERSION}:{settings.embeddings.synonym_similarity}"
 
 
-def _made_with(settings: Settings) -> str:
-    return f"{synonyms_version(settings)}:"
+def _made_with(least: float) -> str:
+    return f"{_VERSION}:{least}:"
 
 
-def _state(con: duckdb.DuckDBPyConnection, settings: Settings) -> str:
-    return f"{_made_with(settings)}{get_meta(con, f'vectors:{_TABLE}')}"
+def _state(con: duckdb.DuckDBPyConnection, least: float) -> str:
+    return f"{_made_with(least)}{get_meta(con, f'vectors:{_TABLE}')}"
 
 
 def _told(titles: pl.DataFrame) -> pl.DataFrame:
@@ -136,12 +141,6 @@ def _told(titles: pl.DataFrame) -> pl.DataFrame:
 
 def _count(con: duckdb.DuckDBPyConnection) -> int:
     return con.table("synonym_edges").count("*").fetchall()[0][0]
-
-
-def _vectors(workspace: Workspace, ids: pl.Series) -> npt.NDArray[np.float32]:
-    store = workspace.vectors
-    ids_stored, matrix = store.at({_TABLE: store.version(_TABLE)}).matrix(_TABLE)
-    return matrix[np.searchsorted(np.array(ids_stored), ids.to_numpy())] if len(ids) else matrix[:0]
 
 
 def _edges(

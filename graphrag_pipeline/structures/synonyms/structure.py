@@ -43,7 +43,9 @@ WHERE source_id < target_id ORDER BY similarity DESC, 1, 2 LIMIT 8
 
 
 def _update(workspace: Workspace) -> Outcome:
-    return Outcome({"searched": update_synonyms(workspace).searched})
+    least = workspace.settings.embeddings.synonym_similarity
+    changes = update_synonyms(workspace.store, workspace.vectors, least)
+    return Outcome({"searched": changes.searched})
 
 
 def _estimate_facts(settings: Settings, growth: Growth) -> Estimate:

@@ -50,8 +50,8 @@ from graphrag_pipeline.llm.configured import configured_embedder
 from graphrag_pipeline.reports.levels import FAILURES
 from graphrag_pipeline.store.frames import drop_rows, put_rows
 from graphrag_pipeline.store.hashing import rows_hash
-from graphrag_pipeline.store.index_store import get_meta, set_meta
-from graphrag_pipeline.store.workspace import Workspace
+from graphrag_pipeline.store.index_store import IndexStore, get_meta, set_meta
+from graphrag_pipeline.store.vector_store import VectorStore
 from graphrag_pipeline.structures.cosines import similarities
 from graphrag_pipeline.structures.structure import VectorTable
 from graphrag_pipeline.structures.vector_tables import stale_tables
@@ -198,21 +198,22 @@ class LevelClusters:
         return self.members.filter(pl.col("community_id") != pl.col("member_id"))
 
 
-def update_attributed(workspace: Workspace) -> AttributedChanges:
+def update_attributed(
+    store: IndexStore, vectors: VectorStore, settings: Settings
+) -> AttributedChanges:
     """Bring ``attributed_communities`` and their members up to date with the graph.
 
     All is stored in one transaction; reports that a killed run had written are in the cache of the
     model's answers. Raises what the report writer raises.
     """
-    settings, store = workspace.settings, workspace.store
     with store.read() as con:
         if attributed_current(con, settings) and not _count(con, "error IS NOT NULL"):
             return AttributedChanges(0, _count(con, _REPORTED), 0, 0, _by_level(con))
         state = _state(con, settings)
-        nodes, similar = _read_graph(con, workspace)
+        nodes, similar = _read_graph(con, vectors)
         old = _old_clusters(con)
         follows = (get_meta(con, "attributed") or "").startswith(_clustering(settings))
-        embedded = _Embedded.read(con, workspace)
+        embedded = _Embedded.read(con, vectors, configured_embedder(settings))
         draft = ReportDraft(con, settings)
     clustering = CLUSTERINGS[settings.hierarchies.attributed_clustering]
     levels: list[LevelClusters] = []
@@ -404,12 +405,12 @@ class _Embedded:
     known: Mapping[str, Vectors]
 
     @classmethod
-    def read(cls, con: duckdb.DuckDBPyConnection, workspace: Workspace) -> _Embedded:
-        embedder = configured_embedder(workspace.settings)
+    def read(
+        cls, con: duckdb.DuckDBPyConnection, vectors: VectorStore, embedder: Embedder
+    ) -> _Embedded:
         if stale_tables(con, embedder.name, [COMMUNITY_VECTORS]):
             return cls(embedder, {})
-        store = workspace.vectors
-        ids, matrix = store.at({_TABLE: store.version(_TABLE)}).matrix(_TABLE)
+        ids, matrix = vectors.newest(_TABLE).matrix(_TABLE)
         return cls(embedder, dict(zip(ids, matrix, strict=True)))
 
     def vectors(self, draft: ReportDraft, nodes: AttributedNodes, found: LevelClusters) -> Vectors:
@@ -510,7 +511,7 @@ def _cluster_rows(levels: Sequence[LevelClusters]) -> list[tuple[object, ...]]:
 
 
 def _read_graph(
-    con: duckdb.DuckDBPyConnection, workspace: Workspace
+    con: duckdb.DuckDBPyConnection, vectors: VectorStore
 ) -> tuple[AttributedNodes, pl.DataFrame]:
     """Return the graph of the entities, and the pairs among them that are only alike."""
     ids = con.sql("SELECT id FROM entities ORDER BY id").pl()["id"]
@@ -518,9 +519,7 @@ def _read_graph(
     similar = con.sql("FROM similarity_edges ORDER BY ALL").pl()
     one, two = places_of(ids, similar)
     own = pl.DataFrame({"node_id": ids, "entity_id": ids})
-    nodes = AttributedNodes(
-        ids, entity_vectors(workspace, ids.to_list()), places_of(ids, links), own
-    )
+    nodes = AttributedNodes(ids, entity_vectors(vectors, ids), places_of(ids, links), own)
     return nodes, pl.DataFrame({"source": one, "target": two, "similarity": similar["similarity"]})
 
 

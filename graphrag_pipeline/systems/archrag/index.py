@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING
 import duckdb
 import numpy as np
 
-from graphrag_pipeline.store.index_store import get_meta, insert, set_meta
-from graphrag_pipeline.store.workspace import Workspace
+from graphrag_pipeline.store.index_store import IndexStore, get_meta, insert, set_meta
 from graphrag_pipeline.systems.archrag.chnsw import CommunityHnsw, Rows, StoredLayer
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.store.vector_store import VectorSnapshot
+    from graphrag_pipeline.store.vector_store import VectorSnapshot, VectorStore
 
 _VERSION = "1"
 _TABLES = ("entities", "attributed_communities")
@@ -36,23 +35,22 @@ class BuiltIndex:
     built: bool
 
 
-def update_chnsw(workspace: Workspace) -> BuiltIndex:
+def update_chnsw(store: IndexStore, vectors: VectorStore) -> BuiltIndex:
     """Bring the table ``chnsw`` up to date with the vectors; does nothing if these are the same."""
     import polars as pl
 
-    with workspace.store.read() as con:
+    with store.read() as con:
         if chnsw_current(con):
             return BuiltIndex([row[0] for row in con.execute(_LAYERS).fetchall()], built=False)
         state = _state(con)
         levels = dict(con.execute(_LEVELS).fetchall())
-    vectors = workspace.vectors
-    snapshot = vectors.at({table: vectors.version(table) for table in _TABLES})
+    snapshot = vectors.newest(*_TABLES)
     layers_stored = CommunityHnsw.build(_layers(snapshot, levels)).stored()
     rows = [
         (layer, layer_rows.n_nodes, layer_rows.ids_hash, layer_rows.links, layer_rows.down)
         for layer, layer_rows in enumerate(layers_stored)
     ]
-    with workspace.store.transaction() as con:
+    with store.transaction() as con:
         con.execute("DELETE FROM chnsw")
         insert(con, "chnsw", pl.DataFrame(rows, schema=_COLUMNS, orient="row"))
         set_meta(con, "chnsw", state)

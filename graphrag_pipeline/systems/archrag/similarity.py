@@ -15,7 +15,6 @@ gives, but for ties. Beyond, FAISS's HNSW searches, so that the cost is near-lin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import duckdb
@@ -26,8 +25,8 @@ import polars as pl
 from graphrag_pipeline.core.arrays import distinct
 from graphrag_pipeline.store.frames import put_rows
 from graphrag_pipeline.store.hashing import rows_hash
-from graphrag_pipeline.store.index_store import get_meta, replace_links, set_meta
-from graphrag_pipeline.store.workspace import Workspace
+from graphrag_pipeline.store.index_store import IndexStore, get_meta, replace_links, set_meta
+from graphrag_pipeline.store.vector_store import VectorStore
 from graphrag_pipeline.structures.cosines import similarities
 from graphrag_pipeline.systems.archrag.chnsw import Vectors, layer_graph
 
@@ -62,9 +61,9 @@ class SimilarityChanges:
     threshold: float | None = None
 
 
-def update_similarity(workspace: Workspace) -> SimilarityChanges:
+def update_similarity(store: IndexStore, vectors: VectorStore) -> SimilarityChanges:
     """Bring ``similarity_edges`` up to date with entities, their vectors and relationships."""
-    with workspace.store.read() as con:
+    with store.read() as con:
         if similarity_current(con):
             return SimilarityChanges(0, _count(con))
         state = _state(con)
@@ -74,16 +73,16 @@ def update_similarity(workspace: Workspace) -> SimilarityChanges:
         embedder = _vectors_state(con).rsplit(":", 2)[0]
         made_by = get_meta(con, "similarity_searched")
     ids = entities["id"]
-    vectors = entity_vectors(workspace, ids.to_list())
+    matrix = entity_vectors(vectors, ids)
     ends = places_of(ids, links)
     k = mean_degree(ends)
     search = f"{_VERSION}:{k}:{embedder}"
     if made_by != search:
         searched, neighbours = searched.clear(), neighbours.clear()
-    n, near = _nearest(entities, searched, neighbours, vectors, k)
-    threshold = least_similarity(vectors, ends)
+    n, near = _nearest(entities, searched, neighbours, matrix, k)
+    threshold = least_similarity(matrix, ends)
     edges = _named(ids, similar_pairs(ends, near, k, threshold))
-    with workspace.store.transaction() as con:
+    with store.transaction() as con:
         put_rows(con, "wanted_edges", edges)
         put_rows(con, "wanted_nearest", _named(ids, near))
         put_rows(con, "wanted_searched", entities.rename({"id": "entity_id"}))
@@ -101,12 +100,9 @@ def similarity_current(con: duckdb.DuckDBPyConnection) -> bool:
     return get_meta(con, "similarity_edges") == _state(con)
 
 
-def entity_vectors(workspace: Workspace, ids: Sequence[str]) -> Vectors:
+def entity_vectors(vectors: VectorStore, ids: pl.Series) -> Vectors:
     """Return the vectors of entities, of length one, in the order of ``ids``, a row each."""
-    store = workspace.vectors
-    ids_stored, matrix = store.at({"entities": store.version("entities")}).matrix("entities")
-    rows = matrix[np.searchsorted(np.array(ids_stored), np.array(ids))] if ids else matrix[:0]
-    return unit(rows)
+    return unit(vectors.of("entities", ids))
 
 
 def unit(rows: Vectors) -> Vectors:

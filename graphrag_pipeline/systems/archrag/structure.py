@@ -75,14 +75,14 @@ FROM chnsw
 
 
 def _update_similarity(workspace: Workspace) -> Outcome:
-    changes = update_similarity(workspace)
+    changes = update_similarity(workspace.store, workspace.vectors)
     measured = {"neighbours": changes.neighbours, "threshold": changes.threshold}
     known = {name: value for name, value in measured.items() if value is not None}
     return Outcome({**known, "searched": changes.searched})
 
 
 def _update_communities(workspace: Workspace) -> Outcome:
-    changes = update_attributed(workspace)
+    changes = update_attributed(workspace.store, workspace.vectors, workspace.settings)
     quality = {"modularity": changes.modularity, "calinski_harabasz": changes.calinski_harabasz}
     facts = {
         "written": changes.written,
@@ -94,7 +94,7 @@ def _update_communities(workspace: Workspace) -> Outcome:
 
 
 def _update_index(workspace: Workspace) -> Outcome:
-    index = update_chnsw(workspace)
+    index = update_chnsw(workspace.store, workspace.vectors)
     return Outcome({"nodes": ", ".join(map(str, index.nodes)), "built": index.built})
 
 

@@ -8,7 +8,12 @@ from __future__ import annotations
 
 import duckdb
 
-from graphrag_pipeline.core.settings import ReportSettings, Settings, fingerprint
+from graphrag_pipeline.core.settings import (
+    CommunitySettings,
+    ReportSettings,
+    Settings,
+    fingerprint,
+)
 from graphrag_pipeline.graph.communities import (
     COMMUNITIES_VERSION,
     CommunityChanges,
@@ -25,7 +30,7 @@ from graphrag_pipeline.reports.levels import (
 )
 from graphrag_pipeline.reports.model_writer import report_writer
 from graphrag_pipeline.store.hierarchy import Hierarchy
-from graphrag_pipeline.store.workspace import Workspace
+from graphrag_pipeline.store.index_store import IndexStore
 
 LAYERED = Hierarchy(
     "hirag",
@@ -43,21 +48,18 @@ SELECT * EXCLUDE (layer), 1.0 AS pmi FROM hirag_relationships)""",
 """The graph of all layers, with its communities and reports."""
 
 
-def update_hirag_communities(workspace: Workspace) -> CommunityChanges:
+def update_hirag_communities(store: IndexStore, options: CommunitySettings) -> CommunityChanges:
     """Bring the communities of the graph of all layers up to date, as those of the graph alone."""
-    return update_communities(workspace.store, workspace.settings.communities, LAYERED)
+    return update_communities(store, options, LAYERED)
 
 
-def update_hirag_reports(workspace: Workspace) -> LevelReports:
+def update_hirag_reports(store: IndexStore, settings: Settings) -> LevelReports:
     """Bring the reports on these communities up to date, every level, the deepest first.
 
     Unlike those on the graph alone, none is let fall behind a little.
     """
-    settings = workspace.settings
     exact, writer = _exact(settings.reports), report_writer(settings)
-    return update_reports(
-        workspace.store, exact, 0, and_deeper=True, writer=writer, hierarchy=LAYERED
-    )
+    return update_reports(store, exact, 0, and_deeper=True, writer=writer, hierarchy=LAYERED)
 
 
 def hirag_communities_current(con: duckdb.DuckDBPyConnection, settings: Settings) -> bool:

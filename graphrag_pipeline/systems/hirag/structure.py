@@ -87,13 +87,14 @@ ORDER BY r.level, r.rating DESC, r.title LIMIT 6
 
 
 def _update_entities(workspace: Workspace) -> Outcome:
-    changes = update_hirag(workspace)
+    changes = update_hirag(workspace.store, workspace.vectors, workspace.settings)
     return Outcome({**changes.changes, "summarised": changes.summarised}, changes.failed)
 
 
 def _update_communities(workspace: Workspace) -> Outcome:
-    communities = update_hirag_communities(workspace)
-    reports = update_hirag_reports(workspace)
+    store, settings = workspace.store, workspace.settings
+    communities = update_hirag_communities(store, settings.communities)
+    reports = update_hirag_reports(store, settings)
     facts = {
         "done": communities.how or "unchanged",
         "written": reports.written,

@@ -14,7 +14,6 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 import duckdb
-import numpy as np
 import polars as pl
 
 from graphrag_pipeline.core.settings import Settings, fingerprint
@@ -23,13 +22,14 @@ from graphrag_pipeline.llm.configured import configured_embedder
 from graphrag_pipeline.store.frames import drop_rows, put_rows
 from graphrag_pipeline.store.hashing import rows_hash
 from graphrag_pipeline.store.index_store import (
+    IndexStore,
     assign_identifiers,
     get_meta,
     insert,
     replace_changed,
     set_meta,
 )
-from graphrag_pipeline.store.workspace import Workspace
+from graphrag_pipeline.store.vector_store import VectorStore
 from graphrag_pipeline.structures.nested_mixtures import NestedMixture
 from graphrag_pipeline.systems.hirag.layers import (
     Fitted,
@@ -48,7 +48,7 @@ from graphrag_pipeline.systems.hirag.writing import (
 )
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.systems.hirag.layers import Vectors
+    pass
 
 _VERSION = "1"
 _STATE = "hirag"
@@ -100,15 +100,14 @@ class HiragChanges:
     failed: int
 
 
-def update_hirag(workspace: Workspace) -> HiragChanges:
+def update_hirag(store: IndexStore, vectors: VectorStore, settings: Settings) -> HiragChanges:
     """Bring layers, summary entities and the links to them up to date with the entities' vectors.
 
     What is clustered are the vectors of ``entities``, of titles and descriptions; the paper embeds
     descriptions alone. Does nothing when neither they nor what summarises clusters have changed.
     """
-    settings = workspace.settings
     writer = cluster_writer(settings)
-    with workspace.store.read() as con:
+    with store.read() as con:
         summaries = _kept_summaries(con)
         failed_before = sum(summary.attempts > 0 for summary in summaries.values())
         if hirag_current(con, settings) and not failed_before:
@@ -119,7 +118,7 @@ def update_hirag(workspace: Workspace) -> HiragChanges:
         fits = _fitted(con) if is_followed else {}
     is_free = isinstance(writer, ExtractiveClusters)
     themselves = [frozenset([n]) for n in range(len(rows))]
-    base = LayerNodes(rows, _vectors(workspace, rows["id"]), themselves, themselves)
+    base = LayerNodes(rows, vectors.of("entities", rows["id"]), themselves, themselves)
     write = keeping(writer, {} if is_free else summaries)
     layered = build_layers(
         base,
@@ -128,7 +127,7 @@ def update_hirag(workspace: Workspace) -> HiragChanges:
         fits,
         most_tokens=settings.reports.max_context_tokens,
     )
-    with workspace.store.transaction() as con:
+    with store.transaction() as con:
         changes = _store_graph(con, layered)
         _store_state(con, layered, with_summaries=not is_free)
         set_meta(con, _STATE, state)
@@ -165,12 +164,6 @@ def _vectors_in(state: str | None) -> tuple[str, str]:
     """Return how vectors were clustered and what made them, as a state tells it."""
     state_text = state or ""
     return state_text.partition(":")[0], state_text.rpartition("|")[2].rsplit(":", 2)[0]
-
-
-def _vectors(workspace: Workspace, ids: pl.Series) -> Vectors:
-    store = workspace.vectors
-    ids_stored, matrix = store.at({"entities": store.version("entities")}).matrix("entities")
-    return matrix[np.searchsorted(np.array(ids_stored), ids.to_numpy())] if len(ids) else matrix[:0]
 
 
 def _fitted(con: duckdb.DuckDBPyConnection) -> dict[int, Fitted]:

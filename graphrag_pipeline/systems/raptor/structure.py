@@ -46,7 +46,7 @@ FROM raptor_nodes GROUP BY layer ORDER BY layer DESC
 
 
 def _update(workspace: Workspace) -> Outcome:
-    changes = update_tree(workspace)
+    changes = update_tree(workspace.store, workspace.vectors, workspace.settings)
     facts = {
         "summarised": changes.summarised,
         "reused": changes.reused,

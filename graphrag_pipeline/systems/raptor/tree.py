@@ -32,6 +32,7 @@ from graphrag_pipeline.llm.configured import configured_embedder
 from graphrag_pipeline.llm.embedders import Embedder
 from graphrag_pipeline.store.frames import put_rows
 from graphrag_pipeline.store.index_store import (
+    IndexStore,
     assign_identifiers,
     get_meta,
     insert,
@@ -39,7 +40,7 @@ from graphrag_pipeline.store.index_store import (
     replace_links,
     set_meta,
 )
-from graphrag_pipeline.store.workspace import Workspace
+from graphrag_pipeline.store.vector_store import VectorStore
 from graphrag_pipeline.structures.mixtures import Floats, Whole
 from graphrag_pipeline.structures.nested_mixtures import NestedMixture
 from graphrag_pipeline.systems.raptor.summaries import STAGE, Summariser, configured_summariser
@@ -76,27 +77,26 @@ class TreeChanges:
     refitted: int = 0
 
 
-def update_tree(workspace: Workspace) -> TreeChanges:
+def update_tree(store: IndexStore, vectors: VectorStore, settings: Settings) -> TreeChanges:
     """Bring ``raptor_nodes`` and ``raptor_edges`` up to date with the chunks and their vectors.
 
     Does nothing when these have not changed. A cluster whose summary a model failed to give has no
     node and is tried again by the next run. Raises StorageError where chunks lack their vectors,
     the model's error when no further call can succeed.
     """
-    settings = workspace.settings
     summariser, embedder = configured_summariser(settings), configured_embedder(settings)
-    with workspace.store.read() as con:
+    with store.read() as con:
         state = _state(con, settings)
         if get_meta(con, _META) == state:
             return TreeChanges(reused=_count(con))
         chunks = con.sql("SELECT id, text, n_tokens FROM chunks ORDER BY id").pl()
         nodes = con.sql(f"SELECT {', '.join(_NODE)} FROM raptor_nodes ORDER BY id").pl()
         fits = _kept_fits(con, _fitted_with(settings, embedder))
-    rows = _rows_of(chunks, _vectors(workspace, embedder, "chunks"))
-    vectors = _vectors(workspace, embedder, _TABLE)
-    layers = list(_Builder(settings, summariser, embedder, nodes, vectors, fits).layers(rows))
+    rows = _rows_of(chunks, _vectors(vectors, embedder, "chunks"))
+    of_nodes = _vectors(vectors, embedder, _TABLE)
+    layers = list(_Builder(settings, summariser, embedder, nodes, of_nodes, fits).layers(rows))
     n_failed = sum(layer.failed for layer in layers)
-    with workspace.store.transaction() as con:
+    with store.transaction() as con:
         _store(con, layers, _fitted_with(settings, embedder))
         set_meta(con, _META, state + _INCOMPLETE if n_failed else state)
     new = sum(layer.new for layer in layers)
@@ -290,12 +290,11 @@ def _rows_of(chunks: pl.DataFrame, vectors: tuple[list[str], Floats]) -> _Rows:
     return _Rows(ids, chunks["text"].to_list(), chunks["n_tokens"].to_numpy(), vectors[1])
 
 
-def _vectors(workspace: Workspace, embedder: Embedder, table: str) -> tuple[list[str], Floats]:
+def _vectors(vectors: VectorStore, embedder: Embedder, table: str) -> tuple[list[str], Floats]:
     """Return the ids of a vector table, ascending, and their vectors, if the embedder made them."""
-    store = workspace.vectors
-    if store.embedder_name(table) != embedder.name:
+    if vectors.embedder_name(table) != embedder.name:
         return [], np.empty((0, 0), np.float32)
-    return store.at({table: store.version(table)}).matrix(table)
+    return vectors.newest(table).matrix(table)
 
 
 def _kept_fits(con: duckdb.DuckDBPyConnection, made_with: str) -> dict[int, _Fit]:

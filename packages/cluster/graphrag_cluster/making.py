@@ -18,22 +18,14 @@ from graphrag_pipeline.core.hardening.temporary import temporary_folder
 from graphrag_pipeline.core.home import make_home
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.ingest.stages import (
+    INGESTION,
     STAGES,
-    ingest_chunks,
-    ingest_documents,
-    ingest_extractions,
     stage_versions,
 )
+from graphrag_pipeline.pipeline.stages import ingest
 from graphrag_pipeline.store.batches import Batch, BatchLog
 from graphrag_pipeline.store.sources import Source, SourceChange
 from graphrag_pipeline.store.workspace import Workspace
-
-INGESTION = {
-    "documents": ingest_documents,
-    "chunks": ingest_chunks,
-    "extractions": ingest_extractions,
-}
-"""The stages of a part, in order."""
 
 
 class OrderedBatch(BatchLog):
@@ -169,8 +161,8 @@ def ship(workspace: PartWorkspace, objects: ObjectStore) -> BatchPart:
 def make_part(settings: Settings, objects: ObjectStore, key: str) -> BatchPart:
     """Make the part that is ordered of a batch, and write it to the store."""
     with making_part(settings, objects, key) as workspace:
-        for ingest in INGESTION.values():
-            ingest(workspace, key)
+        for stage in INGESTION:
+            ingest(workspace, stage, key)
         return ship(workspace, objects)
 
 

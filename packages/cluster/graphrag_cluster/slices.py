@@ -18,7 +18,7 @@ from graphrag_cluster.pieces import MakePieces, Piece
 from graphrag_cluster.report_slices import SpreadWriter, write_slice
 from graphrag_pipeline.core.settings import IN_PROCESS, Settings
 from graphrag_pipeline.reports.model_writer import REPORTS
-from graphrag_pipeline.structures.vector_tables import EMBEDDINGS
+from graphrag_pipeline.structures.updating import EMBEDDINGS
 
 T = TypeVar("T")
 MakeSlices = Callable[[Sequence[str]], object]

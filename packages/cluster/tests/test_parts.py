@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from graphrag_cluster.making import INGESTION, make_part, making_part
+from graphrag_cluster.making import make_part, making_part
 from graphrag_cluster.objects import MissingObjectError, ObjectStore
 from graphrag_cluster.orders import find_order, place_order
 from graphrag_cluster.parts import find_part
@@ -18,8 +18,9 @@ from index_differences import differing_tables
 
 from graphrag_pipeline.core.errors import ConfigError, StorageError
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.ingest.stages import pending_batches
+from graphrag_pipeline.pipeline.stages import ingest
 from graphrag_pipeline.pipeline.updating import cut_batches, run_stages
+from graphrag_pipeline.planning.pending import pending_batches
 from graphrag_pipeline.store.workspace import Workspace
 
 CORPUS = Path(__file__).parents[3] / "examples" / "corpus"
@@ -149,10 +150,10 @@ def test_what_was_made_before_a_worker_was_killed_is_not_made_again(
     _, key = ordered
     worker = settings_of(tmp_path / "worker")
     with making_part(worker, objects, key) as begun:
-        assert not INGESTION["documents"](begun, key).done_before
+        assert not ingest(begun, "documents", key).done_before
     with making_part(worker, objects, key) as again:
-        assert INGESTION["documents"](again, key).done_before
-        assert not INGESTION["chunks"](again, key).done_before
+        assert ingest(again, "documents", key).done_before
+        assert not ingest(again, "chunks", key).done_before
 
 
 def test_only_what_other_settings_touch_is_made_again(

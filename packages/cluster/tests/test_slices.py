@@ -36,7 +36,7 @@ from graphrag_pipeline.llm.errors import ModelError
 from graphrag_pipeline.reports.levels import LevelReports, update_reports
 from graphrag_pipeline.reports.model_writer import REPORTS, report_writer
 from graphrag_pipeline.store.vector_store import VectorStore, row_schema
-from graphrag_pipeline.structures.vector_tables import EMBEDDINGS
+from graphrag_pipeline.structures.updating import EMBEDDINGS
 
 DIMENSIONS = 32
 N_ROWS = 10
