@@ -37,7 +37,7 @@ _PICTURED_LEVELS = 2
 
 
 class CommunitiesConfig(dg.Config):
-    """What the launchpad asks for."""
+    """Options of the launchpad."""
 
     recluster: bool = Field(
         default=False, description="Cluster the whole graph anew instead of repairing it."

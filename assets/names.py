@@ -17,7 +17,7 @@ _PART = re.compile(r"[A-Za-z0-9_]+")
 
 @dataclass(frozen=True)
 class Names:
-    """What assets, jobs, sensors, partitions, pools and the resource of one index are called."""
+    """Names of the assets, jobs, sensors, partitions, pools and the resource of one index."""
 
     prefix: tuple[str, ...] = ()
 

@@ -36,7 +36,7 @@ Pictures = Mapping[dg.AssetKey, Sequence[Picture | None]]
 
 @dataclass(frozen=True)
 class StageOutcome:
-    """What a stage did: what to tell of it and of each of its tables, how much failed, and why.
+    """Result of a stage: what to tell of it and of each of its tables, how much failed, and why.
 
     ``violations`` are of the checks that the engine has made, by the table's key and their name.
     """
@@ -50,7 +50,7 @@ class StageOutcome:
 
 @dataclass(frozen=True)
 class StageCheck:
-    """What must hold of a table: the rows against it are counted, and ``what`` says what they are.
+    """A condition on a table: the rows against it are counted, and ``what`` says what they are.
 
     They are counted by a query, by a function, or by the stage itself where ``broken`` is empty:
     by the engine, or else they are what has failed. One that ``warns`` stops nothing.

@@ -56,7 +56,7 @@ _PREFIXES: dict[Path, tuple[str, ...]] = {}
 
 @dataclass(frozen=True, kw_only=True)
 class Building:
-    """What definitions are built for: an index, the names of its parts, and what is asked for.
+    """The subject of definitions: an index, the names of its parts, and what is asked for.
 
     ``status`` is that of new sensors and schedules; with ``marts``, what takes seconds to import
     is built, too.
@@ -308,7 +308,7 @@ class SettingsOnce(StateBackedDefinitionsLoader[dict[str, Any]]):
 
     @property
     def defs_key(self) -> str:
-        """What Dagster keeps the settings under."""
+        """The key under which Dagster keeps the settings."""
         return f"graphrag_pipeline/settings/{self._name}"
 
     def fetch_state(self) -> dict[str, Any]:

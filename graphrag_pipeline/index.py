@@ -57,7 +57,7 @@ _DRAWN = 400
 
 @dataclass(frozen=True)
 class Update:
-    """What an update did.
+    """The result of an update.
 
     ``changes`` counts the files by action (add, change, remove, rename) in the batches that were
     taken in; ``release`` is what is published now, ``is_new`` whether this update made it,

@@ -132,7 +132,7 @@ class IndexResource(DuckDBResource):
 
     @property
     def workspace(self) -> Workspace:
-        """What the engine's stages work on."""
+        """The index that the engine's stages work on."""
         return self._part or self._own_workspace
 
     @cached_property
@@ -151,7 +151,7 @@ class IndexResource(DuckDBResource):
 
     @cached_property
     def _ledger_began(self) -> int:
-        """Where the ledger of model calls stood when the run, or its command, began."""
+        """The position of the ledger of model calls when the run, or its command, began."""
         given = self._given_ledger_began
         return ledger_position(self.settings) if given is None else given
 

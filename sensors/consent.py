@@ -25,7 +25,7 @@ _REFUSED_FOR = 600.0
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """What a job would do: ``content`` tells it from other work, ``plan`` says what it takes.
+    """The work of a job: ``content`` tells it from other work, ``plan`` says what it takes.
 
     ``command`` does the same from the command line, where it asks a person first.
     """

@@ -32,7 +32,7 @@ _COMMANDS = (".tables", ".help", *_QUIT)
 
 
 class RowFormat(StrEnum):
-    """How `sql` prints rows."""
+    """Formats in which `sql` prints rows."""
 
     table = "table"
     csv = "csv"

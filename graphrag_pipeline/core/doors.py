@@ -69,7 +69,7 @@ class PartError(ConfigError):
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a part of another package is: its name, ``module:NAME``, and the package it is from."""
+    """Place of a part of another package: its name, ``module:NAME``, and the package it is from."""
 
     name: str
     value: str
@@ -140,7 +140,7 @@ class Door(Generic[T]):
 
     @functools.cached_property
     def _own(self) -> Mapping[str, str]:
-        """Where the program's own parts are."""
+        """Return where the program's own parts are."""
         own = self._core | dict(systems.parts(self.name) if self._has_systems else ())
         return {name: own[name] for name in (*self._listed, *own) if name in own}
 

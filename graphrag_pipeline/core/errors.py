@@ -27,13 +27,13 @@ class ConfigError(GraphRAGError):
 
 
 class InputError(GraphRAGError):
-    """What the user pointed at (a folder, a file, a query) cannot be used."""
+    """Something the user pointed at (a folder, a file, a query) cannot be used."""
 
     exit_code = 2
 
 
 class AccessError(GraphRAGError):
-    """What was asked for is not for somebody with these labels."""
+    """The caller has no label that allows what was asked for."""
 
     exit_code = 2
 
@@ -53,7 +53,7 @@ class NothingPublishedError(GraphRAGError):
 
 
 class CheckFailedError(GraphRAGError):
-    """What must hold of a stage's tables does not; nothing is published."""
+    """A check of a stage's tables has failed; nothing is published."""
 
     def __init__(self, failures: Sequence[str]) -> None:
         super().__init__(f"the check failed: {', '.join(failures)}")

@@ -48,12 +48,12 @@ class Home:
 
     @property
     def seen(self) -> Path:
-        """How the files of the corpus looked when they were last read."""
+        """The sizes and times of the files of the corpus when they were last read."""
         return self.folder / "seen.json"
 
     @property
     def left_out(self) -> Path:
-        """What the last scan of each folder left out, by rule."""
+        """The files that the last scan of each folder left out, by rule."""
         return self.folder / "left_out.json"
 
     @property
@@ -83,7 +83,7 @@ class Home:
 
     @property
     def reader_deaths(self) -> Path:
-        """Which files have ended the process that read them."""
+        """The files that have ended the process that read them."""
         return self.folder / "reader_deaths.json"
 
     @property
@@ -108,7 +108,7 @@ class Home:
 
     @property
     def notices(self) -> Path:
-        """What people have been told of and is not mended yet."""
+        """The failures that people have been told of and that are not mended yet."""
         return self.folder / "notices.json"
 
     @property

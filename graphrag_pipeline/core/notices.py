@@ -177,7 +177,7 @@ class Notifier:
 
 @dataclass(frozen=True)
 class _Noted:
-    """Why something failed, and the ``hooks`` that have told of it.
+    """A reason why something failed, and the ``hooks`` that have told of it.
 
     Where ``is_over`` it goes well again, and these have not told that.
     """

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Prose(IntEnum):
-    """What a text reads as; more is better to show to a reader."""
+    """Kinds of text, ordered: more is better to show to a reader."""
 
     CODE = 0
     """Code, a row of a table, or noise: nothing to quote."""

@@ -177,7 +177,7 @@ class _Section(BaseModel):
 
 
 class InputSettings(_Section):
-    """Where documents come from."""
+    """The folder and the web pages that documents come from."""
 
     folder: Place = "documents"
     """The folder the inbox sensor watches and `index` reads when none is named."""
@@ -250,7 +250,7 @@ class InputSettings(_Section):
 
 
 class StorageSettings(_Section):
-    """Where an index is kept, and what a run may take of the machine."""
+    """The place of an index, and the limits of a run on the machine."""
 
     url: StorageUrl = ""
     """Where workers share an index: s3://bucket/prefix, or file:///folder that all of them see;
@@ -272,7 +272,7 @@ IN_PROCESS = "in_process"
 
 
 class WorkerSettings(_Section):
-    """Who does the work of a shared index ([storage] url)."""
+    """The workers of a shared index ([storage] url)."""
 
     launcher: Literal["in_process", "celery", "k8s"] = "in_process"
     """in_process: this machine. celery: processes of `graphrag-pipeline worker`, through Redis.
@@ -286,7 +286,7 @@ class WorkerSettings(_Section):
 
 
 class BatchSettings(_Section):
-    """How a set of new documents is cut into batches, the partitions of ingestion."""
+    """Rules to cut a set of new documents into batches, the partitions of ingestion."""
 
     max_files: Positive = 2000
     """Most files in one batch."""
@@ -301,7 +301,7 @@ class BatchSettings(_Section):
 
 
 class ChunkSettings(_Section):
-    """How documents are cut into chunks."""
+    """Rules to cut documents into chunks."""
 
     size: Positive = 600
     """Tokens in a chunk."""
@@ -336,7 +336,7 @@ class ChunkSettings(_Section):
 
 
 class ExtractionSettings(_Section):
-    """How entities and relationships are found in chunks."""
+    """Rules to find entities and relationships in chunks."""
 
     extractor: Literal["auto", "nlp", "llm", "import"] = "auto"
     """auto: by profile. nlp: by rule. llm: by model. import: only what is brought in."""
@@ -364,7 +364,7 @@ class ExtractionSettings(_Section):
 
 
 class GraphSettings(_Section):
-    """How mentions are merged into the graph."""
+    """Rules to merge mentions into the graph."""
 
     min_concept_frequency: Positive = 2
     """nlp: a noun phrase (type CONCEPT) or date must stand in so many chunks to become a node."""
@@ -380,7 +380,7 @@ class GraphSettings(_Section):
 
 
 class ResolutionSettings(_Section):
-    """Which titles mean the same thing, decided before the graph is made."""
+    """Rules to decide which titles mean the same thing, before the graph is made."""
 
     method: Literal["auto", "off", "rules", "llm"] = "auto"
     """auto: by rule, imports left as they are. rules: imports too. llm: unsure pairs by model.
@@ -602,7 +602,7 @@ class LlmSettings(_Section):
 
 
 class ScheduleSettings(_Section):
-    """When the unpartitioned stages run by themselves."""
+    """Times at which the unpartitioned stages run by themselves."""
 
     refresh_cron: str = "*/5 * * * *"
     """How often to look for finished batches that the published index lacks (cron)."""
@@ -611,7 +611,7 @@ class ScheduleSettings(_Section):
 
 
 class NotifySettings(_Section):
-    """Who is told when runs fail or the model is out of reach, and when that is over: once each. A
+    """People told when runs fail or the model is out of reach, and when that is over: once each. A
     webhook (Slack, Mattermost: JSON with "text") is set by GRAPHRAG_WEBHOOK_URL, the mail server by
     GRAPHRAG_SMTP_URL, in the environment or in .env, for both may hold a secret.
     """
@@ -665,7 +665,7 @@ class AccessRule(_Section):
 
 
 class AccessSettings(_Section):
-    """Who may see which documents. What changes here is published by the next run, at no cost."""
+    """Rules on who may see which documents. A change is published by the next run, at no cost."""
 
     mode: Literal["off", "filtered", "separate"] = "off"
     """filtered: a caller with labels sees the documents that they open, and what rests on these
@@ -693,7 +693,7 @@ class AccessSettings(_Section):
 
 
 class ServerSettings(_Section):
-    """What `serve` answers from, and how much at once."""
+    """The release that `serve` answers from, and how much it does at once."""
 
     collections: dict[str, Place] = {}
     """Other indexes to serve: a name, and the home folder it is of. The index of these settings is

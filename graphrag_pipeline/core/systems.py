@@ -21,7 +21,7 @@ PACKAGE: Final = "graphrag_pipeline.systems"
 
 @dataclass(frozen=True, kw_only=True)
 class System:
-    """What a system brings: ``methods`` and ``structures``, by name, as ``module:NAME`` within it.
+    """Parts of a system: ``methods`` and ``structures``, by name, as ``module:NAME`` within it.
 
     ``reads`` are the vector tables of every index that a method searches besides the chunks.
     """

@@ -21,7 +21,7 @@ _BYTES_OF_ROW = 40
 
 @dataclass(frozen=True)
 class Extracted:
-    """What an extractor found in some chunks.
+    """The results of an extractor on some chunks.
 
     ``found`` comes slice by slice and can be gone through once; rules look only then. ``claims``
     and ``outcomes`` are those of ``extraction.llm.LlmExtraction``, None where the extractor finds

@@ -159,7 +159,7 @@ class Clusters:
 
     @property
     def sizes(self) -> Ints:
-        """How many members each has."""
+        """The number of members of each."""
         return np.diff(self.starts)
 
     @cached_property

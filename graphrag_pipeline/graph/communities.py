@@ -61,7 +61,7 @@ COMMUNITIES = pl.Schema(
 
 @dataclass(frozen=True)
 class CommunityChanges:
-    """What was done: ``how`` is clustered, repaired or improved, None when nothing had changed.
+    """Work done: ``how`` is clustered, repaired or improved, None when nothing had changed.
 
     ``counts`` are rows of ``communities`` by level (added, changed, removed, reused); ``drift`` is
     the share of modularity that a fresh clustering would have and this one has not.

@@ -70,7 +70,7 @@ QUARANTINE = pl.Schema({"batch": pl.String, "uri": pl.String, "reason": pl.Strin
 
 @dataclass(frozen=True)
 class BatchDocuments:
-    """What reading a batch gave: rows of the tables that are named as its fields are."""
+    """The yield of reading a batch: rows of the tables that are named as its fields are."""
 
     documents: pl.DataFrame
     sources: list[dict[str, object]]
@@ -86,7 +86,7 @@ class BatchDocuments:
 
 
 class _Gathered:
-    """What was read so far, file by file."""
+    """Rows read so far, file by file."""
 
     def __init__(self, batch: str) -> None:
         self.batch = batch

@@ -38,7 +38,7 @@ class FetchError(Exception):
 
 @dataclass(frozen=True)
 class FetchOptions:
-    """How pages are fetched: bytes and seconds of one answer, seconds between two requests.
+    """Limits on fetching: bytes and seconds of one answer, seconds between two requests.
 
     ``lookup_seconds`` bounds the resolution of a name, which has no time limit of its own.
     """
@@ -53,7 +53,7 @@ class FetchOptions:
 
 @dataclass(frozen=True)
 class FetchedAnswer:
-    """What a server said: the status, the headers in lower case, and the whole body."""
+    """The answer of a server: the status, the headers in lower case, and the whole body."""
 
     status: int
     headers: Mapping[str, str]
@@ -62,7 +62,7 @@ class FetchedAnswer:
 
 @dataclass
 class _Host:
-    """What is known of one origin: when it may be asked again, its robots.txt, its failures."""
+    """State of one origin: when it may be asked again, its robots.txt, its failures."""
 
     robots: Protego | None = None
     next_request: float = 0.0

@@ -63,7 +63,7 @@ _TYPES = {
 
 @dataclass
 class Fetched:
-    """What fetching did: numbers of pages, and why others are as they were, by address."""
+    """The result of fetching: numbers of pages, and why others are as they were, by address."""
 
     new: int = 0
     changed: int = 0

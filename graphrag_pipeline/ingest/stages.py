@@ -65,7 +65,7 @@ _STAGED_LATER = {
 
 @dataclass(frozen=True)
 class StageResult:
-    """What a stage did for one batch; ``counts`` is empty when there was nothing to do."""
+    """The result of a stage for one batch; ``counts`` is empty when there was nothing to do."""
 
     counts: Mapping[str, int]
     seconds: float

@@ -67,7 +67,7 @@ WHOLE: Part = ("", "")
 
 @dataclass(frozen=True)
 class Marks:
-    """What is known of documents beside their text.
+    """Facts known of documents beside their text.
 
     ``lengths`` are (document_id, n_chars), ``subjects`` (document_id, subject), ``blocks``
     (document_id, start_char, end_char, kind).

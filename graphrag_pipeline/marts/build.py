@@ -76,7 +76,7 @@ ORDER BY table_name
 
 @dataclass(frozen=True)
 class Origin:
-    """What marts are built from.
+    """The source that marts are built from.
 
     ``project`` is the version of the dbt project, ``evaluated_at`` when the latest experiment was
     done: 1970 where there is none.
@@ -89,7 +89,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class Marts(Origin):
-    """What ``marts.duckdb`` holds: what it tells of, and the rows of each mart."""
+    """The contents of ``marts.duckdb``: what it tells of, and the rows of each mart."""
 
     built_at: datetime
     rows: Mapping[str, int]
@@ -104,7 +104,7 @@ class Build:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What dbt's profile and models read from the environment."""
+        """The variables that dbt's profile and models read from the environment."""
         return {
             **dbt_environment(),
             "DBT_ENV_SECRET_RELEASE": str(self._pinned),
@@ -117,7 +117,7 @@ class Build:
 
     @property
     def target(self) -> Path:
-        """Where dbt writes its artefacts and its log."""
+        """The folder to which dbt writes its artefacts and its log."""
         return self.folder / "target"
 
     @property

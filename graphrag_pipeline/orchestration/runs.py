@@ -80,7 +80,7 @@ class RunFailedError(GraphRAGError):
 
 @dataclass(frozen=True)
 class IndexOutcome:
-    """What `index` did: the batches it ran, the ids of its Dagster runs, whether it published."""
+    """Result of `index`: the batches it ran, the ids of its Dagster runs, whether it published."""
 
     batches: Sequence[str]
     run_ids: Sequence[str]
@@ -89,7 +89,7 @@ class IndexOutcome:
 
 @dataclass(frozen=True)
 class MartsOutcome:
-    """What `marts` did."""
+    """The result of `marts`."""
 
     file: str
     release: str

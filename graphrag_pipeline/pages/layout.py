@@ -279,7 +279,7 @@ def _settled(sizes: Floats, pulls: npt.NDArray[np.float32]) -> Points:
 
 @dataclass(frozen=True)
 class _Apart:
-    """How far things of a piece are from each other, each of shape (pieces, things, things).
+    """Distances between the things of a piece, each of shape (pieces, things, things).
 
     In real numbers, which are several times faster here than complex ones.
     """

@@ -64,7 +64,7 @@ SEMI JOIN ({_REPORTED}) c ON c.id = m.community_id
 
 @dataclass(frozen=True, kw_only=True)
 class IndexState:
-    """What there is already, and what the next run finds outdated in it.
+    """State of an index: what is there, and what the next run finds outdated in it.
 
     ``net_chunks`` are the chunks to come less the ``n_lost`` ones that go.
     ``outdated`` are the communities to report on again for what is known by now; a new chunk

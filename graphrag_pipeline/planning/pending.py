@@ -32,7 +32,7 @@ _FAILED = "the extraction of some chunks had failed"
 
 @dataclass(frozen=True)
 class Due:
-    """What a run does although no file has changed: the batches it makes ``again``, and why."""
+    """Work of a run although no file has changed: the batches it makes ``again``, and why."""
 
     again: Collection[str]
     because: Sequence[str]

@@ -77,7 +77,7 @@ FROM extractions GROUP BY ALL
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What the next run would do.
+    """The work that the next run would do.
 
     ``changes`` counts files by action (add, change, remove, rename); ``chunks`` those of all files
     that would be read, ``to_extract`` those of them whose extraction is still to be made,

@@ -39,7 +39,7 @@ WHERE document_id IN (SELECT unnest($ids) EXCEPT SELECT id FROM documents)
 
 @dataclass(frozen=True, kw_only=True)
 class Rereading:
-    """What the next run reads again of files that have not changed since they were indexed.
+    """Files that the next run reads again though they have not changed since they were indexed.
 
     ``reasons`` say why. ``changed`` of their ``documents`` come out otherwise than they are in the
     index: ``kinds`` counts these by the ending of their files, and ``examples`` names the first.

@@ -37,7 +37,7 @@ _MIN_RECORDS = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Tuning:
-    """What the model proposed, and the files it was written to."""
+    """The proposals of the model, and the files they were written to."""
 
     domain: str
     language: str

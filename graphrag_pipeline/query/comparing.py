@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Compared:
-    """What one method gave: an answer with its retrieval, a retrieval alone, or why neither.
+    """The result of one method: an answer with its retrieval, a retrieval alone, or why neither.
 
     ``context_tokens`` are those of the retrieved context, ``seconds`` all that it took.
     """

@@ -89,7 +89,7 @@ class Control:
 
 
 class Usage:
-    """Who uses something that is to be closed: it is closed when nobody does."""
+    """Count of the users of something that is to be closed: it is closed when nobody uses it."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()

@@ -60,7 +60,7 @@ class AnalysedQuestion(str):
 
     @cached_property
     def asks_for(self) -> str:
-        """What it asks for: time, number, person, place, or nothing of these.
+        """The kind of thing it asks for: time, number, person, place, or nothing of these.
 
         The word that stands first decides, the longer one where two begin at one place.
         """

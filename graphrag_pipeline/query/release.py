@@ -106,7 +106,7 @@ class ReleaseFacts:
 
 @dataclass(frozen=True)
 class _Limit:
-    """Which documents a release shows, and where that is; no place: it shows all that there are."""
+    """The documents a release shows, and where that is; no place: it shows all that there are."""
 
     where: Where = field(default_factory=dict)
     labels: Labels = None
@@ -114,7 +114,7 @@ class _Limit:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What tells one from another."""
+        """The key that tells one from another."""
         return (*self.where.items(), self.labels)
 
 
@@ -173,7 +173,7 @@ class Release:
 
     @property
     def encoding(self) -> str:
-        """What counts the tokens of a context: the encoding of who reads it, or the chunks' own."""
+        """Encoding that counts tokens of a context: that of who reads it, or the chunks' own."""
         by_model = self.settings.query.answers == "llm"
         return encoding_for(self.settings.llm.model) if by_model else self.settings.chunks.encoding
 
@@ -624,7 +624,7 @@ class Release:
 
     @property
     def _arrays(self) -> CarriedArrays | None:
-        """What the release carries as arrays; an older one may carry none."""
+        """The arrays that the release carries; an older one may carry none."""
         return self._whole._once(
             "arrays", lambda: CarriedArrays.of_release(self.home, self.facts.id)
         )

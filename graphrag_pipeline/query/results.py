@@ -91,7 +91,7 @@ class Citation:
 
     @property
     def place(self) -> str:
-        """Where it stands, as one line: the document's name and the span, or the report."""
+        """Its place in one line: the document's name and the span, or the report."""
         if not self.uri:
             return f"report {self.report_id}"
         return f"{self.uri}, characters {self.start_char:,} to {self.end_char:,}"
@@ -105,7 +105,7 @@ class Citation:
 
 @dataclass(frozen=True)
 class Retrieval:
-    """What a method found, best first within each kind, fitted to its token budget.
+    """Records that a method found, best first within each kind, fitted to its token budget.
 
     ``citations`` are the places of the records that stand in documents; ``timings`` are seconds
     by operator and ``total``; ``steps`` say what the method decided on its way, where it does.

@@ -59,7 +59,7 @@ class PlacedCitation(Citation):
 
 @dataclass(frozen=True)
 class _Part:
-    """What one collection gave: ``records`` are its own, by what the fused list calls each."""
+    """The result of one collection: ``records`` are its own, by what the fused list calls each."""
 
     name: str
     index: Release
@@ -69,7 +69,7 @@ class _Part:
 
 @dataclass(frozen=True)
 class _Fused:
-    """What all collections gave; ``failures`` says which gave nothing, and why."""
+    """The results of all collections; ``failures`` says which gave nothing, and why."""
 
     ask: Ask
     parts: Sequence[_Part]

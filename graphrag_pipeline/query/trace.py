@@ -53,7 +53,7 @@ class Spending:
 
 
 class Trace:
-    """What one question has taken so far, from any number of threads.
+    """Time and tokens that one question has taken so far, from any number of threads.
 
     ``steps`` are the lines that say what a method decided, in order; ``seconds`` are those spent in
     each operator, one that calls another included.

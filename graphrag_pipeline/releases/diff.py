@@ -25,7 +25,7 @@ CHANGES = ("entered", "left", "changed", "renamed")
 
 @dataclass(frozen=True)
 class TableDiff:
-    """How one table differs: numbers of rows, and the names of the most important ones."""
+    """Differences of one table: numbers of rows, and the names of the most important ones."""
 
     before: int
     after: int
@@ -40,7 +40,7 @@ class TableDiff:
 
 @dataclass(frozen=True)
 class ReleaseDiff:
-    """How release ``after`` differs from release ``before``, by table."""
+    """Differences of release ``after`` from release ``before``, by table."""
 
     before: str
     after: str

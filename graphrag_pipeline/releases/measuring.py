@@ -15,7 +15,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 @dataclass(frozen=True, kw_only=True)
 class Measure:
-    """What comes in by the door ``measures``, called as its asset is: the last work of a run.
+    """A measure, called as its asset is: the last work of a run. Comes in by the door ``measures``.
 
     Parameters
     ----------

@@ -39,7 +39,7 @@ SELECT id, vector_versions::VARCHAR FROM releases ORDER BY created_at DESC, id D
 
 @dataclass(frozen=True)
 class Rollback:
-    """What a rollback did."""
+    """The result of a rollback."""
 
     before: str | None
     """The release readers saw before; None when its file could not be read."""

@@ -36,7 +36,7 @@ _COST = pl.col("n_tokens") + LINE_TOKENS
 
 
 class Element(NamedTuple):
-    """What a context is made of: the id of the thing, its tokens, and a hash of its text.
+    """One part of a context: the id of the thing, its tokens, and a hash of its text.
 
     ``support`` is how many chunks it rests on, for a report the sum of its elements.
     """
@@ -73,7 +73,7 @@ class Context:
 
 @dataclass(frozen=True)
 class Parts:
-    """What may stand in for the elements of communities: reports on sub-communities (child).
+    """Stand-ins for the elements of communities: reports on sub-communities (child).
 
     ``members`` has (community_id, child, id of an entity); ``reports`` of the children (child,
     n_tokens, coverage, support, full_content, findings).
@@ -158,7 +158,7 @@ def _ends(edges: pl.DataFrame) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class _Replaced:
-    """What reports stand in for: entities (community_id, id), edges (community_id, at, coverage).
+    """Parts replaced by reports: entities (community_id, id), edges (community_id, at, coverage).
 
     ``reports`` are these, as elements of a community and with their coverage, in order.
     """

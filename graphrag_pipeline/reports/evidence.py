@@ -67,7 +67,7 @@ FROM {relationships} r SEMI JOIN told ON told.relationship_id = r.id LEFT JOIN (
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the contexts of some communities rest on.
+    """The texts that the contexts of some communities rest on.
 
     ``communities`` are these and the sub-communities whose reports they hold: (id, title, size,
     n_relationships, weight). ``sentences`` are the instances behind the relationships that are

@@ -85,7 +85,7 @@ class ExtractiveWriter:
 
     @property
     def version(self) -> str:
-        """What decides a report besides its context."""
+        """A hash of all that decides a report besides its context."""
         return fingerprint(EXTRACTIVE_VERSION, self._max_findings)
 
     def write(
@@ -136,7 +136,7 @@ class ExtractiveWriter:
 
 @dataclass(frozen=True)
 class _Material:
-    """What the reports on some communities are made of.
+    """Material of the reports on some communities.
 
     ``communities``: (id, title, size, n_relationships, weight); ``titles``: (entity id, title);
     ``told``: (community_id, relationship_id, source_id, target_id, weight) of their contexts;

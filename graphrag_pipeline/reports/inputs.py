@@ -82,7 +82,7 @@ ON c.relationship_id = r.id
 
 @dataclass(frozen=True)
 class Elements:
-    """What contexts are made of, the same for every level.
+    """The parts of contexts, the same for every level.
 
     ``entities`` has (id, n_tokens, text_hash, support), ``relationships`` also (source_id,
     target_id, combined_degree). ``claims`` are those of each subject_id, in order, if the writer

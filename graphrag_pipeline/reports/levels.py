@@ -113,7 +113,7 @@ _COMMUNITIES_CHANGED = f"SELECT community_id AS id FROM {CHANGED}"
 
 @dataclass(frozen=True)
 class LevelReports:
-    """What one update did: numbers of reports, of one level or of it and all deeper ones.
+    """The result of one update: numbers of reports, of one level or of it and all deeper ones.
 
     ``written`` were written now, ``reused`` stayed, ``removed`` were those of communities that are
     gone, ``failed`` could not be written and are tried again. Of those ``reused``, ``outdated``
@@ -257,7 +257,7 @@ def adopt_reports(
 
 @dataclass(frozen=True)
 class _Done:
-    """What was done at one level, as in :class:`LevelReports`."""
+    """The result at one level, as in :class:`LevelReports`."""
 
     written: int
     reused: int

@@ -27,7 +27,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class ReportText:
-    """What a report says, whoever wrote it. ``rating`` is 0 to 10."""
+    """The text of a report, whoever wrote it. ``rating`` is 0 to 10."""
 
     title: str
     summary: str
@@ -55,12 +55,12 @@ class ReportWriter(Protocol):
 
     @property
     def name(self) -> str:
-        """What the column ``writer`` says."""
+        """The name that the column ``writer`` has."""
         ...
 
     @property
     def version(self) -> str:
-        """What decides a report besides its context."""
+        """A hash of all that decides a report besides its context."""
         ...
 
     @property

@@ -68,7 +68,7 @@ class Batch:
 
     @property
     def endings(self) -> frozenset[str] | None:
-        """How the names of its files end; None where only the addresses of some are known."""
+        """Endings of the names of its files; None where only the addresses of some are known."""
         names = [change.uri for change in self.changes if change.action != "remove"]
         if any(map(is_address, names)):
             return None
@@ -77,7 +77,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Look:
-    """What a look into a folder shows: the changes, and what is left out of it by which rule."""
+    """The result of a look into a folder: the changes, and what is left out of it by which rule."""
 
     changes: tuple[SourceChange, ...]
     left_out: tuple[LeftOut, ...]
@@ -85,7 +85,7 @@ class Look:
 
 @dataclass(frozen=True)
 class _Comparison:
-    """What differs from the corpus, how the files looked, and what was written of that before."""
+    """Differences from the corpus, how the files looked, and what was written of that before."""
 
     changes: Sequence[SourceChange]
     entries: Mapping[str, FileStats]
@@ -104,7 +104,7 @@ class _Looked:
 
 @dataclass(frozen=True)
 class _Fold:
-    """What manifests, told apart by name, time, size and inode, come to."""
+    """Sum of manifests, which are told apart by name, time, size and inode."""
 
     manifests: tuple[tuple[str, int, int, int], ...] = ()
     sources: Mapping[str, Source] = field(default_factory=dict)

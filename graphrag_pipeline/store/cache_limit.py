@@ -18,7 +18,7 @@ _GB = 1_000_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class CacheUse:
-    """What the cache takes now; where it was vacuumed, what it took before and what was dropped.
+    """Size of the cache now; where it was vacuumed, what it took before and what was dropped.
 
     Sizes are in bytes; a limit of 0 is none. ``dropped`` counts entries by kind. ``shared`` is the
     folder whose answers are used and added to, beside these.

@@ -92,7 +92,7 @@ class SeenFiles:
 
 
 class Clocks:
-    """What time it is at least, by the file systems' own clocks, in nanoseconds."""
+    """The earliest that it can be now by the file systems' own clocks, in nanoseconds."""
 
     def __init__(self, home: Path, stats: Iterable[os.stat_result]) -> None:
         own = _probe(home)

@@ -131,7 +131,7 @@ class FullText:
 
     @cached_property
     def _norms(self) -> npt.NDArray[np.float64]:
-        """What the length of each text adds to the count of a term."""
+        """The share of each text's length that is added to the count of a term."""
         mean = self.lengths.mean() if len(self) else 1.0
         return np.asarray(_K1 * (1 - _B + _B * self.lengths / max(mean, 1e-9)), np.float64)
 
@@ -147,7 +147,7 @@ class FullText:
 
 @dataclass(frozen=True)
 class _Postings:
-    """Which texts hold which terms, and how often, in the order of terms and rows."""
+    """Terms with the texts that hold them, and how often, in the order of terms and rows."""
 
     terms: npt.NDArray[np.uint64]
     """Ascending."""

@@ -76,7 +76,7 @@ _SPECIAL = re.compile(r"[*?\[\]\\]")
 
 @dataclass(frozen=True)
 class Decision:
-    """What the line that decides says of an entry; ``place`` is the line's among the others."""
+    """Verdict of the line that decides on an entry; ``place`` is the line's among the others."""
 
     line: str
     place: int
@@ -233,7 +233,7 @@ def read_ignore_file(path: Path, folder: str, origin: str) -> Patterns:
 
 @dataclass(frozen=True)
 class Selection:
-    """Which files of a folder are documents: the settings of ``[input]``, their patterns ready."""
+    """Rules for the documents of a folder: the settings of ``[input]``, their patterns ready."""
 
     include: Patterns = field(default_factory=lambda: Patterns((), origin="input.include"))
     exclude: Patterns = field(default_factory=lambda: Patterns((), origin="input.exclude"))

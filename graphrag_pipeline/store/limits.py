@@ -30,7 +30,7 @@ _narrowing = threading.RLock()
 
 @dataclass(frozen=True)
 class DatabaseLimits:
-    """What one open database may take; None: what DuckDB would by itself.
+    """Limits of one open database; None: what DuckDB would take by itself.
 
     ``spill`` is a folder that this index alone uses.
     """

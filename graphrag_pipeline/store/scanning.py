@@ -26,7 +26,7 @@ _NAMED = 3
 
 @dataclass(frozen=True)
 class LeftOut:
-    """What one rule left out: ``number`` files and folders, the latter each counted once.
+    """Files left out by one rule: ``number`` files and folders, the latter each counted once.
 
     ``by`` is ``default``, ``input.exclude``, ``input.include`` (what matches none of its patterns),
     ``links`` (links that leave the folder), ``broken links`` (links to files that are not there),
@@ -42,7 +42,7 @@ class LeftOut:
 
 @dataclass
 class Scan:
-    """What is in a folder. Paths are relative to it, with ``/``, as the system spells them."""
+    """The contents of a folder. Paths are relative to it, with ``/``, as the system spells them."""
 
     files: dict[str, os.stat_result] = field(default_factory=dict)
     unreadable: list[str] = field(default_factory=list)
@@ -53,7 +53,7 @@ class Scan:
 
     @property
     def left_out(self) -> list[LeftOut]:
-        """What was left out, by rule, most first."""
+        """The files left out, by rule, most first."""
         ordered = sorted(self._by_rule.items(), key=lambda item: (-len(item[1]), item[0]))
         return [
             LeftOut(by, pattern, len(paths), tuple(map(printable, sorted(paths)[:_NAMED])))

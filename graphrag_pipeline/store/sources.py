@@ -48,7 +48,7 @@ class SourceChange:
 
 @dataclass(frozen=True)
 class Source:
-    """What the fold of all manifests says of a present source file."""
+    """A source file that is there, as the fold of all manifests has it."""
 
     batch: str
     root: str

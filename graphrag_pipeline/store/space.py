@@ -29,7 +29,7 @@ _EMPTY_BYTES = 30_000_000
 
 @dataclass(frozen=True)
 class Space:
-    """What a run takes of the disk of the home folder, and what there is, in bytes."""
+    """Room on the disk of the home folder, needed and free, in bytes."""
 
     needed: int
     """About what it takes at its peak."""

@@ -20,14 +20,14 @@ _POSITION = "llm_calls_position"
 
 @dataclass
 class Spent:
-    """What a stage asked of the model; filled when the stage has ended."""
+    """Calls of the model by a stage; filled when the stage has ended."""
 
     metadata: dict[str, int | float | str] = field(default_factory=dict)
 
 
 @dataclass
 class _Sums:
-    """What the calls of a stage took, of this process alone: other workers have their own."""
+    """Sums over the calls of a stage, of this process alone: other workers have their own."""
 
     made: int = 0
     cached: int = 0

@@ -113,7 +113,7 @@ class DamagedVectorsError(VectorStoreError):
 
 @dataclass(frozen=True)
 class SyncResult:
-    """What one :meth:`VectorStore.sync` did to a table."""
+    """The result of one :meth:`VectorStore.sync` of a table."""
 
     table: str
     reused: int

@@ -81,7 +81,7 @@ class Preview:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an update did: ``facts`` to show, and how many things ``failed`` and are tried again."""
+    """Result of a step: ``facts`` to show, and how many things ``failed`` and are tried again."""
 
     facts: Mapping[str, object] = field(default_factory=dict)
     failed: int = 0

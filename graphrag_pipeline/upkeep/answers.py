@@ -61,7 +61,7 @@ _ROWS_AT_ONCE = 500
 
 @dataclass(frozen=True)
 class KeptAnswers:
-    """What of the cache stays and what goes. ``cost`` is what the latter cost, where known."""
+    """Parts of the cache that stay and that go. ``cost`` is what the latter cost, where known."""
 
     kept: int = 0
     dropped: int = 0
@@ -74,7 +74,7 @@ class KeptAnswers:
 
 @dataclass(frozen=True)
 class _Wanted:
-    """What the index holds: by purpose, by text, and the keys of the vectors of its texts."""
+    """Contents of the index: by purpose, by text, and the keys of the vectors of its texts."""
 
     purposes: Collection[str]
     texts: Collection[str]

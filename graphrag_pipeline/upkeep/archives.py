@@ -44,7 +44,7 @@ class Member:
 
 @dataclass(frozen=True, kw_only=True)
 class Contents:
-    """What is in a backup, and what made it."""
+    """Contents of a backup, and what made it."""
 
     made_by: str
     made_at: str

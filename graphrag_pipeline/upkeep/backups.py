@@ -77,7 +77,7 @@ class Backup:
 
 @dataclass(frozen=True)
 class Restored:
-    """What was restored, and where."""
+    """The result of a restore: what came back, and where."""
 
     home: Path
     release: str | None

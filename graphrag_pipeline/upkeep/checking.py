@@ -140,7 +140,7 @@ _ON_INDEX = _ON_TABLES | {"schema"}
 
 @dataclass(frozen=True)
 class Checked:
-    """What a check has found, and what was repaired before.
+    """Results of a check, and what was repaired before.
 
     ``notes`` tell what is no fault, such as tables that the next run will bring up to date, and
     what it will clear away.

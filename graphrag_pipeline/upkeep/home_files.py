@@ -27,7 +27,7 @@ _NAME = re.compile(r"[A-Za-z0-9][\w.-]*(?<!\.tmp)(?<!\.lock)(?<!\.wal)(?<!\.new)
 
 @dataclass(frozen=True)
 class KeptExperiments:
-    """How many evaluations stay, and how many go."""
+    """Numbers of evaluations that stay and that go."""
 
     kept: int = 0
     dropped: int = 0
@@ -38,7 +38,7 @@ class KeptExperiments:
 
 @dataclass(frozen=True, kw_only=True)
 class Experiments:
-    """How a purge goes about a file that holds evaluations of releases.
+    """Rules of a purge for a file that holds evaluations of releases.
 
     Releases that are clean held no document but those that the index holds. Both are given their
     ids: ``unused`` counts what must go, and ``drop`` removes it, once a release was published that

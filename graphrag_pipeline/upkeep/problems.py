@@ -82,7 +82,7 @@ def problem_of_some(
 
 @dataclass(frozen=True)
 class Verification:
-    """What is verified of an index, and how what is found is repaired, where it can be.
+    """A verification of an index, and the repair of what it finds, where it can be.
 
     ``find`` changes nothing. ``repair`` is given what was found, and says in sentences what it
     did; it asks no model that has to be paid.

@@ -72,7 +72,7 @@ _STEPS = ("tables", "vectors", "publish", "releases", "answers", "evaluations", 
 
 @dataclass(frozen=True)
 class Purge:
-    """What a purge does, or did.
+    """The work of a purge, planned or done.
 
     ``sources`` are the files forgotten by name, ``removed`` those of them that were still in the
     index. ``release`` is the one made now, None where nothing was done. ``elsewhere`` names the

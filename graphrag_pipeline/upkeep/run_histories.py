@@ -17,7 +17,7 @@ from graphrag_pipeline.core.settings import Settings
 
 @dataclass(frozen=True)
 class RunHistory:
-    """What keeps a history of runs in a folder of the home, called as the folder is.
+    """A keeper of a history of runs in a folder of the home, called as the folder is.
 
     Both are given the settings and return a number of finished runs: ``finished`` how many there
     are, ``empty`` how many it has taken out, those under way staying as they are. ``empty`` raises

@@ -101,7 +101,7 @@ def wanted_hashes(con: duckdb.DuckDBPyConnection, table: VectorTable) -> dict[st
 
 
 class VectorFaults:
-    """What a version of a vector table has of the rows it should have."""
+    """Faults of a version of a vector table against the rows it should have."""
 
     def __init__(self, workspace: Workspace, table: str, version: int, embedder: str) -> None:
         self._vectors = workspace.vectors

@@ -32,7 +32,7 @@ class WrittenFile:
 
 @dataclass(frozen=True, kw_only=True)
 class Export:
-    """What was written: ``path`` is the file or folder, ``lost`` what the format cannot hold."""
+    """A written export: ``path`` is the file or folder, ``lost`` what the format cannot hold."""
 
     format: str
     release: str

@@ -26,7 +26,7 @@ from graphrag_pipeline.store.workspace import Workspace
 
 @dataclass(frozen=True)
 class ImportResult:
-    """What an import brought.
+    """The result of an import.
 
     ``batch`` is the batch it is in; ``counts`` says how many of what were brought or left out, and
     is empty when the same files had been imported before; ``warnings`` are for a person to read.

@@ -75,7 +75,7 @@ class ParsedClaim:
 
 @dataclass(frozen=True)
 class ParsedClaims:
-    """What was read of one answer; see :class:`~graphrag_pipeline.extraction.model.tuples`.
+    """Claims read from one answer; see :class:`~graphrag_pipeline.extraction.model.tuples`.
 
     ``malformed`` has the place of each record that could not be read, in characters, and why.
     """

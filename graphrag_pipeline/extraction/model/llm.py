@@ -87,7 +87,7 @@ OUTCOMES = pl.Schema(
 
 @dataclass(frozen=True)
 class LlmExtraction:
-    """What a model found in some chunks.
+    """The results of a model on some chunks.
 
     ``claims`` has the columns of ``CLAIMS``; ``outcomes`` those of ``OUTCOMES``, a row per chunk:
     ``ok``; ``cut`` where an answer did not come to its end, or ``failed``, with the reason. A

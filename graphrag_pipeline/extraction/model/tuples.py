@@ -90,7 +90,7 @@ class ParsedRelationship:
 
 @dataclass(frozen=True)
 class ParsedExtraction:
-    """What was read of one answer, in its order.
+    """Records read from one answer, in its order.
 
     ``n_records`` is how many records the answer seemed to hold: those kept, those ``malformed``
     (place in the answer in characters, and why) and the ``n_from_examples`` that only repeat the
@@ -165,7 +165,7 @@ class _MalformedError(Exception):
 
 @dataclass(frozen=True)
 class _Head:
-    """Where a record begins (``start``), its fields begin (``end``), and how they are parted."""
+    """Head of a record: its ``start``, its ``end``, where the fields begin, and what parts them."""
 
     start: int
     end: int

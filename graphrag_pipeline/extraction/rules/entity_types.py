@@ -34,7 +34,7 @@ _LAST_OF_A_NAME = "NAI"
 
 @dataclass(frozen=True, slots=True)
 class NameContext:
-    """What stands beside a name in its sentence, as written: the nearest words, and what it is.
+    """Surroundings of a name in its sentence, as written: the nearest words, and what it is.
 
     ``second_after`` is all the words of a name that stands there. ``head`` is the noun of "Name is
     a ... noun", and empty where the sentence does not say so.

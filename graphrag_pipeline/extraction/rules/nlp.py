@@ -49,7 +49,7 @@ Block = tuple[int, int, str]
 
 @dataclass(frozen=True)
 class NlpOptions:
-    """What to look for.
+    """Options that say what to look for.
 
     ``window`` bounds the pairs of a crowded sentence: above ``max_mentions_for_all_pairs``
     mentions, each is related only to the ``window`` that follow it.

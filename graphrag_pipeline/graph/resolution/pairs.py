@@ -14,7 +14,7 @@ SHARED: Mapping[str, object] = {"shared_documents": None}
 
 @dataclass(frozen=True)
 class Entity:
-    """What the mentions say of an entity before anything is merged.
+    """An entity as the mentions have it, before anything is merged.
 
     ``documents`` stand for those that mention it, where rules ask for them.
     ``is_open`` says whether rules may merge it: imported entities are what they are.

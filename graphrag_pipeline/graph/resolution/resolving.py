@@ -49,7 +49,7 @@ _NOW, _NEXT = "", "next_"
 
 @dataclass(frozen=True)
 class Resolution:
-    """What resolution decided.
+    """The decisions of resolution.
 
     ``merged`` counts entities folded into others, by method (rule, user, model); ``kept_apart``
     the pairs that look alike and stay apart, ``failed`` those of them the model gave no answer

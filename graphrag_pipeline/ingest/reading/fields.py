@@ -45,7 +45,7 @@ _ENDS_SENTENCE = r"[.!?…。！？]['\")\]»”’]*$"
 
 @dataclass(frozen=True)
 class Columns:
-    """What the columns of a file are.
+    """The columns of a file by their use.
 
     ``roles`` has every column, by its path without the numbers of lists, in order of appearance.
     ``unique`` are those with one value in every record, and another in each. ``subject`` is the

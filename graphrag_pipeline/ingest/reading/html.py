@@ -512,7 +512,7 @@ _STARTS: Mapping[str, Callable[[_PageParser, str, str, _Marks], None]] = {
 
 @dataclass(frozen=True)
 class _Marks:
-    """What the attributes of an element say of it."""
+    """Marks that the attributes of an element put on it."""
 
     is_hidden: bool = False
     is_main: bool = False

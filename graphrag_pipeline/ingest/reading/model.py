@@ -89,7 +89,7 @@ class ReadResult:
 
 @dataclass(frozen=True)
 class OcrOptions:
-    """How scanned pages are recognised: tesseract's languages, the most seconds and pixels a page.
+    """Options for scanned pages: tesseract's languages, the most seconds and pixels a page.
 
     `cache` is the folder in which the texts of recognised pages are kept.
     """
@@ -102,7 +102,7 @@ class OcrOptions:
 
 @dataclass(frozen=True)
 class ReadingOptions:
-    """How files are read.
+    """Options for reading files.
 
     Column names are compared without regard to case; of several, the first that is not empty in
     a record is used. `encoding` is the encoding of files without a byte-order mark; None detects
@@ -127,7 +127,7 @@ class ReadingOptions:
 
     @property
     def allowed(self) -> str:
-        """What is said of more than a file, and what comes out of it, may have."""
+        """Return the message for more bytes than a file, and what comes out of it, may have."""
         return f"input.max_file_mb allows ({self.max_file_bytes / 1e6:g} MB)"
 
 
@@ -146,7 +146,7 @@ SMALL_RECORDS = 20_000
 
 @dataclass(frozen=True)
 class FileFormat:
-    """How files of a format are read: what comes in by the door ``formats``.
+    """A format of files and its reader; comes in by the door ``formats``.
 
     Parameters
     ----------

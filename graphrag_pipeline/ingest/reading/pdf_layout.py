@@ -101,7 +101,7 @@ def usual_height(pages: Iterable[Iterable[Row]]) -> float:
 
 
 class _Key(NamedTuple):
-    """What lines at the edges of several pages have in common."""
+    """Key that lines at the edges of several pages share."""
 
     text: str
     is_top: bool

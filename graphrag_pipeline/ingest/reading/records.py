@@ -58,7 +58,7 @@ class _Parts:
 
 @dataclass(frozen=True)
 class _Written:
-    """What the fields of one record give: a text with its blocks, title, key and metadata."""
+    """One record as read: a text with its blocks, title, key and metadata."""
 
     text: str
     blocks: tuple[Block, ...]

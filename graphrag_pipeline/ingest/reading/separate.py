@@ -41,7 +41,7 @@ _UNTIL = "it is not read again until it, or the setting, changes"
 
 @dataclass(frozen=True)
 class ReadingLimits:
-    """What reading one file may take: megabytes of memory, and seconds of the processor."""
+    """Limits on reading one file: megabytes of memory, and seconds of the processor."""
 
     megabytes: float
     seconds: float

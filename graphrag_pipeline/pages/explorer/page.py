@@ -28,7 +28,7 @@ _LEVEL = 5
 
 @dataclass(frozen=True)
 class WrittenPage:
-    """What was written, and how much of it there is."""
+    """A page as written, with its size."""
 
     path: Path
     n_bytes: int

@@ -25,7 +25,7 @@ class Excerpt:
 
 @dataclass(frozen=True)
 class Note:
-    """What a statement rests on: a passage, and the names and connections it cites."""
+    """The basis of a statement: a passage, and the names and connections it cites."""
 
     number: int
     passage: Excerpt | None
@@ -113,7 +113,7 @@ class Relationship:
 
 @dataclass(frozen=True)
 class Coverage:
-    """What was read, and what could not be."""
+    """The files that were read, and those that could not be."""
 
     documents: int
     unreadable: Sequence[tuple[str, str]]
@@ -146,7 +146,7 @@ class StageCost:
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """How one table differs from the release before, with the first names of each change."""
+    """Changes of one table since the release before, with the first names of each change."""
 
     what: str
     before: int
@@ -159,7 +159,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Making:
-    """How the index was made: counts by extractor and by report writer, models, embedder."""
+    """The making of the index: counts by extractor and by report writer, models, embedder."""
 
     extractors: Mapping[str, int]
     writers: Mapping[str, int]

@@ -22,7 +22,7 @@ _TEMPLATE = "report.html.j2"
 
 @dataclass(frozen=True)
 class WrittenReport:
-    """Where the page is, and what it tells of."""
+    """The page as written: its place, and what it tells of."""
 
     path: str
     release: str

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AskedFor:
-    """What a question asks for: ``holds`` says of a sentence whether it holds that.
+    """Kind of answer that a question wants: ``holds`` says of a sentence whether it holds that.
 
     ``defines`` says that it asks who or what something is.
     """

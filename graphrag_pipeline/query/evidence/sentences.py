@@ -62,14 +62,14 @@ class Sentence(NamedTuple):
 
     @property
     def read_as(self) -> str:
-        """What tells prose from code: of a line alone, what it announces."""
+        """The text that tells prose from code: of a line alone, what it announces."""
         if not self.announces or self.is_marked:
             return self.first
         return self.window.text(*self.window.whole[self.place + 1])
 
     @property
     def citation(self) -> Citation:
-        """Where it stands, not numbered."""
+        """A citation of its place, not numbered."""
         return self.window.cite(self.start, self.end)
 
     @property

@@ -139,7 +139,7 @@ class Adjacency:
 
     @property
     def n_nodes(self) -> int:
-        """How many nodes there are."""
+        """The number of nodes."""
         return len(self.offsets) - 1
 
     @cached_property
@@ -277,7 +277,7 @@ class GraphArrays:
 
     @cached_property
     def chunk_counts(self) -> npt.NDArray[np.int64]:
-        """How many chunks mention each entity, by entity."""
+        """The number of chunks that mention each entity, by entity."""
         return np.bincount(self.edges("mentions").one, minlength=self.n_entities)
 
     def specificity(self, *kinds: str) -> npt.NDArray[np.float64]:
@@ -433,7 +433,7 @@ class GraphArrays:
 
     @property
     def _mention_counts(self) -> npt.NDArray[np.int64]:
-        """How many chunks mention or, by rule, name each node."""
+        """The number of chunks that mention or, by rule, name each node."""
 
         def made() -> _OfNodes:
             ends = self._pairs("mentions", "names") // max(1, self.n_nodes)

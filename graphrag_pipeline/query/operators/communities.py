@@ -165,7 +165,7 @@ FROM names LEFT JOIN documents_of USING (community_id)
 
 @dataclass(frozen=True)
 class Facts:
-    """How large a community is, and (id, title) of its most characteristic names, best first."""
+    """Size of a community, and (id, title) of its most characteristic names, best first."""
 
     size: int
     n_documents: int

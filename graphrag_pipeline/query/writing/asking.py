@@ -80,7 +80,7 @@ class Asking:
 
     @cached_property
     def search_text(self) -> AnalysedQuestion:
-        """What to search for: the question, then what was asked before it in the conversation."""
+        """Text to search for: the question, then what was asked before it in the conversation."""
         turns = [text for role, text in self._history if role == "user"]
         return AnalysedQuestion("\n".join([self.question, *reversed(turns)]))
 

@@ -67,7 +67,7 @@ Places = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class SynonymChanges:
-    """How many titles were ``searched``, and how many ``edges`` there are now."""
+    """Numbers of titles ``searched``, and of the ``edges`` there are now."""
 
     searched: int
     edges: int

@@ -61,7 +61,7 @@ class StoredLayer:
 
 @dataclass(frozen=True)
 class Nearest:
-    """What a search found in one layer, best first: for each query (a row) the places and scores.
+    """Hits of a search in one layer, best first: for each query (a row) the places and scores.
 
     Where a layer holds fewer than were asked for, the rest of a row is place -1.
     """

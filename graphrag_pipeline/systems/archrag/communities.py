@@ -146,7 +146,7 @@ FROM own JOIN {communities} c ON c.id = community_id
 
 @dataclass(frozen=True)
 class AttributedChanges:
-    """What was done: reports ``written``, ``reused``, ``removed`` and ``failed``.
+    """Result of an update: reports ``written``, ``reused``, ``removed`` and ``failed``.
 
     ``reports`` counts them by level. ``modularity`` and ``calinski_harabasz`` (Caliński and
     Harabasz, 1974; the paper's measure of quality) are those of level 1, None where nothing had
@@ -308,7 +308,7 @@ def _fused(nodes: AttributedNodes, similar: pl.DataFrame | None = None) -> pl.Da
 
 @dataclass(frozen=True)
 class Clustering:
-    """How a level is clustered: which edges, and what clusters them, Leiden where it is None.
+    """A way to cluster a level: which edges, and what clusters them, Leiden where it is None.
 
     ``edges`` takes the nodes and, where they are known, the pairs that are alike.
     """
@@ -399,7 +399,7 @@ def community_graph(
 
 @dataclass(frozen=True)
 class _Embedded:
-    """How reports become vectors; ``known`` has those of the reports there are."""
+    """The embedder of reports; ``known`` has those of the reports there are."""
 
     embedder: Embedder
     known: Mapping[str, Vectors]

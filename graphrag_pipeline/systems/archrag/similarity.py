@@ -49,7 +49,7 @@ Places = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class SimilarityChanges:
-    """How many entities were ``searched`` for, and how many ``edges`` there are now.
+    """Numbers of entities ``searched`` for, and of the ``edges`` there are now.
 
     ``neighbours`` is k, ``threshold`` the cosine that a pair must exceed; None where nothing had
     changed.

@@ -59,7 +59,7 @@ Vectors = npt.NDArray[np.float32]
 
 @dataclass(frozen=True)
 class LayerNodes:
-    """What a layer is clustered from: ``rows`` with the columns ``NODES``, ``vectors`` (n, d).
+    """Nodes a layer is clustered from: ``rows`` with the columns ``NODES``, ``vectors`` (n, d).
 
     ``below`` are the entities of layer 0 that each stands for, by their places there, and ``basis``
     those that were read when it was written: of all members of its clusters, linked to it or not.

@@ -88,7 +88,7 @@ _REPLACED = (
 
 @dataclass(frozen=True)
 class HiragChanges:
-    """What became of the layers; ``layers`` is None where nothing had changed.
+    """Result of an update of the layers; ``layers`` is None where nothing had changed.
 
     ``changes`` are rows of ``hirag_entities``, ``summarised`` the clusters that were summarised
     now, ``failed`` those of which the model's answer could not be used.

@@ -51,7 +51,7 @@ class SummaryEntity:
 
 @dataclass(frozen=True)
 class SummaryLink:
-    """Why a member, by its title, belongs to a summary entity, by its own."""
+    """The reason why a member, by its title, belongs to a summary entity, by its own."""
 
     source: str
     target: str
@@ -60,7 +60,7 @@ class SummaryLink:
 
 @dataclass(frozen=True)
 class Summary:
-    """What one cluster was summarised to; ``hash`` is of what was read.
+    """The summary of one cluster; ``hash`` is of what was read.
 
     ``attempts`` counts how often a model's answer could not be used: the summary is then
     extractive, and asked for again by the next run.

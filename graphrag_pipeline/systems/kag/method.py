@@ -69,7 +69,7 @@ class KagParameters:
 
 @dataclass
 class Solution:
-    """What the steps so far have come to: a result each, and what each has read."""
+    """Results of the steps so far: one each, and what each has read."""
 
     results: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)

@@ -37,7 +37,7 @@ class Descent:
 
     @property
     def n_levels(self) -> int:
-        """How many levels were looked at."""
+        """The number of levels that were looked at."""
         return self._depth + 1
 
     @property

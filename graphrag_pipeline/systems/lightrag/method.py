@@ -53,7 +53,7 @@ class LightragParameters:
 
 @dataclass(frozen=True)
 class Keywords:
-    """What a question asks for: its details (low level) and its themes (high level)."""
+    """Keywords of a question: its details (low level) and its themes (high level)."""
 
     low: str
     high: str

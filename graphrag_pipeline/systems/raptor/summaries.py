@@ -35,7 +35,7 @@ _WORDS_PER_TOKEN = 0.75
 
 
 class Summariser(Protocol):
-    """What summarises: ``version`` is all that decides a summary besides the texts."""
+    """A writer of summaries: ``version`` is all that decides a summary besides the texts."""
 
     written_by: str
 
@@ -70,7 +70,7 @@ class Extractor:
 
     @property
     def version(self) -> str:
-        """What decides a summary besides the texts."""
+        """A hash of all that decides a summary besides the texts."""
         return fingerprint("extractive", _VERSION, self._most_tokens, self._encoding)
 
     def write(self, clusters: Sequence[Sequence[str]], tell: Told) -> list[str | None]:
@@ -122,7 +122,7 @@ class ModelSummariser:
 
     @property
     def version(self) -> str:
-        """What decides a summary besides the texts."""
+        """A hash of all that decides a summary besides the texts."""
         return fingerprint(
             "llm", self._prompt.version, self._words, *answered_by(self._settings.llm)
         )

@@ -137,7 +137,7 @@ class _Rows:
 
 @dataclass(frozen=True)
 class _Fit:
-    """How a layer is clustered: fitted to ``n_rows``, of which those ``fitted`` are still there."""
+    """Mixture of a layer: fitted to ``n_rows``, of which those ``fitted`` are still there."""
 
     mixture: NestedMixture
     n_rows: int

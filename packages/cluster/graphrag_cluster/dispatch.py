@@ -52,7 +52,7 @@ class Launched:
 
 
 class Runs(Protocol):
-    """Who starts runs, knows what became of them, and takes in what they made."""
+    """A starter of runs, which knows what became of them, and takes in what they made."""
 
     def launch(self, key: str) -> tuple[str, str]:
         """Order a batch and start a run for it; return the ids of the run and of the order.

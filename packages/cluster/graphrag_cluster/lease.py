@@ -50,7 +50,7 @@ _leases: dict[str, Lease] = {}
 
 
 class Lease:
-    """That this process alone coordinates: a row in Postgres, renewed in a thread.
+    """A proof that this process alone coordinates: a row in Postgres, renewed in a thread.
 
     ``fence`` is greater than that of all before it.
     """

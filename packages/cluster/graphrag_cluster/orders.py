@@ -26,7 +26,7 @@ _FORMAT = 2
 
 @dataclass(frozen=True)
 class Order:
-    """What is ordered: a batch, under these versions of its stages.
+    """An order: a batch, under these versions of its stages.
 
     ``sources`` are those of its files that no later batch has taken over, ``firsts`` the first name
     of the document of each, ``names`` what the files that are to be read are called, ``archive``

@@ -79,7 +79,7 @@ class Postgres:
         return hash((self._address, self.url))
 
     def __str__(self) -> str:
-        """Where it is, without user and password."""
+        """Return where it is, without user and password."""
         values = self._values()
         host = str(values.get("hostaddr") or values.get("host") or "localhost")
         port = values.get("port") or 5432

@@ -61,7 +61,7 @@ class SharedFile(NamedTuple):
 
 @dataclass(frozen=True)
 class SharedRelease:
-    """What lies under the url of a release: its files, by their names there and in a home."""
+    """Files under the url of a release: its files, by their names there and in a home."""
 
     id: str
     files: Mapping[str, SharedFile]

@@ -245,7 +245,7 @@ class DagsterRuns:
 
     @cached_property
     def _unreachable(self) -> tuple[type[Exception], ...]:
-        """What is raised where what carries runs to workers is away."""
+        """Return what is raised where what carries runs to workers is away."""
         if self.workspace.settings.workers.launcher == "k8s":
             return kubernetes_errors()
         return broker_errors()

@@ -43,7 +43,7 @@ GRADINGS = (reference, assertions, relevance)
 
 @dataclass(frozen=True, kw_only=True)
 class ExperimentPlan:
-    """What a run of an experiment would do: answers to make and to reuse, and paid calls.
+    """The work that a run of an experiment would do: answers to make and to reuse, and paid calls.
 
     ``errors`` are of conditions that cannot be asked, ``notes`` of what would be paid in vain.
     """
@@ -68,7 +68,7 @@ class ExperimentPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluated:
-    """What a run of an experiment did."""
+    """The result of a run of an experiment."""
 
     experiment: str
     answered: AnsweredQuestion

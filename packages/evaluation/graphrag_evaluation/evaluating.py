@@ -55,7 +55,7 @@ _MARK = "made_with"
 
 @dataclass(frozen=True)
 class Made:
-    """What became of the indexes of single documents.
+    """Counts of the indexes of single documents.
 
     ``made`` were made or brought up to date now; ``removed`` were of documents that have gone or
     changed; ``unasked`` are of other documents, and stay for experiments that ask of them.

@@ -63,7 +63,7 @@ class EvaluationInquiry:
 
 @dataclass(frozen=True, kw_only=True)
 class Wording:
-    """How a model is asked: the prompt, and the schema of its answer."""
+    """A request to a model: the prompt, and the schema of its answer."""
 
     name: str
     prompt: str
@@ -72,7 +72,7 @@ class Wording:
 
 @dataclass(frozen=True, kw_only=True)
 class QuestionForm(Wording):
-    """How one kind of inquiry is put, read and kept.
+    """A kind of inquiry: how it is put, read and kept.
 
     ``parse`` turns an answer into columns of ``table``; it raises ModelOutputError for one that
     says none. ``answer_tokens`` is what an answer takes, for the plan. ``model`` and ``made_at``
@@ -90,7 +90,7 @@ class QuestionForm(Wording):
 
 @dataclass(frozen=True)
 class Asked:
-    """How many inquiries were answered, and why others were not; those are still missing."""
+    """The number of inquiries answered, and why others were not; those are still missing."""
 
     made: int = 0
     failures: tuple[str, ...] = ()

@@ -55,7 +55,7 @@ FROM experiments e ORDER BY started_at DESC, e.experiment
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """How one metric differs between two conditions on the questions that both answered.
+    """Difference of one metric between two conditions on the questions that both answered.
 
     ``difference`` is right minus left, between ``low`` and ``high`` with 95 % certainty (bootstrap
     over questions); ``p_corrected`` is of the signed-rank test, Holm-Bonferroni over all metrics

@@ -52,7 +52,7 @@ _MILLISECONDS = 1000.0
 
 
 class UnaskableError(GraphRAGError):
-    """What one question meets, every other of the condition would meet too."""
+    """An error of one question that every other question of the condition would meet too."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Workload:
 
 @dataclass(frozen=True)
 class AnsweredQuestion:
-    """What a run of an experiment made: ``made`` answers now, and ``reused`` earlier ones.
+    """The answers of a run of an experiment: ``made`` answers now, and ``reused`` earlier ones.
 
     ``errors`` are of conditions that could not be asked, ``failed`` counts questions without an
     answer by condition, with the first reason.

@@ -31,7 +31,7 @@ def _without_secrets(address: str) -> str:
 
 
 class StepModel(BaseModel):
-    """Which model does a step; what is left out is as in ``[llm]``.
+    """The model that does a step; what is left out is as in ``[llm]``.
 
     ``api_key_env`` names the environment variable that holds the key. An address of its own without
     one is sent no key, unless it is OpenAI's.

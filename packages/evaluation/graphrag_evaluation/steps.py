@@ -28,7 +28,7 @@ class _ByCriteria(StepModel):
 
     @property
     def meanings(self) -> dict[str, str]:
-        """What the model is told of each criterion."""
+        """The text that tells the model of each criterion."""
         return {**self.SHIPPED, **self.own_criteria}
 
     @model_validator(mode="before")
@@ -56,7 +56,7 @@ class _ByCriteria(StepModel):
 
 
 class Judge(_ByCriteria):
-    """How answers are compared by a model, in pairs.
+    """Options for comparing answers by a model, in pairs.
 
     ``differential`` shows the judge only what the two answers do not share. ``against`` is the
     condition that all others are compared with, ``among`` those that are compared, by default all.
@@ -72,7 +72,7 @@ class Judge(_ByCriteria):
 
 
 class Reference(_ByCriteria):
-    """How answers are scored against gold answers, or against those of a ``condition``."""
+    """Options for scoring answers against gold answers, or against those of a ``condition``."""
 
     SHIPPED = REFERENCE_CRITERIA
 
@@ -81,13 +81,13 @@ class Reference(_ByCriteria):
 
 
 class Claims(StepModel):
-    """How claims are counted: distances at which two belong together."""
+    """Options for counting claims: distances at which two belong together."""
 
     thresholds: tuple[Annotated[float, Field(gt=0, le=1)], ...] = (0.5, 0.6, 0.7, 0.8)
 
 
 class Assertions(StepModel):
-    """What answers must say: at most so many assertions a question, from so many passages."""
+    """Assertions that answers must hold: at most so many a question, from so many passages."""
 
     per_question: Annotated[int, Field(ge=1, le=50)] = 8
     passages: Annotated[int, Field(ge=1, le=200)] = 10

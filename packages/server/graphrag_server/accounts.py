@@ -71,7 +71,7 @@ class OverLimitError(GraphRAGError):
 
 @dataclass(frozen=True)
 class Account:
-    """What a key may take now (``requests``, ``tokens``), and what it has taken in all.
+    """Account of a key: what it may take now (``requests``, ``tokens``), and has taken in all.
 
     ``unpriced`` counts the calls whose price is not known.
     """

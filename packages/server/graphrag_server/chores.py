@@ -92,7 +92,7 @@ FollowUps = Callable[[str, str, int], Sequence[str]]
 
 @dataclass(frozen=True)
 class Chore:
-    """What a chat program wants for itself, and the conversation it wants it of.
+    """A text that a chat program wants for itself, and the conversation it wants it of.
 
     ``kind`` is the key of the JSON that it asks for (title, tags, follow_ups, queries, prompt,
     text); or ``language and title``, ``emoji``, ``merge``, ``summary``; or ``other``. ``is_json``:
@@ -106,13 +106,13 @@ class Chore:
 
     @property
     def asked(self) -> list[str]:
-        """What the user has said, oldest first."""
+        """The messages of the user, oldest first."""
         texts = [text for role, text in self._turns if role in ("user", "human") and text]
         return [without_attached(text) for text in texts]
 
     @property
     def answered(self) -> str:
-        """What was answered last."""
+        """The last answer."""
         answers = [text for role, text in self._turns if role in ("assistant", "ai")]
         return answers[-1] if answers else ""
 

@@ -26,7 +26,7 @@ _AT_WORK = object()
 
 
 class Watched(cast("type[Any]", asyncio.Protocol)):
-    """What a protocol of uvicorn's needs beside: by itself it waits for a request that has begun
+    """Limits that a protocol of uvicorn's lacks: by itself it waits for a request that has begun
     for as long as it takes, and with httptools takes a head of any size.
 
     A connection that was found waiting for the same request twice is closed. A head that is whole,

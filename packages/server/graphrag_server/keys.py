@@ -67,7 +67,7 @@ def _label(name: str) -> str:
 
 
 class Key(BaseModel):
-    """What is known of a key: whose it is and what it allows, and the hash of its secret."""
+    """A key: whose it is and what it allows, and the hash of its secret."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

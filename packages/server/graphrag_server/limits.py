@@ -46,7 +46,7 @@ T = TypeVar("T")
 
 
 class Limits:
-    """How much is done at once: questions in threads, the others waiting, and no more than that."""
+    """Limits of work at once: questions in threads, the others waiting, and no more than that."""
 
     def __init__(self, settings: ServerSettings) -> None:
         self.n_threads = settings.threads or os.cpu_count() or 1

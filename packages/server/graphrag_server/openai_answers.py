@@ -23,7 +23,7 @@ _KINDS = {
 
 
 class Form:
-    """How one answer is sent, all pieces of it under one id."""
+    """Form in which one answer is sent, all pieces of it under one id."""
 
     def __init__(self, model: str, kind: Literal["chat", "text"], *, with_usage: bool) -> None:
         prefix, self._whole, self._piece = _KINDS[kind]

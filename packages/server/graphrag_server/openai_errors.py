@@ -46,7 +46,7 @@ _NO_ADDRESS = "unknown_url"
 
 
 class OpenAIProblem(BaseModel):
-    """What is wrong, and what to do."""
+    """A problem: what is wrong, and what to do."""
 
     message: str
     type: str

@@ -24,10 +24,10 @@ class ServerFiles:
 
     @property
     def accounts(self) -> Path:
-        """What each key has taken: requests, tokens, dollars."""
+        """The file of what each key has taken: requests, tokens, dollars."""
         return self.home / "accounts.sqlite"
 
     @property
     def audit(self) -> Path:
-        """Who asked what, a line for each question; earlier files of it lie beside it."""
+        """Log of who asked what, a line for each question; earlier files of it lie beside it."""
         return self.home / "audit" / "audit.jsonl"

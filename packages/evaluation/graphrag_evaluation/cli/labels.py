@@ -53,7 +53,7 @@ _AGREEMENT = ("criterion", "who", "with", "answers", "same %", "kappa", "alpha")
 
 @dataclass(frozen=True)
 class Labelled:
-    """What people say of an experiment; ``sheet`` is what was written in place of it.
+    """Labels that people gave to an experiment; ``sheet`` is what was written in place of it.
 
     ``criteria`` are the columns to fill in, and what to write into each.
     """

@@ -170,7 +170,7 @@ def questions(
 
 @dataclass(frozen=True)
 class QuestionOrder:
-    """What a model is to write: questions by kind where ``wanted``, else by people and tasks."""
+    """An order of questions from a model: by kind where ``wanted``, else by people and tasks."""
 
     question_set: str
     numbers: Numbers

@@ -42,7 +42,7 @@ _NUMBERS = ("claim", "reference_")
 
 @dataclass(frozen=True)
 class Results:
-    """What an experiment found: what each condition took, and the mean of each of its metrics.
+    """Results of an experiment: what each condition took, and the mean of each of its metrics.
 
     ``marked_by`` are the metrics that models give marks by, ``tables`` those of the paper whose
     preset it is; ``people`` is what people say of the answers.

@@ -43,7 +43,7 @@ FROM agreements WHERE experiment = ? GROUP BY ALL ORDER BY ALL
 
 @dataclass(frozen=True)
 class Agreement:
-    """How often a metric of claims names the winner of a criterion.
+    """Share of pairs for which a metric of claims names the winner of a criterion.
 
     ``comparisons`` are pairs of answers to a question; ``decided`` those that the judge's majority
     decides, ``agreeing`` those of them in which the claims name the same answer, ``opposing`` the

@@ -119,7 +119,7 @@ class _Piece:
 
     @property
     def values(self) -> dict[str, str]:
-        """What the prompt is filled with."""
+        """The values that the prompt is filled with."""
         numbered = [f"{n}. {sentence}" for n, sentence in enumerate(self.sentences, 1)]
         return {
             "question": self.question,

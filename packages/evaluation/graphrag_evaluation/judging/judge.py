@@ -82,7 +82,7 @@ class AnswerPair:
 
 @dataclass(frozen=True)
 class JudgeModel:
-    """Who judges: a hash of what decides its verdicts besides the answers.
+    """The judge: a hash of what decides its verdicts besides the answers.
 
     ``criteria`` are what the judge is told of each criterion by name.
     """

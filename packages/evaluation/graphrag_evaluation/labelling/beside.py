@@ -66,7 +66,7 @@ _ITEM = ("question_id", "answer", "other")
 
 @dataclass(frozen=True, kw_only=True)
 class HumanAgreement:
-    """How far ``one`` and ``other`` agree by a criterion; ``other`` is empty among labellers.
+    """Agreement of ``one`` and ``other`` by a criterion; ``other`` is empty among labellers.
 
     ``model`` says whether a model, or a computed metric, is one of them.
     """

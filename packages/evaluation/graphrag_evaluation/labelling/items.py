@@ -63,7 +63,7 @@ class Item:
 
     @cached_property
     def id(self) -> str:
-        """What a sheet calls it. It tells nothing of the condition, and no number, to a program."""
+        """Its name in a sheet. It tells nothing of the condition, and no number, to a program."""
         return f"item-{make_id('label', self.question_id, *self.hashes)[:16]}"
 
     def beside(self, other: Item) -> Item:

@@ -29,7 +29,7 @@ WHERE experiment = ? AND starts_with(metric, 'reference_')
 
 @dataclass(frozen=True, kw_only=True)
 class KeptLabels:
-    """What became of the labels of files; ``changed`` are those that said something else before."""
+    """Counts of the labels of files; ``changed`` are those that said something else before."""
 
     labels: int
     labellers: tuple[str, ...]

@@ -40,7 +40,7 @@ _WINNERS: Final = {
 
 @dataclass(frozen=True, kw_only=True)
 class Label:
-    """What somebody says of an item by a criterion.
+    """The judgement of somebody on an item by a criterion.
 
     ``value`` is a number; of two answers 1 where the first is better, 0 where the second is, else
     0.5. ``place`` is where in which file it stands.

@@ -19,7 +19,7 @@ _WIDEST = 100
 
 @dataclass(frozen=True, kw_only=True)
 class Reliability:
-    """How far ``raters`` agree on ``items`` that at least two of them labelled.
+    """Agreement of ``raters`` on ``items`` that at least two of them labelled.
 
     ``share`` is that of pairs of labels on one item that are equal. ``kappa`` is None unless there
     are two raters, and where their labels are no whole numbers. It and ``alpha`` are None where all

@@ -119,7 +119,7 @@ class WantedKinds:
 
     @property
     def n_passages(self) -> int:
-        """How many passages are asked about; themes and shared names take some to be found."""
+        """The number of passages asked about; themes and shared names take some to be found."""
         is_base = GLOBAL in self.kinds or LINKED in self.kinds
         return max(self.number, _FEWEST if is_base else 0) if self.needs_passages else 0
 
@@ -138,7 +138,7 @@ class WantedKinds:
 
 @dataclass(frozen=True)
 class Corpus:
-    """What questions are made from: a description, sampled passages, and full text search.
+    """Material that questions are made from: a description, sampled passages, and full text search.
 
     ``chunk_tokens`` is the length of what it finds, on average.
     """

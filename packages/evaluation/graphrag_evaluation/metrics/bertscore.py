@@ -32,7 +32,7 @@ Overlap = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class Encoder:
-    """What compares pairs of an answer and a reference; scores of two encoders are never mixed."""
+    """A model that compares an answer and a reference; scores of two encoders are never mixed."""
 
     name: str
     compare: Callable[[Sequence[tuple[str, str]]], list[Overlap]]

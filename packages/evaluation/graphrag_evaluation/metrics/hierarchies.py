@@ -29,7 +29,7 @@ Ints = npt.NDArray[np.integer[Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class _Hierarchy:
-    """What is measured: ``members`` gives (level, community_id, member_id).
+    """The hierarchy that is measured: ``members`` gives (level, community_id, member_id).
 
     ``tables`` hold the members' vectors; ``made`` is the table that is there if the hierarchy is.
     ``prefix`` stands before the names of its metrics.

@@ -58,7 +58,7 @@ ORDER BY metric, level, release
 
 @dataclass(frozen=True)
 class _Taken:
-    """What answers took: one measure each, tokens and milliseconds first."""
+    """Costs of answers: one measure each, tokens and milliseconds first."""
 
     tokens: Quality
     milliseconds: Quality

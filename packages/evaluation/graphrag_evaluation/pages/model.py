@@ -16,7 +16,7 @@ Kind = Literal["share", "number", "count", "dollars", "milliseconds"]
 
 @dataclass(frozen=True)
 class ShownMeasure:
-    """What a column holds. ``name`` is that of the metric, ``label`` what a reader calls it."""
+    """The measure of a column. ``name`` is that of the metric, ``label`` what a reader calls it."""
 
     name: str
     label: str
@@ -48,7 +48,7 @@ class Table:
 
 @dataclass(frozen=True)
 class ConditionEntry:
-    """What was compared; ``number`` is its place, from 1."""
+    """A condition that was compared; ``number`` is its place, from 1."""
 
     number: int
     name: str
@@ -122,7 +122,7 @@ class Share:
 
 @dataclass(frozen=True, kw_only=True)
 class RightAndWrong:
-    """Which questions two conditions answer right.
+    """The questions that two conditions answer right.
 
     ``quarters`` are those on which both are, the first alone, the second alone, and none.
     """

@@ -20,7 +20,7 @@ _TEMPLATE = "evaluation.html.j2"
 
 @dataclass(frozen=True, kw_only=True)
 class WrittenEvaluation:
-    """Where the page is, and what it tells of; ``finding`` is what came out, in sentences."""
+    """A written page: its place and its subject; ``finding`` is what came out, in sentences."""
 
     path: str
     experiment: str

@@ -48,7 +48,7 @@ SELECT condition, question_id, avg(score) AS value FROM by_order GROUP BY ALL OR
 
 @dataclass(frozen=True)
 class Quality:
-    """How good conditions are by one measure: each ``cells``, and each question's ``values``."""
+    """Quality of conditions by one measure: each ``cells``, and each question's ``values``."""
 
     measure: ShownMeasure
     values: pl.DataFrame

@@ -55,7 +55,7 @@ WHERE experiment = $experiment AND a.condition = $first AND b.condition = $secon
 
 @dataclass(frozen=True)
 class Overlap:
-    """Which questions two conditions answer right: numbers of questions."""
+    """Numbers of questions that two conditions answer right."""
 
     both: int
     only_first: int

@@ -83,7 +83,7 @@ def transposed(found: ExperimentFindings, spec: TableSpec) -> list[Group]:
 
 
 def win_rates(found: ExperimentFindings, spec: TableSpec) -> list[Group]:
-    """How often rows win over columns, a group for each criterion; against itself it is even."""
+    """Return how often rows win over columns, a group a criterion; against itself it is even."""
 
     def cell(criterion: str, row: str, column: str) -> Cell:
         if row == column:
@@ -130,7 +130,7 @@ def pairs(found: ExperimentFindings, spec: TableSpec) -> list[Group]:
 
 
 def orders(found: ExperimentFindings, spec: TableSpec) -> list[Group]:
-    """How often each of two conditions is preferred, shown first and shown second."""
+    """Return how often each of two conditions is preferred, shown first and shown second."""
 
     def cells(criterion: str, row: str) -> list[Cell]:
         duel = found.duel(criterion, spec.against, row)
@@ -149,7 +149,7 @@ def orders(found: ExperimentFindings, spec: TableSpec) -> list[Group]:
 
 
 def units(found: ExperimentFindings, spec: TableSpec) -> list[Group]:
-    """What is read at each level, against all text."""
+    """Return what is read at each level, against all text."""
     names = list(spec.columns.values())
     counts = [found.fact("units", name) for name in names]
     tokens = [found.fact("unit_tokens", name) for name in names]
@@ -170,7 +170,7 @@ def corpus(found: ExperimentFindings, spec: TableSpec) -> list[Group]:
 
 
 def indexing(found: ExperimentFindings, spec: TableSpec) -> list[Group]:
-    """What indexing took: one index serves all methods."""
+    """Return what indexing took: one index serves all methods."""
     return [Group("", {"all": [found.fact("indexing", n) for n in spec.columns.values()]})]
 
 
@@ -207,7 +207,7 @@ def graphs(found: ExperimentFindings, spec: TableSpec) -> list[Group]:
 
 
 def right_and_wrong(found: ExperimentFindings, spec: TableSpec) -> list[Group]:
-    """Which questions both, one and none of two conditions answers right, in percent."""
+    """Return which questions both, one and none of two conditions answers right, in percent."""
     first, second = spec.rows
     counts = overlap(found.con, found.experiment, first, second, spec.metric)
     n = counts.questions
@@ -223,7 +223,7 @@ def right_and_wrong(found: ExperimentFindings, spec: TableSpec) -> list[Group]:
 
 
 def judge_and_claims(found: ExperimentFindings, spec: TableSpec) -> list[Group]:
-    """How often the majority of verdicts on a pair of answers agrees with the count of claims."""
+    """Return how often the majority of verdicts on a pair agrees with the count of claims."""
     known = agreements(found.con, found.experiment)
     shares = {(each.criterion, each.metric): each.share for each in known}
     return [

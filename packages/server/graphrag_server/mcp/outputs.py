@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Output(BaseModel):
-    """What every result has."""
+    """Fields that every result has."""
 
     rule: str = Field(RULE_OF_FIELDS, description="How texts of documents are to be read.")
 
@@ -82,7 +82,7 @@ class Near(EntityFields):
 
 
 class Related(BaseModel):
-    """What relates two entities."""
+    """A relationship of two entities."""
 
     source: str
     target: str
@@ -99,7 +99,7 @@ class Entities(Output):
 
 
 class Neighbourhood(Output):
-    """What is near an entity, the nearest first, and what relates it."""
+    """Entities near another, the nearest first, and what relates them."""
 
     release: str
     entities: list[Near]
@@ -144,7 +144,7 @@ class QueryRows(Output):
 
 @dataclass(frozen=True)
 class ToolResult:
-    """What a tool gives: a text for the assistant, and the same as fields."""
+    """The result of a tool: a text for the assistant, and the same as fields."""
 
     text: str
     fields: Output

@@ -57,7 +57,7 @@ class Turn(BaseModel):
 
 
 class Place(BaseModel):
-    """Where to ask."""
+    """The place to ask at."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -104,7 +104,7 @@ async def complete(request: Request, asked: ToComplete) -> Response:
 
 @dataclass(frozen=True)
 class _Citing:
-    """What an answer cites, by addresses of the page that the caller can open."""
+    """Citations of an answer, by addresses of the page that the caller can open."""
 
     base: str
     collection: str

@@ -42,7 +42,7 @@ _ASKS_FOR_MORE = ("assistant", "ai")
 
 
 class _Only:
-    """What is taken of a field: one of some values, or none at all."""
+    """Rule for a field of which one of some values is taken, or none at all."""
 
     def __init__(self, what_to_do: str, *values: JsonValue) -> None:
         self._what_to_do = what_to_do
@@ -134,7 +134,7 @@ class Message(BaseModel):
 
 
 class StreamOptions(BaseModel):
-    """What a stream has besides text."""
+    """Options for what a stream has besides text."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -142,7 +142,7 @@ class StreamOptions(BaseModel):
 
 
 class _Sent(BaseModel):
-    """What both kinds of request have. Further fields are taken, and ignored."""
+    """Fields that both kinds of request have. Further fields are taken, and ignored."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -192,12 +192,12 @@ class Chat(_Sent):
 
     @property
     def history(self) -> list[Turn]:
-        """What user and assistant have said before; instructions are the server's own."""
+        """Earlier messages of user and assistant; instructions are the server's own."""
         return [*_turns((each.role, each.text) for each in self.messages[: self._place])]
 
     @property
     def _place(self) -> int:
-        """Where the question stands: results of tools and instructions may come after it."""
+        """The place of the question: results of tools and instructions may come after it."""
         for place in range(len(self.messages) - 1, -1, -1):
             message = self.messages[place]
             if message.role == "user":
@@ -217,12 +217,12 @@ class ToComplete(_Sent):
 
     @property
     def question(self) -> str:
-        """What is asked last."""
+        """The question that is asked last."""
         return self._talk[1]
 
     @property
     def history(self) -> list[Turn]:
-        """What was said before."""
+        """The messages before it."""
         return self._talk[0]
 
     @property

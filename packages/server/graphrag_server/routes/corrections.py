@@ -25,7 +25,7 @@ _PLAIN = r"^[^\x00-\x1f\x7f\u202a-\u202e\u2066-\u2069]+$"
 
 
 class Correction(BaseModel):
-    """What is said of an entity."""
+    """A correction of an entity."""
 
     model_config = ConfigDict(extra="forbid")
 
