@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from graphrag_pipeline.core.moved import moved_name
 from graphrag_pipeline.core.systems import FOLDER, systems
 from graphrag_pipeline.query import operators
 from graphrag_pipeline.query.methods.method import Method
@@ -149,12 +150,16 @@ def test_the_program_works_without_a_system(name: str, tmp_path: Path) -> None:
     assert own.isdisjoint(done["prompts"])
 
 
+def test_where_a_name_has_gone_to_a_system_that_is_not_there_it_is_unknown() -> None:
+    with pytest.raises(AttributeError, match="module 'here' has no attribute 'search'"):
+        moved_name("here", {"search": f"{PACKAGE.name}.systems.gone.operators"}, "search")
+
+
 @pytest.mark.parametrize("name", sorted(_MOVED))
 def test_an_operator_that_has_moved_to_its_system_has_its_old_name_too(name: str) -> None:
-    system, _, module = _MOVED[name].partition(".")
-    with pytest.warns(DeprecationWarning, match=rf"operators\.{name} is .*\.{system}\.operators\."):
+    with pytest.warns(DeprecationWarning, match=rf"operators\.{name} is {_MOVED[name]}\."):
         moved = getattr(operators, name)
-    assert moved is getattr(import_module(f"{PACKAGE.name}.systems.{system}.{module}"), name)
+    assert moved is getattr(import_module(_MOVED[name]), name)
     assert name not in operators.__all__
 
 

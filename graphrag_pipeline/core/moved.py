@@ -1,15 +1,16 @@
-"""Modules that have another name now, or a package of their own: old names work, with a warning."""
+"""Modules, and names in them, that are elsewhere now: old names work, with a warning."""
 
 from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_loader
 from types import ModuleType
+from typing import Any
 
 MOVED = {
     "graphrag_pipeline.core.files": ("graphrag_pipeline.core.hardening.files", ""),
@@ -24,6 +25,28 @@ def import_by_old_names() -> None:
     """Let modules be imported by the names that they had before."""
     # First: else the parts of a package would be imported twice, by its folder.
     sys.meta_path.insert(0, _Finder())
+
+
+def moved_name(module: str, places: Mapping[str, str], name: str) -> Any:
+    """Return what a module had by this name and another has now, for its ``__getattr__``.
+
+    ``places`` says in which module each name is now. Raises AttributeError for another name, and
+    where that module is not there.
+    """
+    place = places.get(name, "")
+    try:
+        moved = getattr(import_module(place), name) if place else None
+    except ModuleNotFoundError:
+        moved = None
+    if moved is None:
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+    _warn(f"{module}.{name}", f"{place}.{name}", stacklevel=4)
+    return moved
+
+
+def _warn(old: str, new: str, *, stacklevel: int) -> None:
+    line = f"{old} is {new} now; the old name will be gone in the next release"
+    warnings.warn(line, DeprecationWarning, stacklevel=stacklevel)
 
 
 class _Finder(MetaPathFinder):
@@ -43,11 +66,7 @@ class _Loader(Loader):
         self._spec: ModuleSpec | None = None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        warnings.warn(
-            f"{spec.name} is {self._name} now; the old name will be gone in the next release",
-            DeprecationWarning,
-            stacklevel=2,
-        )
+        _warn(spec.name, self._name, stacklevel=3)
         try:
             module = import_module(self._name)
         except ModuleNotFoundError as error:

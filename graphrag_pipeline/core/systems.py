@@ -7,13 +7,12 @@ works as before, and has these methods and structures no more.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 FOLDER: Final = Path(__file__).parents[1] / "systems"
 PACKAGE: Final = "graphrag_pipeline.systems"
@@ -50,18 +49,3 @@ def parts(door: str) -> Iterator[tuple[str, str]]:
 def prompt_folders() -> tuple[Path, ...]:
     """Return the folders of the systems' prompts, in the order of the systems."""
     return tuple(folder for name in systems() if (folder := FOLDER / name / "prompts").is_dir())
-
-
-def moved(module: str, names: Mapping[str, str], name: str) -> Any:
-    """Return what a module had by this name and a system has now, with a DeprecationWarning.
-
-    ``names`` says in which ``SYSTEM.MODULE`` each is. Raises AttributeError for another name, and
-    where the system is not there.
-    """
-    system, _, inner = names.get(name, "").partition(".")
-    if system not in systems():
-        raise AttributeError(f"module {module!r} has no attribute {name!r}")
-    place = f"{PACKAGE}.{system}.{inner}"
-    line = f"{module}.{name} is {place}.{name} now; the old name will be gone in the next release"
-    warnings.warn(line, DeprecationWarning, stacklevel=3)
-    return getattr(import_module(place), name)

@@ -6,7 +6,7 @@ rankings, ``*_records`` fetch what was ranked, and ``fill`` fits it to a budget.
 
 from typing import Any
 
-from graphrag_pipeline.core.systems import moved
+from graphrag_pipeline.core.moved import moved_name
 from graphrag_pipeline.query.operators.attributed import (
     attributed_findings_at,
     attributed_report_records,
@@ -164,22 +164,22 @@ __all__ = [
 ]
 
 _MOVED = {
-    "nearest_in_layers": "archrag.operators",
-    "bridge_relationships": "hirag.operators",
-    "chunks_by_links": "hirag.operators",
-    "communities_of_layers": "hirag.operators",
-    "entities_of_layers": "hirag.operators",
-    "key_entities": "hirag.operators",
-    "lacks_of_layers": "hirag.operators",
-    "layered_entity_records": "hirag.operators",
-    "layered_relationship_records": "hirag.operators",
-    "layered_report_records": "hirag.operators",
-    "best_of_tree": "raptor.operators",
-    "down_the_tree": "raptor.operators",
-    "tree_records": "raptor.operators",
+    "nearest_in_layers": "graphrag_pipeline.systems.archrag.operators",
+    "bridge_relationships": "graphrag_pipeline.systems.hirag.operators",
+    "chunks_by_links": "graphrag_pipeline.systems.hirag.operators",
+    "communities_of_layers": "graphrag_pipeline.systems.hirag.operators",
+    "entities_of_layers": "graphrag_pipeline.systems.hirag.operators",
+    "key_entities": "graphrag_pipeline.systems.hirag.operators",
+    "lacks_of_layers": "graphrag_pipeline.systems.hirag.operators",
+    "layered_entity_records": "graphrag_pipeline.systems.hirag.operators",
+    "layered_relationship_records": "graphrag_pipeline.systems.hirag.operators",
+    "layered_report_records": "graphrag_pipeline.systems.hirag.operators",
+    "best_of_tree": "graphrag_pipeline.systems.raptor.operators",
+    "down_the_tree": "graphrag_pipeline.systems.raptor.operators",
+    "tree_records": "graphrag_pipeline.systems.raptor.operators",
 }
 """Operators that only one system uses, and where they are now."""
 
 
 def __getattr__(name: str) -> Any:
-    return moved(__name__, _MOVED, name)
+    return moved_name(__name__, _MOVED, name)
