@@ -8,6 +8,7 @@ an asset is that it was materialised.
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping
@@ -133,4 +134,13 @@ def _opened(path: Path) -> sqlite3.Connection:
     return con
 
 
-DAGSTER = RunHistory(finished_runs, empty_history)
+def history_elsewhere(settings: Settings) -> str:
+    """Say where Dagster's history is if that is not the home of the index."""
+    named = os.environ.get("DAGSTER_HOME")
+    place = Path(named).resolve() if named else None
+    if place in (None, Home(settings.home_path).dagster.resolve()):
+        return ""
+    return f"Dagster's history in {place}: delete its runs in the UI"
+
+
+DAGSTER = RunHistory(finished_runs, empty_history, history_elsewhere)

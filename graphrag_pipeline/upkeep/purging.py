@@ -45,7 +45,11 @@ from graphrag_pipeline.upkeep.answers import (
 from graphrag_pipeline.upkeep.document_names import check_gone, named_sources
 from graphrag_pipeline.upkeep.home_files import Experiments, KeptExperiments, check_extras, files
 from graphrag_pipeline.upkeep.leftovers import drop_leftovers, made_again
-from graphrag_pipeline.upkeep.run_histories import finished_runs, history_elsewhere, wipe_history
+from graphrag_pipeline.upkeep.run_histories import (
+    finished_runs,
+    histories_elsewhere,
+    wipe_history,
+)
 from graphrag_pipeline.upkeep.tables import (
     done_batches,
     take_out_batches,
@@ -207,8 +211,7 @@ def _experiments(home: Path) -> list[Experiments]:
 
 def _elsewhere(workspace: Workspace) -> list[str]:
     """Return the places where copies may be that no command of this program can reach."""
-    history = history_elsewhere(workspace.settings)
-    own = [f"Dagster's history in {history}: delete its runs in the UI"] if history else []
+    own = histories_elsewhere(workspace.settings)
     asked = uses_model(workspace.settings) or workspace.paths.calls.is_file()
     shared = [_SHARED.format(place) for place in shared_elsewhere(workspace)]
     postgres = [_POSTGRES] if workspace.settings.storage.url else []

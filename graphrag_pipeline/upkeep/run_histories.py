@@ -5,14 +5,15 @@ The engine knows no Dagster: it is loaded by this door, and only where Dagster h
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from graphrag_pipeline.core.doors import Door
-from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import Settings
+
+
+def _in_the_home(settings: Settings) -> str:
+    return ""
 
 
 @dataclass(frozen=True)
@@ -21,11 +22,13 @@ class RunHistory:
 
     Both are given the settings and return a number of finished runs: ``finished`` how many there
     are, ``empty`` how many it has taken out, those under way staying as they are. ``empty`` raises
-    StorageError where a file cannot be written.
+    StorageError where a file cannot be written. ``elsewhere`` says in words where else it is kept,
+    and how to empty it there; nothing where it is kept in the home.
     """
 
     finished: Callable[[Settings], int]
     empty: Callable[[Settings], int]
+    elsewhere: Callable[[Settings], str] = _in_the_home
 
 
 HISTORIES: Door[RunHistory] = Door(
@@ -38,11 +41,10 @@ HISTORIES: Door[RunHistory] = Door(
 """The histories of runs, by the folders of the home that hold them."""
 
 
-def history_elsewhere(settings: Settings) -> Path | None:
-    """Return where Dagster's history is if that is not the home of the index, else None."""
-    named = os.environ.get("DAGSTER_HOME")
-    place = Path(named).resolve() if named else None
-    return None if place in (None, Home(settings.home_path).dagster.resolve()) else place
+def histories_elsewhere(settings: Settings) -> list[str]:
+    """Return in words where histories are that are not kept in the home of the index."""
+    histories = HISTORIES.usable().values()
+    return [place for history in histories if (place := history.elsewhere(settings))]
 
 
 def wipe_history(settings: Settings) -> int:
@@ -61,8 +63,7 @@ def finished_runs(settings: Settings) -> int:
 
 def _here(settings: Settings) -> Iterator[RunHistory]:
     for name in HISTORIES.names():
-        is_elsewhere = name == "dagster" and history_elsewhere(settings) is not None
-        if (settings.home_path / name / "history").is_dir() and not is_elsewhere:
-            history = HISTORIES.find(name)
-            if history is not None:
-                yield history
+        is_there = (settings.home_path / name / "history").is_dir()
+        history = HISTORIES.find(name) if is_there else None
+        if history is not None and not history.elsewhere(settings):
+            yield history
