@@ -143,16 +143,16 @@ def build_definitions(
     )
     batches = [key for asset in ingestion for key in asset.keys]
     # With workers the coordinator follows the folder: graphrag-pipeline index --watch.
+    follows = settings.workers.launcher == IN_PROCESS
     followers = [
         build_inbox_sensor(ingest_job, index, names, status),
         build_refresh_sensor(refresh_job, ingest_job.name, batches, index, names, status),
     ]
-    followers = followers if settings.workers.launcher == IN_PROCESS else []
     main = dg.Definitions(
         assets=[build_inbox(settings, names), *ingestion, *tail],
         jobs=[ingest_job, refresh_job],
-        sensors=followers,
-        schedules=[build_refresh_schedule(refresh_job, index, names, status)] if followers else [],
+        sensors=followers if follows else [],
+        schedules=[build_refresh_schedule(refresh_job, index, names, status)] if follows else [],
         resources={names.resource: index},
     )
     building = Building(index=index, names=names, status=status, marts=marts)

@@ -92,7 +92,7 @@ def index(
         _watch(settings, source, yes=yes, verify=verify)
     from graphrag_pipeline.pipeline.updating import cut_batches
     from graphrag_pipeline.planning.estimate_log import end_estimate
-    from graphrag_pipeline.planning.pending import due_besides, look_at, nothing_to_do
+    from graphrag_pipeline.planning.pending import look_at, nothing_to_do
     from graphrag_pipeline.store.workspace import Workspace
 
     workspace = Workspace(settings)
@@ -119,15 +119,7 @@ def index(
             end_estimate(workspace)
             times = seconds.by_stage()
             return _outcome(workspace, times, (), (), new_release=False, reclustered=False)
-        due = due_besides(workspace)
-        _estimate(workspace, place, yes=yes, recluster=recluster)
-        try:
-            return _index(
-                workspace, place, due, recluster=recluster, remove_all=remove_all, as_looked=True
-            )
-        except RemovalError as error:
-            console.confirm_removal(error)
-            return _index(workspace, place, due, recluster=recluster, remove_all=True)
+        return _index_changes(workspace, place, yes=yes, recluster=recluster, remove_all=remove_all)
 
 
 def _watch(settings: Settings, source: str | None, *, yes: bool, verify: bool) -> NoReturn:
@@ -193,6 +185,23 @@ def _by_workers() -> Callable[[Index, Path], Update]:
     from graphrag_pipeline.orchestration.runs import update_by_runs
 
     return update_by_runs
+
+
+def _index_changes(
+    workspace: Workspace, folder: Path, *, yes: bool, recluster: bool, remove_all: bool
+) -> dict[str, Any]:
+    """Take in what has changed, once the user agrees to the cost and to what would go."""
+    from graphrag_pipeline.planning.pending import due_besides
+
+    due = due_besides(workspace)
+    _estimate(workspace, folder, yes=yes, recluster=recluster)
+    try:
+        return _index(
+            workspace, folder, due, recluster=recluster, remove_all=remove_all, as_looked=True
+        )
+    except RemovalError as error:
+        console.confirm_removal(error)
+        return _index(workspace, folder, due, recluster=recluster, remove_all=True)
 
 
 def _index(

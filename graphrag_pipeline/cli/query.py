@@ -132,17 +132,15 @@ def query(
     options_given = {"level": None if level is None else parse_level(level), "top_k": top_k}
     options_given |= {"seed": seed, "depth": depth, "width": width}
     settings = settings_here()
-    writes = settings.query.answers == "llm"
     method, in_name = read_method(method or default_method(settings))
     options = _taken(method, {**options_given, "dynamic": dynamic or None}) | in_name
     options |= {"history": read_history(history) if history else ()}
     options |= {"response_type": response_type, "answer_style": "short" if short else None}
-    if (history or response_type) and not writes:
-        console.note("no model writes the answer: --history and --response-type have no effect")
-    if (sentences, context) != (None, None) and writes:
-        console.note("a model writes the answer: --sentences and --context have no effect")
     numbers = {"sentences": sentences, "context": context}
-    options |= {name: number for name, number in numbers.items() if number is not None}
+    numbers = {name: number for name, number in numbers.items() if number is not None}
+    writes = settings.query.answers == "llm"
+    _note_unused(writes=writes, of_model=bool(history or response_type), of_rules=bool(numbers))
+    options |= numbers
     options |= {"settings": settings, "home": settings.home_path, "release": release}
     options |= {"where": documents_where(where), "follow_ups": follow_ups}
     options |= {"labels": label_list(as_labels)}
@@ -151,6 +149,14 @@ def query(
     if stream:
         return stream_answer(question, method, **options)
     return answer(question, method, **options)
+
+
+def _note_unused(*, writes: bool, of_model: bool, of_rules: bool) -> None:
+    """Say which options have no effect, as a model ``writes`` the answer or does not."""
+    if of_model and not writes:
+        console.note("no model writes the answer: --history and --response-type have no effect")
+    if of_rules and writes:
+        console.note("a model writes the answer: --sentences and --context have no effect")
 
 
 @prints(answer_views.show_compared)

@@ -7,10 +7,11 @@ estimated (``estimates``). Nothing is written and the model is not asked.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import duckdb
 import polars as pl
 
 from graphrag_pipeline.core import showing
@@ -196,8 +197,7 @@ def _plan(
         changed = {change.uri for change in new}
         unchanged = {c.uri: batches[c.uri] for c in to_read if c.uri not in changed}
         with workspace.store.read() as con:
-            reasons = reasons_by_batch(con, workspace.settings, workspace.batches, pending)
-            again = {uri: reasons[batch] for uri, batch in unchanged.items() if batch in reasons}
+            again = _reasons(con, workspace, pending, unchanged)
             reread = find_rereading(con, read, again, chunks, todo, stages)
     counts = {action: sum(c.action == action for c in new) for action in ACTIONS}
     return Plan(
@@ -214,15 +214,25 @@ def _plan(
         space=space_for(workspace.settings, changes),
         is_due=bool(new or pending or stages or recluster) or _refresh_is_due(workspace),
         stages=stages,
-        assumptions=[
-            *_said_of(todo, index),
-            *assumptions(settings, growth, stages),
-            *said_of_window(settings),
-        ]
-        if stages
-        else [],
+        assumptions=[*_said_of(todo, index), *_assumed(settings, growth, stages)] if stages else [],
         local_vectors=local_vectors(settings, growth, sample),
     )
+
+
+def _reasons(
+    con: duckdb.DuckDBPyConnection,
+    workspace: Workspace,
+    pending: Sequence[str],
+    batch_of: Mapping[str, str],
+) -> Mapping[str, Sequence[str]]:
+    """Return why files that have not changed are read again, by uri; ``batch_of`` has theirs."""
+    by_batch = reasons_by_batch(con, workspace.settings, workspace.batches, pending)
+    return {uri: by_batch[batch] for uri, batch in batch_of.items() if batch in by_batch}
+
+
+def _assumed(settings: Settings, growth: Growth, stages: Sequence[StagePlan]) -> Iterator[str]:
+    yield from assumptions(settings, growth, stages)
+    yield from said_of_window(settings)
 
 
 def _refresh_is_due(workspace: Workspace) -> bool:

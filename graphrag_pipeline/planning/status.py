@@ -79,26 +79,7 @@ def summarise(workspace: Workspace) -> dict[str, Any]:
     """
     home, settings = workspace.home, workspace.settings
     if not workspace.exists:
-        return {
-            "home": str(home),
-            "warnings": exposed(settings),
-            "indexed": False,
-            "follows": settings.storage.url,
-            **dict.fromkeys(_COUNTED, 0),
-            **{name: [] for name in _LISTED},
-            "titles_not_in_the_corpus": [],
-            "estimate": None,
-            "failed_chunks": 0,
-            "cut_chunks": 0,
-            "outdated_chunks": 0,
-            "failed_reports": 0,
-            "staged_documents": 0,
-            "refresh_needed": False,
-            "published": _followed(workspace),
-            "rolled_back_from": None,
-            "removed_files": 0,
-            "purge_unfinished": False,
-        }
+        return _not_indexed(workspace)
     current = published_release(home)
     pending = pending_batches(workspace)
     with workspace.store.read() as con:
@@ -139,6 +120,29 @@ def summarise(workspace: Workspace) -> dict[str, Any]:
         "rolled_back_from": rolled_back_from(home),
         "removed_files": len(workspace.batches.gone()),
         "purge_unfinished": workspace.paths.purge_mark.exists(),
+    }
+
+
+def _not_indexed(workspace: Workspace) -> dict[str, Any]:
+    return {
+        "home": str(workspace.home),
+        "warnings": exposed(workspace.settings),
+        "indexed": False,
+        "follows": workspace.settings.storage.url,
+        **dict.fromkeys(_COUNTED, 0),
+        **{name: [] for name in _LISTED},
+        "titles_not_in_the_corpus": [],
+        "estimate": None,
+        "failed_chunks": 0,
+        "cut_chunks": 0,
+        "outdated_chunks": 0,
+        "failed_reports": 0,
+        "staged_documents": 0,
+        "refresh_needed": False,
+        "published": _followed(workspace),
+        "rolled_back_from": None,
+        "removed_files": 0,
+        "purge_unfinished": False,
     }
 
 

@@ -148,13 +148,9 @@ def questions(
     _check_options(file, generate or plan, documents, has_step=bool(step), kind=kind)
     settings = settings_here()
     if generate or plan:
-        order = QuestionOrder(
-            question_set,
-            Numbers(personas, tasks, questions_per_task),
-            WantedKinds(_kinds(kind), number, personas, tasks) if kind else None,
-            description,
-            step,
-        )
+        numbers = Numbers(personas, tasks, questions_per_task)
+        kinds = WantedKinds(_kinds(kind), number, personas, tasks) if kind else None
+        order = QuestionOrder(question_set, numbers, kinds, description, step)
         if plan:
             return _planned(settings, order)
         questions = _generated(settings, order)
