@@ -18,6 +18,8 @@ from llm_helpers import document_in, stage_of
 from model_server import Messages
 from query_player import STEPS, play, step_of
 
+from graphrag_pipeline.extraction.model.tuples import parse_tuples
+
 _SHOWN = re.compile(r"<(\w+) id=\w+>\n(.*)\n</\1 id=", re.DOTALL)
 _NAME = re.compile(r"\b[A-Z][a-z]{2,}(?: [A-Z][a-z]+){0,2}")
 _LONG_WORD = re.compile(r"\b[a-z]{8,}\b")
@@ -29,6 +31,7 @@ _DESCRIBED = 85
 _FINDINGS = 5
 _TYPES = ("PERSON", "ORGANIZATION", "GEO", "EVENT")
 _NAMED_ONLY, _RELATED_ONLY = "How they are related is asked for later", "between these entities"
+_AS_JSON = "as one JSON object: "
 _NUMBERED = re.compile(r"^(\d+)[.:)]? ", re.MULTILINE)
 _NUMBERED_LINE = re.compile(r"^(\d+)\. (?:\[place \d+\] )?(.+)$", re.MULTILINE)
 _UP_TO = re.compile(r"Write (?:up to )?(\d+) (?:questions|assertions)")
@@ -46,6 +49,8 @@ def played_answer(messages: Messages) -> str:
         return _summary_entities(messages[-1]["content"])
     if "numbered pairs of names" in system:
         return _decisions(messages[-1]["content"])
+    if _AS_JSON in system and (document := document_in(messages)):
+        return _graph(document, system)
     if stage == "claims":
         return _claims(document_in(messages))
     if stage == "check":
@@ -81,6 +86,22 @@ def records_of(text: str, *, missed: bool, system: str = "") -> str:
     if _NAMED_ONLY not in system:
         records = [*records, *relationships]
     return "\n##\n".join([*records, "<|COMPLETE|>"])
+
+
+def _graph(text: str, system: str) -> str:
+    """Return the records of a text as JSON, the lists that are asked for."""
+    parsed = parse_tuples(records_of(text, missed=False))
+    rows: dict[str, list[dict[str, str]]] = {}
+    if "were found in it" not in system:
+        rows["entities"] = [
+            {"name": e.title, "type": e.type, "description": e.description} for e in parsed.entities
+        ]
+    if "are related" in system:
+        rows["relationships"] = [
+            {"source": r.source, "target": r.target, "description": r.description}
+            for r in parsed.relationships
+        ]
+    return json.dumps(rows)
 
 
 def _claims(text: str) -> str:

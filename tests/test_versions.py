@@ -56,6 +56,7 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
         "extraction/model/llm.py",
         "extraction/model/passes.py",
     ),
+    "extraction/model/by_schema.py:SCHEMA_VERSION": ("extraction/model/by_schema.py",),
     "extraction/model/tuples.py:TUPLES_VERSION": ("extraction/model/tuple*.py",),
     "extraction/model/claims.py:CLAIMS_VERSION": ("extraction/model/claims.py",),
     "graph/resolution/resolving.py:RESOLUTION_VERSION": (

@@ -353,6 +353,10 @@ class ExtractionSettings(_Section):
     """llm: whose few-shot examples the prompt shows: general, science, medicine, law, or yours."""
     passes: Annotated[int, Field(ge=1, le=2)] = 1
     """llm: 2 asks for entities first, then for relationships between those (as HiRAG does)."""
+    format: Literal["auto", "tuples", "schema", "two_calls"] = "auto"
+    """llm: tuples: records in text. schema: JSON by a schema whose lists end, in one call.
+    two_calls: the same, entities first, then what relates the names found. The last two ask once
+    and glean nothing; passes is of tuples. auto: by profile."""
     gleanings: Annotated[int, Field(ge=0, le=10)] = 1
     """llm: how often to ask for entities that were missed, for as long as the model says so."""
     claims: bool = False
@@ -741,7 +745,7 @@ class ServerSettings(_Section):
 
 
 _BY_MODEL: dict[str, dict[str, object]] = {
-    "extraction": {"extractor": "llm"},
+    "extraction": {"extractor": "llm", "format": "tuples"},
     "graph": {"summaries": "llm"},
     "reports": {"writer": "llm"},
     "embeddings": {"embedder": "llm"},
@@ -759,6 +763,7 @@ _ON_ONES_OWN_MACHINE: dict[str, dict[str, object]] = {
         "concurrency": 4,
         "timeout_seconds": 600.0,
     },
+    "extraction": {"format": "two_calls"},
     "graph": {"max_description_tokens": 300},
     "reports": {"max_context_tokens": 4000, "max_words": 600, "written_findings": 5},
     "hierarchies": {"raptor_cluster_tokens": 3000},
@@ -766,7 +771,7 @@ _ON_ONES_OWN_MACHINE: dict[str, dict[str, object]] = {
 }
 PROFILES: dict[str, dict[str, dict[str, object]]] = {
     "embedded": {
-        "extraction": {"extractor": "nlp"},
+        "extraction": {"extractor": "nlp", "format": "tuples"},
         "graph": {"summaries": "off"},
         "reports": {"writer": "extractive"},
         "embeddings": {"embedder": "hashing"},

@@ -24,6 +24,12 @@ from graphrag_pipeline.core.prompting import load_examples, load_prompt
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.core.tokens import message_tokens
 from graphrag_pipeline.extraction.extractors import extraction_version
+from graphrag_pipeline.extraction.model.by_schema import (
+    LISTS,
+    SCHEMA_PROMPTS,
+    Example,
+    messages_of,
+)
 from graphrag_pipeline.extraction.model.llm import extract_llm
 from graphrag_pipeline.extraction.rules.nlp import chunk_names
 from graphrag_pipeline.llm.configured import calls_place, model_options, prompts_folder
@@ -45,6 +51,8 @@ STAGE = "extractions"
 # An answer's tokens grow with the square root of its chunk's (paper, 3.1.2, on chunk sizes).
 _RECORDS = 17.6
 _SHORTEST_ANSWER = 100
+# The same records as JSON are longer.
+_JSON = 1.8
 _GOES_ON = 0.5
 _CHECK_TOKENS = 50
 _SHORTEST_EXTRACTION = 400
@@ -126,7 +134,9 @@ def _tokens(settings: Settings, growth: Growth) -> tuple[float, float, float]:
     if growth.extracted:
         return _as_before(settings, growth, growth.extracted, n, size)
     answer = max(_RECORDS * math.sqrt(size), _SHORTEST_ANSWER)
-    checks = sum(_GOES_ON**i for i in range(settings.extraction.gleanings))
+    options = settings.extraction
+    gleanings = 0 if options.format in SCHEMA_PROMPTS else options.gleanings
+    checks = sum(_GOES_ON**i for i in range(gleanings))
     again = _GOES_ON * checks
     calls = prompt = completion = 0.0
     for place, (overhead, share) in enumerate(conversations(settings)):
@@ -164,7 +174,13 @@ def conversations(settings: Settings) -> Iterator[tuple[int, float]]:
     types = ", ".join(options.entity_types)
     examples = load_examples(options.domain, folder)
     around = {"examples": examples, "document": ""}
-    if options.passes == 1:
+    if options.format in SCHEMA_PROMPTS:
+        example = Example.first_of(examples)
+        for name in SCHEMA_PROMPTS[options.format]:
+            asked = messages_of(load_prompt(name, folder), options, example, "", [])
+            n_names = 0 if "entities" in LISTS[name] else ENTITIES * TITLE_TOKENS
+            yield message_tokens(asked) + n_names, _JSON * len(LISTS[name]) / 2
+    elif options.passes == 1:
         graph = load_prompt("extract_graph", folder)
         yield message_tokens(graph.render(entity_types=types, **around)), 1.0
     else:

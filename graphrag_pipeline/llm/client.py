@@ -146,6 +146,7 @@ class ModelClient:
         parse: Callable[[str], T],
         *,
         stage: str,
+        batch: str | None = None,
         again: Callable[[str], Messages] | None = None,
         retries: int = 1,
         json_schema: Mapping[str, Any] | None = None,
@@ -161,7 +162,7 @@ class ModelClient:
         """
         values: list[T] = []
         request = ChatRequest(
-            messages, stage, json_schema=json_schema, use_cache=use_cache, variant=variant,
+            messages, stage, batch, json_schema=json_schema, use_cache=use_cache, variant=variant,
             check=lambda text: values.append(parse(text)),
         )  # fmt: skip
         key = self._prepared(request)[1] if use_cache else None

@@ -22,6 +22,7 @@ from graphrag_pipeline.extraction.mentions import (
     RELATIONSHIP_MENTIONS,
     Extraction,
 )
+from graphrag_pipeline.extraction.model.by_schema import SCHEMA_PROMPTS, SCHEMA_VERSION, BySchema
 from graphrag_pipeline.extraction.model.claims import (
     CLAIMS_VERSION,
     ParsedClaim,
@@ -119,9 +120,10 @@ class _ChunkResult:
 def llm_extraction_version(settings: ExtractionSettings, model: str, prompts: Path | None) -> str:
     """Return what decides a model's extractions: model, prompts, examples, settings, parsers."""
     names = (*_prompts(settings), *(["extract_claims"] if settings.claims else []))
-    shaping = settings.model_dump(exclude={"noun_phrases", "extractor", "passes"})
+    shaping = settings.model_dump(exclude={"noun_phrases", "extractor", "passes", "format"})
     version = prompt_version(*names, folder=prompts, domain=settings.domain)
-    parsers = f"{TUPLES_VERSION}:{CLAIMS_VERSION}" if settings.claims else TUPLES_VERSION
+    reader = TUPLES_VERSION if settings.format not in SCHEMA_PROMPTS else f"json{SCHEMA_VERSION}"
+    parsers = f"{reader}:{CLAIMS_VERSION}" if settings.claims else reader
     return f"{LLM_VERSION}:{parsers}:{model}:{version}:{sorted(shaping.items())}"
 
 
@@ -159,6 +161,8 @@ async def extract_llm(
 
 
 def _prompts(settings: ExtractionSettings) -> tuple[str, ...]:
+    if settings.format in SCHEMA_PROMPTS:
+        return (*SCHEMA_PROMPTS[settings.format], *(_GOING_ON if settings.claims else ()))
     return (*_ASKING[settings.passes], *_GOING_ON)
 
 
@@ -169,13 +173,19 @@ class _Asker:
         self._client = client
         self._settings = settings
         self._batch = batch
-        self._prompts = {name: load_prompt(name, prompts) for name in _prompts(settings)}
+        names = (*_prompts(settings), *_GOING_ON)
+        self._prompts = {name: load_prompt(name, prompts) for name in names}
         self._claims = load_prompt("extract_claims", prompts)
         self._examples = load_examples(settings.domain, prompts)
         self._example_titles = example_titles(self._examples)
         self._claim_subjects = claim_subjects(self._claims.system)
         self._yes_or_no = _yes_no_bias(client.options.model)
         self._in_a_word = True
+        self._by_schema = (
+            BySchema(client, settings, prompts, self._examples, stage=STAGE, batch=batch)
+            if settings.format in SCHEMA_PROMPTS
+            else None
+        )
 
     async def extract(self, chunk_id: str, text: str, context: str) -> _ChunkResult:
         result = _ChunkResult(chunk_id)
@@ -193,6 +203,8 @@ class _Asker:
         return result
 
     async def _graph(self, shown: str, result: _ChunkResult) -> ParsedExtraction:
+        if self._by_schema is not None:
+            return await self._by_schema.graph(shown, result.pay)
         types = ", ".join(self._settings.entity_types)
         if self._settings.passes == 1:
             messages = self._prompts["extract_graph"].render(

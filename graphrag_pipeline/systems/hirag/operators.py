@@ -74,7 +74,9 @@ def lacks_of_layers(index: Release) -> list[str]:
             "real embeddings, by embeddings.embedder"
         )
     extractors = [row["extractor"] for row in index.rows(_EXTRACTORS)]
-    if extractors != ["llm"] or index.settings.extraction.passes != _PASSES:
+    options = index.settings.extraction
+    in_two = options.passes == _PASSES or options.format == "two_calls"
+    if extractors != ["llm"] or not in_two:
         lacks.append(
             "entities and relationships were not extracted in two passes, as hirag does: set "
             "extraction.passes = 2, with a model"

@@ -1,0 +1,127 @@
+"""Extraction in JSON: what is asked in one call and in two, and what is kept of the answers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from llm_helpers import with_client
+from model_server import Messages, ModelServer, Request
+
+from graphrag_pipeline.core.settings import ExtractionSettings, Settings
+from graphrag_pipeline.extraction.extractors import extraction_version
+from graphrag_pipeline.extraction.model.by_schema import most_entities, parse_graph
+from graphrag_pipeline.extraction.model.llm import LlmExtraction, extract_llm
+from graphrag_pipeline.llm.errors import ModelOutputError
+from graphrag_pipeline.llm.estimates import Chunks, Growth
+from graphrag_pipeline.planning.estimates import estimate
+
+TEXT = "Alice Smith sold the mill at Ferrow to Bob Jones."
+ENTITIES = [
+    {"name": "Alice Smith", "type": "PERSON", "description": "Alice Smith sold a mill."},
+    {"name": "Ferrow", "type": "GEO", "description": "Ferrow has a mill."},
+    # The prompt's own example, which a text that does not name it cannot hold.
+    {"name": "Tamsin Orrelby", "type": "PERSON", "description": "She founded something."},
+]
+RELATED = {
+    "source": "Alice Smith",
+    "target": "Ferrow",
+    "description": "Alice Smith sold the mill at Ferrow.",
+}
+
+
+def mind(messages: Messages) -> str:
+    system = messages[0]["content"]
+    rows: dict[str, Any] = {}
+    if "entities that were found in it" not in system:
+        rows["entities"] = [*ENTITIES, ENTITIES[0]]
+    if "how they are related" in system or "how these entities are related" in system:
+        rows["relationships"] = [RELATED, RELATED]
+    return json.dumps(rows)
+
+
+def extract(server: ModelServer, home: Path, **options: Any) -> LlmExtraction:
+    chunks = pl.DataFrame({"id": ["c"], "text": [TEXT], "context": [""]})
+    settings = ExtractionSettings(extractor="llm", **options)
+    return with_client(
+        server, home, lambda client: extract_llm(chunks, client, settings, batch="b")
+    )
+
+
+def properties(request: Request) -> dict[str, Any]:
+    return request.body["response_format"]["json_schema"]["schema"]["properties"]
+
+
+@pytest.mark.parametrize(("form", "calls"), [("schema", 1), ("two_calls", 2)])
+def test_a_text_is_asked_about_once_and_every_list_and_text_of_the_answer_ends(
+    tmp_path: Path, form: str, calls: int
+) -> None:
+    with ModelServer(mind) as server:
+        extraction = extract(server, tmp_path, format=form, gleanings=3)
+    assert len(server.requests) == calls
+    assert set(extraction.found.entities["title"]) == {"Alice Smith", "Ferrow"}
+    assert extraction.found.relationships.select("source", "target").rows() == [
+        ("Alice Smith", "Ferrow")
+    ]
+    assert extraction.outcomes["status"].to_list() == ["ok"]
+    for request in server.requests:
+        for rows in properties(request).values():
+            assert rows["maxItems"] > 0
+            texts = rows["items"]["properties"].values()
+            assert all("maxLength" in text or "enum" in text for text in texts)
+
+
+def test_the_ends_of_a_relationship_can_only_be_names_that_were_found(tmp_path: Path) -> None:
+    with ModelServer(mind) as server:
+        extract(server, tmp_path, format="two_calls")
+    ends = properties(server.requests[1])["relationships"]["items"]["properties"]
+    assert ends["source"]["enum"] == ends["target"]["enum"] == ["Alice Smith", "Ferrow"]
+
+
+def test_an_answer_that_is_no_graph_is_asked_for_once_more_and_then_the_chunk_failed(
+    tmp_path: Path,
+) -> None:
+    with ModelServer(lambda _: '{"people": []}') as server:
+        extraction = extract(server, tmp_path, format="schema")
+    assert len(server.requests) == 2
+    assert extraction.outcomes["status"].to_list() == ["failed"]
+    assert '"entities" and "relationships"' in extraction.outcomes["error"][0]
+
+
+@pytest.mark.parametrize(
+    ("answer", "n_entities", "n_relationships"),
+    [
+        ('{"entities": [{"name": "A"}, {"name": ""}, "B", {"type": "GEO"}]}', 1, 0),
+        ('{"relationships": [{"source": "A", "target": "a"}]}', 0, 0),
+        ('{"entities": [{"name": "A"}], "relationships": null}', 1, 0),
+    ],
+)
+def test_what_is_no_record_is_left_out(answer: str, n_entities: int, n_relationships: int) -> None:
+    graph = parse_graph(answer, ["entities", "relationships"], frozenset())
+    assert (len(graph.entities), len(graph.relationships)) == (n_entities, n_relationships)
+    with pytest.raises(ModelOutputError):
+        parse_graph("Here you are.", ["entities"], frozenset())
+
+
+def test_more_is_asked_of_a_longer_text() -> None:
+    assert most_entities("x" * 1_400) == 14
+    assert most_entities("x" * 5_000) == 50
+
+
+def test_the_format_decides_the_version_and_the_estimate_and_tuples_stay_as_they_were() -> None:
+    growth = Growth(unasked=Chunks(10, 3_000))
+    forms = [Settings(profile="llm", extraction={"format": form}) for form in ("schema", "auto")]
+    one_call, tuples = forms
+    two_calls = Settings(profile="llm", extraction={"format": "two_calls"})
+    assert len({extraction_version(s) for s in (one_call, two_calls, tuples)}) == 3
+    assert extraction_version(tuples) == extraction_version(
+        Settings(profile="llm", extraction={"format": "tuples"})
+    )
+    calls = [
+        sum(c.calls for c in estimate(s, growth) if c.stage == "extractions")
+        for s in (one_call, two_calls)
+    ]
+    assert calls == [10, 20]
