@@ -48,6 +48,8 @@ _HOLDS: Mapping[str, str] = {
     "meta_types": "general types, those of HiRAG's authors",
     "n_follow_ups": "`width` of the method `drift`",
     "most": "how many, a constant",
+    "most_entities": "one for 100 characters of the text, at least 14",
+    "most_relationships": "one for 120 characters of the text, at least 12",
     "names": "the entities that were found in the text",
     "number": "how many, as the command asks",
     "passages": "numbered passages, a line each, cut to what fits",

@@ -227,7 +227,7 @@ def _steps(settings: Settings, work: Path) -> Iterator[Step]:
     for number, text in enumerate(LETTERS, start=1):
         (documents / f"letter-{number}.txt").write_text(text)
     yield "", lambda: _index(settings, documents)
-    yield "", lambda: _in_two_passes(settings)
+    yield "", lambda: _in_other_ways(settings)
     yield from _questions(settings)
     yield "", lambda: _evaluate(settings)
     yield "", lambda: _tune(settings, documents, work / "prompts")
@@ -241,13 +241,14 @@ def _index(settings: Settings, documents: Path) -> None:
         Index(settings).update(documents)
 
 
-def _in_two_passes(settings: Settings) -> None:
+def _in_other_ways(settings: Settings) -> None:
     from graphrag_pipeline.extraction.extractors import extract
 
-    two = settings.extraction.model_copy(update={"passes": 2, "claims": False})
     text = (CORPUS / DOCUMENTS[-1]).read_text()[:800]
     chunks = pl.DataFrame({"id": ["c"], "text": [text], "context": [""]})
-    extract(chunks, settings.model_copy(update={"extraction": two}), "two passes")
+    for way in ({"passes": 2}, {"format": "schema"}, {"format": "two_calls"}):
+        options = settings.extraction.model_copy(update={**way, "claims": False})
+        extract(chunks, settings.model_copy(update={"extraction": options}), "other ways")
 
 
 def _questions(settings: Settings) -> Iterator[Step]:

@@ -87,7 +87,7 @@ def index(
     ] = False,
 ) -> dict[str, Any]:
     """Index what was added, changed or removed in a folder, and publish a new release."""
-    settings = settings_for_runs()
+    settings = _settings_for_model()
     if watch:
         _watch(settings, source, yes=yes, verify=verify)
     from graphrag_pipeline.pipeline.updating import cut_batches
@@ -267,6 +267,21 @@ def _check_model(workspace: Workspace, folder: Path) -> None:
 
         check_own_prompts(workspace.settings)
         check_key(workspace, folder)
+
+
+def _settings_for_model() -> Settings:
+    """Return the settings of a run, once it is known whether a local model can extract."""
+    settings = settings_for_runs()
+    if settings.profile != "local":
+        return settings
+    from graphrag_pipeline.extraction.model.trial import learn_of_model
+    from graphrag_pipeline.planning.windows import said_of_extractor
+
+    if learn_of_model(settings):
+        settings = settings_for_runs()
+    for line in said_of_extractor(settings):
+        console.note(line)
+    return settings
 
 
 def _estimate(workspace: Workspace, folder: Path, *, yes: bool, recluster: bool) -> None:

@@ -50,6 +50,7 @@ from graphrag_pipeline.core.environment import BROKER, POSTGRES, Secret, variabl
 from graphrag_pipeline.core.errors import ConfigError, InputError, StorageError
 from graphrag_pipeline.core.extras import how_to_install
 from graphrag_pipeline.core.levels import parse_level
+from graphrag_pipeline.core.model_sizes import why_by_rule
 from graphrag_pipeline.core.ownership import address_in, check_values, other_owner
 from graphrag_pipeline.core.package_settings import check_sections, read_section
 
@@ -832,7 +833,8 @@ class Settings(BaseSettings):
     """
     profile: Literal["embedded", "llm", "local"] = "embedded"
     """embedded: no model and no key. llm: each stage by the model in [llm], unless set alone.
-    local: the same for a small model on your own machine, with budgets that fit its window."""
+    local: the same for a small model on your own machine, with budgets that fit its window; of one
+    below three thousand million parameters rules extract, for they find more."""
     packages: dict[str, dict[str, Any]] = {}
     """Settings of packages that are installed beside: a table for each, [packages.NAME]."""
     storage: StorageSettings = StorageSettings()
@@ -871,13 +873,26 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _profile_decides(self) -> Settings:
+        is_open = False
         for section, values in PROFILES[self.profile].items():
             own: _Section = getattr(self, section)
             left = values.keys() - own.model_fields_set
             decided = {n: v for n, v in values.items() if n in left or getattr(own, n) == "auto"}
             if decided:
                 object.__setattr__(self, section, own.model_copy(update=decided))
+            if section == "extraction" and "extractor" in decided:
+                is_open = True
+        if is_open and self.why_by_rule:
+            by_rule = self.extraction.model_copy(update={"extractor": "nlp"})
+            object.__setattr__(self, "extraction", by_rule)
         return self
+
+    @property
+    def why_by_rule(self) -> str:
+        """Why rules extract better than a local model that is small; empty for any other."""
+        if self.profile != "local":
+            return ""
+        return why_by_rule(self.llm.base_url, self.llm.model, self.home_path)
 
     @classmethod
     def exactly(cls, values: Mapping[str, Any]) -> Settings:

@@ -36,7 +36,7 @@ from graphrag_pipeline.planning.local_vectors import LocalVectors, local_vectors
 from graphrag_pipeline.planning.outdated import IndexState, extracted, look_at_index
 from graphrag_pipeline.planning.pending import pending_batches
 from graphrag_pipeline.planning.rereading import Rereading, find_rereading, reasons_by_batch
-from graphrag_pipeline.planning.windows import check_windows, said_of_window
+from graphrag_pipeline.planning.windows import check_windows, said_of_extractor, said_of_window
 from graphrag_pipeline.releases.publishing import refresh_needed
 from graphrag_pipeline.store.batches import BatchLog, Look
 from graphrag_pipeline.store.scanning import LeftOut
@@ -233,6 +233,7 @@ def _reasons(
 def _assumed(settings: Settings, growth: Growth, stages: Sequence[StagePlan]) -> Iterator[str]:
     yield from assumptions(settings, growth, stages)
     yield from said_of_window(settings)
+    yield from said_of_extractor(settings)
 
 
 def _refresh_is_due(workspace: Workspace) -> bool:

@@ -64,6 +64,15 @@ def said_of_window(settings: Settings) -> Iterator[str]:
         )
 
 
+def said_of_extractor(settings: Settings) -> Iterator[str]:
+    """Yield why rules extract where a profile would have had the model do it."""
+    if settings.extraction.extractor == "nlp" and (reason := settings.why_by_rule):
+        yield (
+            f"entities and relationships are found by rule: {reason}, and rules find more than "
+            'models so small; set extraction.extractor = "llm" to have the model do it all the same'
+        )
+
+
 def _calls(settings: Settings) -> Iterator[LargestCall]:
     yield from extraction.largest_calls(settings)
     yield from reports.largest_calls(settings)

@@ -182,6 +182,7 @@ HOME_FILES: Door[HomeFile] = Door(
         "dagster": "home_files:HISTORY",
         "seen.json": "home_files:OWN",
         "left_out.json": "home_files:OWN",
+        "model_sizes.json": "home_files:OWN",
     },
     beside=__name__,
     check=_check,
