@@ -18,6 +18,7 @@ from graphrag_pipeline.llm.errors import ModelError, TerminalModelError, Transie
 from graphrag_pipeline.llm.ledger import Call, put_calls
 from graphrag_pipeline.llm.limits import RateLimiter
 from graphrag_pipeline.llm.options import LlmOptions
+from graphrag_pipeline.llm.pace import Pace, Sent
 from graphrag_pipeline.llm.prices import Prices
 from graphrag_pipeline.llm.requests import Dialect
 from graphrag_pipeline.llm.transport import Transport
@@ -28,6 +29,7 @@ T = TypeVar("T")
 
 _LONGEST_DELAY = 30.0
 _LONGEST_RETRY_AFTER = 300.0
+_LONGEST_SHUT = 150.0
 _RETRIES_WHEN_EMPTY = 1
 _MOST_LOST_IN_A_ROW = 16
 _UNBOUNDED_ANSWER = 1000
@@ -54,6 +56,7 @@ class CallTurn:
     outgoing: Outgoing
     prices: Prices
     usage: TokenUsage = field(default_factory=lambda: TokenUsage(0, 0))
+    sent: Sent | None = None
     called_at: float = 0.0
     began: float = 0.0
 
@@ -101,7 +104,11 @@ class CallerOfModels:
         self._budget = budget
         self._slots = asyncio.Semaphore(options.concurrency)
         self._limiter = RateLimiter(
-            options.requests_per_minute, options.tokens_per_minute, sleep=self._pause
+            options.requests_per_minute,
+            options.tokens_per_minute,
+            pace=Pace.of(options),
+            sleep=self._pause,
+            clock=asyncio.get_running_loop().time,
         )
         self._excess: dict[str, float] = {}
         self._halt: TerminalModelError | None = None
@@ -175,12 +182,14 @@ class CallerOfModels:
             reservation = await self._budget.reserve(expected)
             turn = CallTurn(outgoing, self._prices)
             try:
-                await self._limiter.acquire(expected.tokens)
+                turn.sent = await self._limiter.acquire(expected.tokens)
                 self._raise_if_halted()
                 turn.called_at, turn.began = time.time(), time.perf_counter()
                 yield turn
+                self._limiter.passed(turn.sent)
                 self._lost_in_a_row = 0
             except ModelError as error:
+                self._learn_rate(turn.sent, error)
                 self._record_failure(turn, str(error))
                 raise
             except BaseException:
@@ -210,24 +219,38 @@ class CallerOfModels:
         most = min(self._options.max_retries, _RETRIES_WHEN_EMPTY if empty else 10**6)
         if failures > most or asked > _LONGEST_RETRY_AFTER:
             raise error if empty else self._given_up(error)
-        if asked:
-            self._limiter.pause(asked)
-        backoff = min(_LONGEST_DELAY, self._options.retry_seconds * 2 ** (failures - 1))
-        delay = max(asked * random.uniform(1, 1.1), backoff * random.uniform(0.5, 1))
+        if self._limiter.shut_for > _LONGEST_SHUT:
+            raise self._ended(error, f" (no call got through for {self._limiter.shut_for:.0f} s)")
+        delay = self._delay(error, failures)
         log.info("%s (stage %s): trying again in %.1f s", error, outgoing.stage, delay)
         await self._pause(delay)
         return failures
+
+    def _delay(self, error: TransientModelError, failures: int) -> float:
+        """Return the seconds to wait before a call is tried again.
+
+        One that came too soon waits for its turn alone: the limiter has learnt from it.
+        """
+        is_rate = error.kind == "rate_limit"
+        asked = 0.0 if is_rate else error.retry_after or 0.0
+        if asked:
+            self._limiter.pause(asked)
+        doubled = failures - (2 if is_rate else 1)
+        backoff = min(_LONGEST_DELAY, self._options.retry_seconds * 2**doubled)
+        return max(asked * random.uniform(1, 1.1), backoff * random.uniform(0.5, 1))
 
     def _given_up(self, error: TransientModelError) -> ModelError:
         """Return the error of a call that was tried often enough; of a lost server, for all."""
         self._lost_in_a_row += 1
         if error.kind == "unreachable":
-            ending = TerminalModelError(str(error), error.kind)
-        elif self._lost_in_a_row >= _MOST_LOST_IN_A_ROW:
-            told = f"{error} ({self._lost_in_a_row} calls in a row had no answer)"
-            ending = TerminalModelError(told, "unreachable")
-        else:
-            return error
+            return self._ended(error)
+        if self._lost_in_a_row >= _MOST_LOST_IN_A_ROW:
+            return self._ended(error, f" ({self._lost_in_a_row} calls in a row had no answer)")
+        return error
+
+    def _ended(self, error: TransientModelError, why: str = "") -> TerminalModelError:
+        """Return the error of a server that does not answer, for all calls."""
+        ending = TerminalModelError(f"{error}{why}", "unreachable")
         self._halt_all(ending)
         return ending
 
@@ -253,6 +276,12 @@ class CallerOfModels:
         model = turn.outgoing.model
         if counted and turn.usage.prompt > counted * self._excess.get(model, 1.0):
             self._excess[model] = turn.usage.prompt / counted
+
+    def _learn_rate(self, sent: Sent | None, error: ModelError) -> None:
+        if sent is not None and error.kind == "rate_limit":
+            self._limiter.refused(sent, error.retry_after)
+        elif sent is not None:
+            self._limiter.passed(sent)
 
     def _record_failure(self, turn: CallTurn, error: str) -> None:
         if turn.began:
