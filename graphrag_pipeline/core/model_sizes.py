@@ -1,8 +1,7 @@
 """Sizes of language models: below which one finds fewer entities and relationships than rules do.
 
-Measured in ``docs/small_models.md``: models of half and of one and a half thousand million
-parameters find half of the names that rules find, and fewer true relationships, at a hundred
-thousand times the price in time.
+Measured in ``docs/small_models.md``: a model of one and a half thousand million parameters finds
+half of the names that rules find, and less than half of the true relationships.
 """
 
 from __future__ import annotations
