@@ -203,7 +203,14 @@ def _taken(option: Any, context: Any) -> str:
 
 def setting_parts() -> Iterator[Part]:
     """Yield the sections of ``graphrag.toml``, with their settings."""
-    from graphrag_pipeline.core.settings import PREFIX, PROFILES, Settings, setting_rows
+    from graphrag_pipeline.core.settings import (
+        PREFIX,
+        PROFILES,
+        ModelSettings,
+        Settings,
+        model_rows,
+        setting_rows,
+    )
 
     schema = Settings.model_json_schema()
     sections: dict[str, list[Entry]] = {}
@@ -221,6 +228,14 @@ def setting_parts() -> Iterator[Part]:
         about = schema["$defs"][_definition(schema, section)]["description"] if section else ""
         heading = Entry(section or "Top of the file", about or "Above the first section.")
         yield Part(heading, ("setting, variable", "meaning"), entries)
+        if section == "llm":
+            rows = [
+                Entry(f"models.NAME.{name}", about, (f"`{name}`<br>`{variable}`", about))
+                for name, about in model_rows()
+                for variable in [f"{PREFIX}MODELS__NAME__{name.upper()}"]
+            ]
+            about = inspect.getdoc(ModelSettings) or ""
+            yield Part(Entry("models.NAME", about), ("setting, variable", "meaning"), rows)
 
 
 def _definition(schema: Mapping[str, Any], section: str) -> str:

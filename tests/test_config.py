@@ -356,20 +356,20 @@ def test_a_file_of_environment_variables_beside_the_settings_counts_below_the_en
     settings = load(tmp_path, "[chunks]\nsize = 300\noverlap = 20")
     assert (settings.chunks.size, settings.chunks.overlap) == (200, 20)
     assert settings.llm.model == "gpt-4o"
-    assert model_options(settings).connection()[1] == "sk-of-the-file"
+    assert model_options(settings, "answers").connection()[1] == "sk-of-the-file"
     assert "sk-of-the-file" not in repr(settings) + json.dumps(settings.as_set())
-    assert "sk-of-the-file" not in repr(model_options(settings))
+    assert "sk-of-the-file" not in repr(model_options(settings, "answers"))
     monkeypatch.setenv("GRAPHRAG_CHUNKS__SIZE", "250")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-environment")
     settings = load(tmp_path, "")
     assert settings.chunks.size == 250
-    assert model_options(settings).connection()[1] == "sk-of-the-environment"
+    assert model_options(settings, "answers").connection()[1] == "sk-of-the-environment"
     assert Settings.exactly(settings.as_set()) == settings
 
 
 def test_a_key_is_found_under_the_name_that_users_of_graphrag_have(monkeypatch, tmp_path):
     monkeypatch.setenv("GRAPHRAG_API_KEY", "sk-theirs")
-    assert model_options(load_settings()).connection()[1] == "sk-theirs"
+    assert model_options(load_settings(), "answers").connection()[1] == "sk-theirs"
 
 
 @pytest.mark.parametrize(

@@ -186,8 +186,8 @@ def test_a_second_index_of_the_same_documents_pays_nothing_and_its_plan_says_so(
     extraction = next(s for s in second.plan(folder).stages if s.stage == "extractions")
     assert (extraction.calls, extraction.cached > 0) == (0, True)
     assert not (tmp_path / "b" / "llm_cache.sqlite").exists()
-    texts = ["secret"]
-    assert vectors_known(tmp_path / "b", model_options(second.settings), texts) == [False]
+    options = model_options(second.settings, "embeddings")
+    assert vectors_known(tmp_path / "b", options, ["secret"]) == [False]
     second.update(folder)
     assert paid(tmp_path / "b").is_empty(), _kinds(tmp_path / "b")
     assert first.cache().shared == str(shared)
@@ -227,4 +227,4 @@ def test_forget_reaches_the_shared_folder_and_names_the_home_of_an_index(
 def test_another_users_settings_do_not_send_answers_elsewhere(tmp_path: Path) -> None:
     values = {"llm": {"shared_cache": "/tmp/elsewhere"}}
     with pytest.raises(ConfigError, match="write what models answer to /tmp/elsewhere"):
-        check_values(tmp_path / "graphrag.toml", "mallory", values, "")
+        check_values(tmp_path / "graphrag.toml", "mallory", values)

@@ -121,7 +121,7 @@ def test_tokens_that_a_server_had_kept_and_does_not_count_are_no_cut_prompt(tmp_
 
 def test_evidence_is_what_the_reader_has_room_for(tmp_path: Path) -> None:
     settings = small(8192)
-    room = evidence_room(settings, model_options(settings))
+    room = evidence_room(settings, model_options(settings, "answers"))
     assert room is not None
     for name in ("local", "hirag", "lightrag"):
         method = METHODS[name]
@@ -132,7 +132,7 @@ def test_evidence_is_what_the_reader_has_room_for(tmp_path: Path) -> None:
         extractive = small(8192, query={"answers": "extractive"})
         default = method.parametrise({}, extractive).max_context_tokens
         assert default == method.parametrise({}, Settings()).max_context_tokens > room
-    assert history_tokens(model_options(settings)) < 4000
+    assert history_tokens(model_options(settings, "answers")) < 4000
     assert history_tokens(LlmOptions()) == 4000
 
 

@@ -291,14 +291,14 @@ def _estimate(workspace: Workspace, folder: Path, *, yes: bool, recluster: bool)
     settings = workspace.settings
     if not uses_model(settings):
         return
-    from graphrag_pipeline.llm.configured import model_options
     from graphrag_pipeline.planning.consent import why_ask
     from graphrag_pipeline.planning.estimate_log import begin_estimate
     from graphrag_pipeline.planning.plan import plan_run
 
     estimate = plan_run(workspace, folder, recluster=recluster)
     if estimate.calls:
-        console.note(f"{plan_total(estimate)}, asked of {model_options(settings).endpoint}")
+        endpoints = dict.fromkeys(stage.endpoint for stage in estimate.stages if stage.calls)
+        console.note(f"{plan_total(estimate)}, asked of {' and '.join(endpoints)}")
     if not yes and (why := why_ask(settings, estimate.stages)):
         console.confirm(why, "graphrag-pipeline plan")
     begin_estimate(workspace, estimate)

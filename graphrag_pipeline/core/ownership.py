@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,19 +14,15 @@ from graphrag_pipeline.core.errors import ConfigError
 _ROOT = 0
 
 
-def check_values(file: Path, owner: str, values: Mapping[str, Any], base_url: str) -> None:
+def check_values(
+    file: Path, owner: str, values: Mapping[str, Any], env_file: Path | None = None
+) -> None:
     """Raise ConfigError where a file of ``owner`` would have our key or answers sent, or a program
     run.
 
-    ``values`` are what the file sets, ``base_url`` is where it has the models asked, or empty.
+    ``values`` are what the file sets; ``env_file`` is the file where it is one of variables.
     """
-    dangers = []
-    own = _section(values, "llm").get("api_key_env")
-    names = (own,) if isinstance(own, str) and own else KEYS
-    key = next((name for name in names if os.environ.get(name)), "")
-    if key and base_url:
-        parts = urlsplit(base_url)
-        dangers.append(f"send your {key} to {parts.scheme}://{parts.netloc.rpartition('@')[2]}")
+    dangers = list(dict.fromkeys(_keys_sent(values, env_file)))
     if shared := _section(values, "llm").get("shared_cache"):
         dangers.append(f"write what models answer to {shared}")
     storage = _section(values, "storage")
@@ -41,12 +37,27 @@ def check_values(file: Path, owner: str, values: Mapping[str, Any], base_url: st
         )
 
 
-def address_in(values: Mapping[str, Any], env_file: Path | None = None) -> str:
-    """Return where the settings of a file have the models asked; empty where they do not say."""
-    stated = _section(values, "llm").get("base_url") or ""
-    if not stated and env_file is not None and not os.environ.get("OPENAI_BASE_URL"):
-        stated = variable("OPENAI_BASE_URL", str(env_file))
-    return str(stated)
+def _keys_sent(values: Mapping[str, Any], env_file: Path | None) -> Iterator[str]:
+    """Yield which of our keys the models of a file would be sent, and where."""
+    llm, models = _section(values, "llm"), _section(values, "models")
+    address = str(llm.get("base_url") or "")
+    if not address and env_file is not None and not os.environ.get("OPENAI_BASE_URL"):
+        address = variable("OPENAI_BASE_URL", str(env_file))
+    own = llm.get("api_key_env")
+    yield from _key_sent((own,) if isinstance(own, str) and own else KEYS, address)
+    for name in models:
+        model = _section(models, name)
+        # Without a name of its own, an address of its own is sent no key.
+        if isinstance(own := model.get("api_key_env"), str):
+            place = str(model.get("base_url") or address)
+            yield from _key_sent((own,) if own else KEYS, place)
+
+
+def _key_sent(names: Sequence[str], base_url: str) -> Iterator[str]:
+    key = next((name for name in names if os.environ.get(name)), "")
+    if key and base_url:
+        parts = urlsplit(base_url)
+        yield f"send your {key} to {parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
 
 def _section(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:

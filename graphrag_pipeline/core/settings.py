@@ -19,7 +19,7 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 from urllib.parse import urlsplit
 
 from dotenv import dotenv_values
@@ -46,12 +46,12 @@ from pydantic_settings import (
 )
 
 from graphrag_pipeline.core import showing
-from graphrag_pipeline.core.environment import BROKER, POSTGRES, Secret, variable
+from graphrag_pipeline.core.environment import BROKER, NO_KEY, POSTGRES, Secret, variable
 from graphrag_pipeline.core.errors import ConfigError, InputError, StorageError
 from graphrag_pipeline.core.extras import how_to_install
 from graphrag_pipeline.core.levels import parse_level
 from graphrag_pipeline.core.model_sizes import why_by_rule
-from graphrag_pipeline.core.ownership import address_in, check_values, other_owner
+from graphrag_pipeline.core.ownership import check_values, other_owner
 from graphrag_pipeline.core.package_settings import check_sections, read_section
 
 CONFIG_FILE = "graphrag.toml"
@@ -60,6 +60,7 @@ WEBHOOK, MAIL_SERVER = f"{PREFIX}WEBHOOK_URL", f"{PREFIX}SMTP_URL"
 """Variables of the environment that hold secrets: where notices go."""
 _NO_SETTINGS = {f"{PREFIX}CONFIG", f"{PREFIX}API_KEY", WEBHOOK, MAIL_SERVER, POSTGRES, BROKER}
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+_MODELS = "models"
 _ARGUMENTS, _ENVIRONMENT = "the settings of the program", "the environment"
 
 
@@ -166,7 +167,17 @@ StorageUrl = Annotated[str, AfterValidator(_storage_url)]
 PostgresAddress = Annotated[str, AfterValidator(_without_password)]
 EnvironmentVariable = Annotated[str, AfterValidator(_environment_variable)]
 Share = Annotated[float, Field(ge=0, le=1)]
+Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Label = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:@-]{0,63}$")]
+
+Role = Literal["extraction", "summaries", "reports", "answers", "judging", "embeddings"]
+"""What a model is asked for."""
+ROLES: tuple[Role, ...] = get_args(Role)
+EMBEDDINGS: Role = "embeddings"
+LLM = "llm"
+"""The name by which a role takes the model of ``[llm]``."""
+CHAT, VECTORS = "chat", "vectors"
+"""Names of models that have a role without being told."""
 
 _SET_BY_THE_CLIENT = frozenset({"model", "messages", "n", "stream", "stream_options"})
 
@@ -530,6 +541,15 @@ class QuerySettings(_Section):
         return self
 
 
+def _check_extra(extra: Mapping[str, JsonValue], name: str) -> None:
+    if conflicts := sorted(_SET_BY_THE_CLIENT & extra.keys()):
+        raise ValueError(f"{name} must not hold {conflicts[0]}: the pipeline sets it itself")
+    try:
+        json.dumps(extra, allow_nan=False)
+    except ValueError:
+        raise ValueError(f"{name} must hold no infinite number and no nan") from None
+
+
 class LlmSettings(_Section):
     """The language model: any OpenAI-compatible endpoint. Its key is OPENAI_API_KEY, or else
     GRAPHRAG_API_KEY, in the environment or in a file .env, never here.
@@ -597,13 +617,109 @@ class LlmSettings(_Section):
 
     @model_validator(mode="after")
     def _extra_fits(self) -> LlmSettings:
-        if conflicts := sorted(_SET_BY_THE_CLIENT & self.extra.keys()):
-            raise ValueError(f"llm.extra must not hold {conflicts[0]}: the pipeline sets it itself")
-        try:
-            json.dumps(self.extra, allow_nan=False)
-        except ValueError:
-            raise ValueError("llm.extra must hold no infinite number and no nan") from None
+        _check_extra(self.extra, "llm.extra")
         return self
+
+
+class PriceSettings(_Section):
+    """What a model costs, in US dollars per million tokens."""
+
+    input: Dollars
+    """Tokens of prompts."""
+    output: Dollars = 0.0
+    """Tokens of answers."""
+    cached_input: Dollars | None = None
+    """Tokens of prompts that the server still had in its own cache; not set: as input."""
+
+
+class ModelSettings(_Section):
+    """One of several models: its own server, window, prices and limits. What is left out is as in
+    [llm]. An address of its own is sent the key that api_key_env names, and no other, unless it is
+    [llm]'s or OpenAI's.
+    """
+
+    base_url: Address | None = None
+    """Address of the endpoint."""
+    api_key_env: EnvironmentVariable | None = None
+    """Name of the environment variable that holds the key."""
+    model: Annotated[str, Field(min_length=1)] | None = None
+    """The model's name at the server: of a chat model, or of what embeds."""
+    embedding_dimensions: Annotated[int, Field(ge=0)] | None = None
+    """Length of the vectors; 0: the model's own."""
+    embedding_max_tokens: Positive | None = None
+    """Most tokens of a text that it embeds at once."""
+    context_window: Annotated[int, Field(ge=0)] | None = None
+    """Most tokens of prompt and answer together; 0: what is known of the model."""
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
+    """Temperature of every call."""
+    max_output_tokens: Annotated[int, Field(ge=0)] | None = None
+    """Most tokens of an answer; 0: the server's own limit."""
+    max_answer_chars: Positive | None = None
+    """Most characters of an answer."""
+    extra: dict[str, JsonValue] | None = None
+    """More parameters of each chat call, in place of those in [llm]."""
+    concurrency: Positive | None = None
+    """Most calls at once."""
+    requests_per_minute: Annotated[int, Field(ge=0)] | None = None
+    """Most requests a minute; 0: no limit."""
+    tokens_per_minute: Annotated[int, Field(ge=0)] | None = None
+    """Most tokens a minute; 0: no limit."""
+    timeout_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    """How long to wait for an answer."""
+    max_retries: Annotated[int, Field(ge=0)] | None = None
+    """How often a call that failed for a passing reason is tried again."""
+    retry_seconds: Annotated[float, Field(ge=0, le=300)] | None = None
+    """How long to wait before the first of these tries."""
+    structured_output: Literal["auto", "on", "off"] | None = None
+    """Whether to ask the server for JSON by schema; auto: if it takes it."""
+    prices: PriceSettings | None = None
+    """Dollars per million tokens, such as { input = 0.1, output = 0.4 }; not set: as the list of
+    prices says."""
+
+    @model_validator(mode="after")
+    def _extra_fits(self) -> ModelSettings:
+        _check_extra(self.extra or {}, "extra of a model")
+        return self
+
+    def over(self, llm: LlmSettings, role: Role) -> LlmSettings:
+        """Return ``[llm]`` with what this section says in place of it, for a role."""
+        own = {name: value for name, value in self if value is not None and name != "prices"}
+        if self.base_url and not self._is_known_to(llm):
+            own.setdefault("api_key_env", NO_KEY)
+        if role == EMBEDDINGS and self.model:
+            own["embedding_model"] = own.pop("model")
+        return llm.model_copy(update=own)
+
+    def _is_known_to(self, llm: LlmSettings) -> bool:
+        """Whether the key of ``[llm]`` may go to this section's own address."""
+        assert self.base_url
+        others = llm.base_url or variable("OPENAI_BASE_URL", llm.env_file)
+        is_same = self.base_url.rstrip("/") == others.rstrip("/")
+        # A key of another server is none of OpenAI's business, nor the other way round.
+        return is_same or (
+            not llm.api_key_env and urlsplit(self.base_url).hostname == "api.openai.com"
+        )
+
+
+class RoleSettings(_Section):
+    """Which model does what: the NAME of a section [models.NAME], or llm for [llm]. Where nothing
+    is said, a model called chat does all but embed and one called vectors embeds; without these,
+    [llm] does.
+    """
+
+    extraction: str = ""
+    """Finds entities, relationships and claims in chunks, says which names mean the same, and
+    writes prompts for `tune`."""
+    summaries: str = ""
+    """Merges descriptions; summarises chunks (raptor) and clusters of entities (hirag)."""
+    reports: str = ""
+    """Writes the reports of communities."""
+    answers: str = ""
+    """Answers questions, and puts passages in order (query.reranker)."""
+    judging: str = ""
+    """Evaluates: writes questions, finds claims, judges answers."""
+    embeddings: str = ""
+    """Embeds texts and questions, where embeddings.embedder is llm."""
 
 
 class ScheduleSettings(_Section):
@@ -821,6 +937,7 @@ class Settings(BaseSettings):
         except ValidationError as error:
             raise ConfigError("\n".join(_explain(error, layers))) from None
         _check_sharing(self)
+        _check_models(self)
         check_sections(self.packages)
 
     _nul = field_validator("home", mode="before")(_without_nul)
@@ -837,6 +954,8 @@ class Settings(BaseSettings):
     below three thousand million parameters rules extract, for they find more."""
     packages: dict[str, dict[str, Any]] = {}
     """Settings of packages that are installed beside: a table for each, [packages.NAME]."""
+    models: dict[str, ModelSettings] = {}
+    """More models than that of [llm], each in a section [models.NAME]: [roles] has their tasks."""
     storage: StorageSettings = StorageSettings()
     workers: WorkerSettings = WorkerSettings()
     input: InputSettings = InputSettings()
@@ -852,6 +971,7 @@ class Settings(BaseSettings):
     structures: StructureSettings = StructureSettings()
     query: QuerySettings = QuerySettings()
     llm: LlmSettings = LlmSettings()
+    roles: RoleSettings = RoleSettings()
     schedule: ScheduleSettings = ScheduleSettings()
     notify: NotifySettings = NotifySettings()
     evaluation: EvaluationSettings = EvaluationSettings()
@@ -892,7 +1012,8 @@ class Settings(BaseSettings):
         """Why rules extract better than a local model that is small; empty for any other."""
         if self.profile != "local":
             return ""
-        return why_by_rule(self.llm.base_url, self.llm.model, self.home_path)
+        model = self.llm_for("extraction")
+        return why_by_rule(model.base_url, model.model, self.home_path)
 
     @classmethod
     def exactly(cls, values: Mapping[str, Any]) -> Settings:
@@ -914,6 +1035,20 @@ class Settings(BaseSettings):
         Raises ConfigError where no package has such a section, or a value of it is wrong.
         """
         return read_section(name, self.packages.get(name, {}))
+
+    def model_for(self, role: Role) -> str:
+        """Return the name of the model of a role: of a section ``[models.NAME]``, or ``llm``."""
+        usual = VECTORS if role == EMBEDDINGS else CHAT
+        return getattr(self.roles, role) or (usual if usual in self.models else LLM)
+
+    def llm_for(self, role: Role) -> LlmSettings:
+        """Return the model of a role: ``[llm]``, and what ``[models.NAME]`` says over it."""
+        section = self.models.get(self.model_for(role))
+        return section.over(self.llm, role) if section else self.llm
+
+    def with_llm(self, llm: LlmSettings) -> Settings:
+        """Return these settings with one model for all roles."""
+        return self.model_copy(update={"llm": llm, "models": {}, "roles": RoleSettings()})
 
     @property
     def postgres(self) -> Secret:
@@ -1002,14 +1137,36 @@ def _check_sharing(settings: Settings) -> None:
             raise ConfigError(f"{setting} needs {module}: {how_to_install('cluster')}")
 
 
+def _check_models(settings: Settings) -> None:
+    """Raise ConfigError for a model without a proper name, and a role without a model."""
+    for name in settings.models:
+        if name == LLM or not re.fullmatch(r"[a-z][a-z0-9-]*(_[a-z0-9-]+)*", name):
+            raise ConfigError(
+                f"[models.{name}]: the name must be lower-case letters, digits, - and _, and not "
+                f"{LLM}"
+            )
+    for role, name in settings.roles:
+        if name and name not in {LLM, *settings.models}:
+            raise ConfigError(f"roles.{role} = {name!r}: {_no_model(name, [*settings.models])}")
+
+
+def _no_model(name: str, names: Sequence[str]) -> str:
+    import difflib
+
+    close = difflib.get_close_matches(name, [*names, LLM], n=1)
+    if close:
+        return f"there is no such model: did you mean {close[0]}?"
+    return f"there is no such model: write a section [models.{name}], or name one that there is"
+
+
 def _check_owners(config: Path | None, env_file: Path) -> None:
     """Raise ConfigError where settings that were found, not named, are somebody else's trap."""
     if config is not None and (owner := other_owner(config)):
         values = _read_toml(config)
-        check_values(config, owner, values, address_in(values))
+        check_values(config, owner, values)
     if owner := other_owner(env_file):
         values = _of_env_file(env_file)
-        check_values(env_file, owner, values, address_in(values, env_file))
+        check_values(env_file, owner, values, env_file)
 
 
 def _with_aliases_beside(config: Path, settings: Settings) -> Settings:
@@ -1047,6 +1204,12 @@ def _fields() -> Iterator[tuple[type[BaseModel], str, str, object]]:
             yield Settings, "", name, field.default
 
 
+def model_rows() -> Iterator[tuple[str, str]]:
+    """Yield (name, description) of every setting of a section ``[models.NAME]``, in order."""
+    descriptions = _descriptions(ModelSettings)
+    yield from ((name, descriptions[name]) for name in ModelSettings.model_fields)
+
+
 @functools.cache
 def _descriptions(owner: type[BaseModel]) -> Mapping[str, str]:
     """Return what is written below each field: read here, since few commands ask for it."""
@@ -1075,8 +1238,19 @@ def template() -> str:
             section = group
             about = type(Settings.model_fields[group].default).__doc__ or ""
             lines += ["", f"[{group}]", f"# {' '.join(about.split())}"]
+        if name == _MODELS:
+            lines += _EXAMPLE_OF_MODELS
         lines += [f"# {description}", f"#{name} = {_toml(default)}"]
     return "\n".join(lines) + "\n"
+
+
+_EXAMPLE_OF_MODELS = (
+    "# Instead of the next line, sections at the end of the file, such as",
+    "#   [models.chat]",
+    '#   base_url = "http://localhost:8080/v1"',
+    "#   [models.vectors]",
+    '#   base_url = "http://localhost:8081/v1"',
+)
 
 
 def _find_config_file(home: object) -> Path | None:
@@ -1150,7 +1324,7 @@ def _merged(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         for name, value in layer.items():
             below = values.get(name)
             if isinstance(below, Mapping) and isinstance(value, Mapping):
-                value = {**below, **value}
+                value = _merged([value, below]) if name == _MODELS else {**below, **value}
             values[name] = value
     return values
 
@@ -1166,6 +1340,9 @@ def _known_names() -> set[str]:
 
 def _is_setting(variable: str) -> bool:
     name = variable[len(PREFIX) :].lower()
+    section, _, of_model = name.partition("__")
+    if section == _MODELS and of_model:
+        return of_model.partition("__")[2] in ModelSettings.model_fields
     return name in _known_names() or name in Settings.model_fields
 
 
@@ -1173,6 +1350,10 @@ def _closest(variable: str) -> str:
     import difflib
 
     names = [f"{PREFIX}{name.upper()}" for name in sorted(_known_names())]
+    model = variable[len(PREFIX) :].upper().split("__")
+    if len(model) > 1 and model[0] == _MODELS.upper():
+        start = f"{PREFIX}{'__'.join(model[:2])}__"
+        names = [f"{start}{name.upper()}" for name in ModelSettings.model_fields]
     close = difflib.get_close_matches(variable.upper(), names, n=1)
     return f"did you mean {close[0]}?" if close else "see graphrag-pipeline init for all settings"
 
@@ -1209,6 +1390,8 @@ def _instead_of(name: str) -> str:
     if name == "notify.webhook":
         return f"its address is a secret: set {WEBHOOK}, or write it to .env"
     names = [n.replace("__", ".") for n in sorted(_known_names())]
+    if section.startswith(f"{_MODELS}."):
+        return _instead_in_a_model(section, own)
     if section in Settings.model_fields:
         owns = [n.rpartition(".")[2] for n in names if n.startswith(f"{section}.")]
         close = [f"{section}.{n}" for n in difflib.get_close_matches(own, owns, n=1)]
@@ -1216,6 +1399,19 @@ def _instead_of(name: str) -> str:
     else:
         close = difflib.get_close_matches(name, [*Settings.model_fields, *names], n=1)
     return f"did you mean {close[0]}?" if close else "remove it"
+
+
+def _instead_in_a_model(section: str, name: str) -> str:
+    import difflib
+
+    close = difflib.get_close_matches(name, [*ModelSettings.model_fields], n=1)
+    if name in LlmSettings.model_fields and name != "embedding_model":
+        return f"it is for all models: set {LLM}.{name}"
+    return (
+        f"did you mean {section}.{'model' if name == 'embedding_model' else close[0]}?"
+        if (close)
+        else "remove it"
+    )
 
 
 def _source(place: tuple[int | str, ...], layers: Mapping[str, Mapping[str, Any]]) -> str:
@@ -1231,14 +1427,16 @@ def _source(place: tuple[int | str, ...], layers: Mapping[str, Mapping[str, Any]
 
 def _variable(place: tuple[int | str, ...]) -> str:
     """Return the environment variable that gives a setting, or one of a section."""
-    variable = PREFIX + "__".join(str(part) for part in place[:2]).upper()
+    depth = 3 if place[:1] == (_MODELS,) else 2
+    variable = PREFIX + "__".join(str(part) for part in place[:depth]).upper()
     names = sorted(n for n in os.environ if f"{n.upper()}__".startswith(f"{variable}__"))
     return names[0] if names else _ENVIRONMENT
 
 
 def _what_is_right(item: ErrorDetails) -> str:
     if item["type"] == "model_type":
-        return f"must be a section, [{item['loc'][0]}], with settings beneath it"
+        section = ".".join(str(part) for part in item["loc"])
+        return f"must be a section, [{section}], with settings beneath it"
     if item["type"] == "tuple_type":
         return 'must be a list, such as ["one", "other"]'
     if item["type"] == "string_pattern_mismatch" and item["loc"][-1] == "reranker":

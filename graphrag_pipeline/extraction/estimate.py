@@ -21,7 +21,7 @@ import duckdb
 import polars as pl
 
 from graphrag_pipeline.core.prompting import load_examples, load_prompt
-from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.core.settings import Role, Settings
 from graphrag_pipeline.core.tokens import message_tokens
 from graphrag_pipeline.extraction.extractors import extraction_version
 from graphrag_pipeline.extraction.model.by_schema import (
@@ -48,6 +48,7 @@ from graphrag_pipeline.llm.paid_answers import answer_places
 from graphrag_pipeline.llm.running import run_calls
 
 STAGE = "extractions"
+ROLE: Role = "extraction"
 # An answer's tokens grow with the square root of its chunk's (paper, 3.1.2, on chunk sizes).
 _RECORDS = 17.6
 _SHORTEST_ANSWER = 100
@@ -76,7 +77,9 @@ def estimate(settings: Settings, growth: Growth) -> Estimate:
     if settings.extraction.extractor != "llm":
         return Estimate()
     calls, prompt, completion = _tokens(settings, growth)
-    in_all = ModelCalls(STAGE, calls, prompt, completion, is_total=True, cached=growth.answered)
+    in_all = ModelCalls(
+        STAGE, calls, prompt, completion, is_total=True, cached=growth.answered, role=ROLE
+    )
     return Estimate([in_all])
 
 
@@ -92,7 +95,7 @@ def look_up(settings: Settings, todo: pl.DataFrame) -> tuple[Chunks, Chunks, int
     chunks those of a sample, evenly spread, stand for all.
     """
     is_asked = settings.extraction.extractor == "llm"
-    options = model_options(settings)
+    options = model_options(settings, ROLE)
     files = answer_places(calls_place(settings), options.shared_cache)
     if not is_asked or todo.is_empty() or not files:
         return chunks_of(todo), Chunks(), 0
@@ -120,9 +123,9 @@ def look_up(settings: Settings, todo: pl.DataFrame) -> tuple[Chunks, Chunks, int
 def largest_calls(settings: Settings) -> Iterator[LargestCall]:
     """Yield the largest call of each conversation about a chunk."""
     if settings.extraction.extractor == "llm":
-        answer = settings.llm.max_output_tokens or _SHORTEST_EXTRACTION
+        answer = settings.llm_for(ROLE).max_output_tokens or _SHORTEST_EXTRACTION
         for overhead, _ in conversations(settings):
-            yield LargestCall(STAGE, overhead, "chunks.size", answer)
+            yield LargestCall(STAGE, overhead, "chunks.size", answer, ROLE)
 
 
 def _tokens(settings: Settings, growth: Growth) -> tuple[float, float, float]:

@@ -41,7 +41,7 @@ def extraction_version(settings: Settings) -> str:
     if options.extractor != "llm":
         return fingerprint("extraction", NLP_VERSION, options.extractor, options.noun_phrases)
     fields = settings.chunks.prepend_metadata
-    model = ":".join(map(str, answered_by(settings.llm)))
+    model = ":".join(map(str, answered_by(settings.llm_for("extraction"))))
     return fingerprint(
         "extraction", llm_extraction_version(options, model, prompts_folder(settings)), fields
     )
@@ -100,5 +100,6 @@ def _by_model(chunks: pl.DataFrame, settings: Settings, batch: str) -> Extracted
             prompts=prompts_folder(settings),
             on_done=lambda done, total: progress.report("extractions", done, total),
         ),
+        "extraction",
     )
     return Extracted((done.found,), done.claims, done.outcomes, chunk_names(chunks))

@@ -15,12 +15,12 @@ import polars as pl
 
 from graphrag_pipeline.core import progress
 from graphrag_pipeline.core.prompting import Prompt, load_prompt
-from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.core.settings import Role, Settings
 from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.graph.fold import GraphChanges, fold_again, merge_graph
 from graphrag_pipeline.llm.answer_purposes import making
 from graphrag_pipeline.llm.client import ModelClient
-from graphrag_pipeline.llm.configured import prompts_folder, with_model
+from graphrag_pipeline.llm.configured import model_of, prompts_folder, with_model
 from graphrag_pipeline.llm.errors import ModelError
 from graphrag_pipeline.llm.running import work_through
 from graphrag_pipeline.llm.windows import prompt_room
@@ -28,6 +28,7 @@ from graphrag_pipeline.store.frames import drop_rows, put_rows
 from graphrag_pipeline.store.index_store import IndexStore, insert
 
 STAGE = "summaries"
+ROLE: Role = "summaries"
 _PART_TOKENS = 6000
 _WORDS_PER_TOKEN = 0.6
 
@@ -84,9 +85,9 @@ def summarise_descriptions(store: IndexStore, settings: Settings) -> dict[str, i
     if not todo:
         return {"summarised": 0, "failed_summaries": 0}
     prompts = prompts_folder(settings)
-    texts = with_model(settings, lambda client: _summarise(todo, client, budget, prompts))
+    texts = with_model(settings, lambda client: _summarise(todo, client, budget, prompts), ROLE)
     rows = [
-        (descriptions.id, descriptions.input_hash, text, settings.llm.model)
+        (descriptions.id, descriptions.input_hash, text, model_of(settings, ROLE))
         for descriptions, text in zip(todo, texts, strict=True)
         if text
     ]

@@ -67,7 +67,9 @@ class ModelClient:
         self._since = since
         self._elsewhere = elsewhere or BudgetAmount()
         self._encoding = encoding_for(options.model)
-        self._prices = load_prices(options.prices_file, own_machine=options.is_private)
+        self._prices = load_prices(
+            options.prices_file, options.prices, own_machine=options.is_private
+        )
         self._refuse_unpriced(options.model)
 
     async def __aenter__(self) -> ModelClient:

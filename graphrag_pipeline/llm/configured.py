@@ -11,14 +11,21 @@ from typing import TYPE_CHECKING, TypeVar
 
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.prompting import check_prompts
-from graphrag_pipeline.core.settings import LlmSettings, Settings
+from graphrag_pipeline.core.settings import (
+    EMBEDDINGS,
+    LLM,
+    ROLES,
+    LlmSettings,
+    Role,
+    Settings,
+)
 from graphrag_pipeline.core.sharing import sharing_of
 from graphrag_pipeline.llm.budget import BudgetAmount
 from graphrag_pipeline.llm.client import ModelClient
 from graphrag_pipeline.llm.database import Place
 from graphrag_pipeline.llm.embedders import make_embedder
 from graphrag_pipeline.llm.options import LlmOptions
-from graphrag_pipeline.llm.prices import Prices, load_prices
+from graphrag_pipeline.llm.prices import Price, Prices, load_prices
 from graphrag_pipeline.llm.running import run_calls
 
 if TYPE_CHECKING:
@@ -43,13 +50,15 @@ class _Spending:
 _spending: ContextVar[_Spending | None] = ContextVar("budget_spending", default=None)
 
 
-def model_options(settings: Settings) -> LlmOptions:
-    """Return the options of the model client as configured.
+def model_options(settings: Settings, role: Role) -> LlmOptions:
+    """Return the options of the model client for a role, as configured.
 
     Raises ConfigError for values out of range.
     """
-    given = settings.llm
+    given, name = settings.llm_for(role), settings.model_for(role)
     return LlmOptions(
+        section=name if name == LLM else f"models.{name}",
+        prices=_own_prices(settings, role),
         base_url=given.base_url,
         env_file=given.env_file,
         api_key_env=given.api_key_env,
@@ -77,10 +86,31 @@ def model_options(settings: Settings) -> LlmOptions:
     )
 
 
-def model_prices(settings: Settings) -> Prices:
-    """Return what the models as configured cost."""
-    own_machine = model_options(settings).is_private
-    return load_prices(settings.llm.prices_file, own_machine=own_machine)
+def model_prices(settings: Settings, role: Role) -> Prices:
+    """Return what the model of a role costs, as configured, beside all whose price is known."""
+    options = model_options(settings, role)
+    return load_prices(options.prices_file, options.prices, own_machine=options.is_private)
+
+
+def all_prices(settings: Settings) -> Prices:
+    """Return what models cost, whatever their role."""
+    models = [model_options(settings, role) for role in ROLES]
+    own = {name: price for options in models for name, price in options.prices.items()}
+    is_private = all(options.is_private for options in models)
+    return load_prices(settings.llm.prices_file, own, own_machine=is_private)
+
+
+def model_of(settings: Settings, role: Role) -> str:
+    """Return the name by which its server knows the model of a role."""
+    given = settings.llm_for(role)
+    return given.embedding_model if role == EMBEDDINGS else given.model
+
+
+def _own_prices(settings: Settings, role: Role) -> dict[str, Price]:
+    section = settings.models.get(settings.model_for(role))
+    if section is None or section.prices is None:
+        return {}
+    return {model_of(settings, role): Price(**section.prices.model_dump())}
 
 
 def answered_by(given: LlmSettings) -> list[object]:
@@ -113,11 +143,13 @@ def calls_place(settings: Settings, home: Path | None = None) -> Place:
     return sharing_of(settings).calls() or home or settings.home_path
 
 
-def with_model(settings: Settings, work: Callable[[ModelClient], Awaitable[T]]) -> T:
-    """Run some model calls to their end with one client, and return their result."""
+def with_model(
+    settings: Settings, work: Callable[[ModelClient], Awaitable[T]], role: Role = "summaries"
+) -> T:
+    """Run some calls of a role's model to their end with one client, and return their result."""
 
     async def run() -> T:
-        async with counted_client(model_options(settings), calls_place(settings)) as client:
+        async with counted_client(model_options(settings, role), calls_place(settings)) as client:
             return await work(client)
 
     return run_calls(run)
@@ -162,7 +194,7 @@ class ModelEmbedder:
     def __init__(self, settings: Settings, stage: str = "embeddings") -> None:
         self._settings = settings
         self._stage = stage
-        options = model_options(settings)
+        options = model_options(settings, EMBEDDINGS)
         width = f"-{options.embedding_dimensions}" if options.embedding_dimensions else ""
         most = options.embedding_max_tokens
         cut = "" if most == LlmSettings().embedding_max_tokens else f"<{most}"
@@ -175,11 +207,14 @@ class ModelEmbedder:
 
     @cached_property
     def _dimensions(self) -> int:
-        return with_model(self._settings, lambda client: client.embedding_width(stage=self._stage))
+        return self._ask(lambda client: client.embedding_width(stage=self._stage))
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return one row per text, of length one. Raises the model's error if it gives none."""
-        return with_model(self._settings, lambda client: client.embed(texts, stage=self._stage))
+        return self._ask(lambda client: client.embed(texts, stage=self._stage))
+
+    def _ask(self, work: Callable[[ModelClient], Awaitable[T]]) -> T:
+        return with_model(self._settings, work, EMBEDDINGS)
 
 
 def configured_embedder(settings: Settings, stage: str = "embeddings") -> Embedder:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from graphrag_pipeline.core.settings import Role
+
 ENTITIES, ENTITY_TOKENS = 7, 60
 """Entities of a chunk, and tokens of one with its description."""
 RELATIONSHIPS, RELATIONSHIP_TOKENS = 12, 36
@@ -162,7 +164,8 @@ class ModelCalls:
 
     ``limit`` names the setting that bounds the tokens one is given, such as ``chunks.size``. What
     earlier calls of the stage took on average is reckoned with instead, unless ``is_total``: then
-    the tokens are those of all calls together. ``cached`` calls are answered already.
+    the tokens are those of all calls together. ``cached`` calls are answered already. ``role`` says
+    which model is asked.
     """
 
     stage: str
@@ -172,18 +175,20 @@ class ModelCalls:
     limit: str = ""
     is_total: bool = False
     cached: int = 0
+    role: Role = "summaries"
 
 
 @dataclass(frozen=True)
 class LargestCall:
-    """The largest call of a stage: tokens of its instructions and its answer, and the setting that
-    bounds the rest of its prompt.
+    """The largest call of a stage: tokens of its instructions and its answer, the setting that
+    bounds the rest of its prompt, and which model is asked.
     """
 
     stage: str
     instructions: int
     limit: str
     answer: int
+    role: Role
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from graphrag_pipeline.core.environment import KEYS, Secret, variable
 from graphrag_pipeline.core.errors import ConfigError
+from graphrag_pipeline.llm.prices import Price
 
 OPENAI_URL = "https://api.openai.com/v1"
 
@@ -22,7 +23,9 @@ class LlmOptions:
     the variable ``api_key_env``, or where that is empty ``OPENAI_API_KEY``, then
     ``GRAPHRAG_API_KEY``, of the environment or of ``env_file``. Costs are US
     dollars, rates are per minute, times are seconds. ``retry_seconds`` is the first wait before a
-    call is tried again; it doubles each time. Raises ConfigError for values out of range.
+    call is tried again; it doubles each time. ``prices`` are those said of these models alone, by
+    name, and ``section`` is where the settings say all this: ``llm`` or ``models.NAME``.
+    Raises ConfigError for values out of range.
     """
 
     base_url: str = field(default="", repr=False)
@@ -50,6 +53,8 @@ class LlmOptions:
     shared_cache: str = ""
     env_file: str = ""
     api_key_env: str = ""
+    prices: Mapping[str, Price] = field(default_factory=dict, hash=False)
+    section: str = "llm"
 
     def __post_init__(self) -> None:
         if isinstance(self.api_key, str):
@@ -72,13 +77,14 @@ class LlmOptions:
         for name, least in lowest.items():
             value = getattr(self, name)
             if value is not None and value < least:
-                raise ConfigError(f"llm.{name} = {value}: must be at least {least}")
+                raise ConfigError(f"{self.section}.{name} = {value}: must be at least {least}")
         if self.structured_output not in ("auto", "on", "off"):
             raise ConfigError(
-                f"llm.structured_output = {self.structured_output!r}: must be auto, on or off"
+                f"{self.section}.structured_output = {self.structured_output!r}: must be auto, "
+                "on or off"
             )
         if urlsplit(self._url).scheme not in ("http", "https"):
-            name = "llm.base_url" if self.base_url else "OPENAI_BASE_URL"
+            name = f"{self.section}.base_url" if self.base_url else "OPENAI_BASE_URL"
             shown = self._url.rpartition("@")[2].partition("?")[0]
             raise ConfigError(f"{name} = {shown!r}: must begin with http:// or https://")
 

@@ -54,17 +54,20 @@ class Prices:
         return (spent + completion_tokens * price.output) / _MILLION
 
 
-def load_prices(file: str | Path = "", *, own_machine: bool = False) -> Prices:
-    """Return the shipped prices, with those of the user's file over them.
+def load_prices(
+    file: str | Path = "", own: Mapping[str, Price] | None = None, *, own_machine: bool = False
+) -> Prices:
+    """Return the shipped prices, those of the user's file over them, and over these some ``own``.
 
     A model without a price costs nothing on one's ``own_machine``. Raises ConfigError if the file
     cannot be read as prices.
     """
     shipped = replace(_shipped(), other=Price(0.0) if own_machine else None)
+    own = own or {}
     if not file:
-        return shipped
+        return replace(shipped, models={**shipped.models, **own}) if own else shipped
     try:
-        own = _parse(tomllib.loads(Path(file).expanduser().read_text(encoding="utf-8-sig")))
+        in_file = _parse(tomllib.loads(Path(file).expanduser().read_text(encoding="utf-8-sig")))
     except OSError as error:
         raise ConfigError(f"cannot read the prices in {file}: {error.strerror}") from None
     except (ValueError, TypeError, AttributeError):
@@ -72,7 +75,8 @@ def load_prices(file: str | Path = "", *, own_machine: bool = False) -> Prices:
             f'{file} holds no prices: write date = "2026-01-31", then for each model '
             '[models."name"] with input and output, dollars per million tokens'
         ) from None
-    return replace(shipped, date=own.date or shipped.date, models={**shipped.models, **own.models})
+    models = {**shipped.models, **in_file.models, **own}
+    return replace(shipped, date=in_file.date or shipped.date, models=models)
 
 
 @functools.cache

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 class StagePlan:
     """Model calls of one stage that are to be paid for, and ``cached`` ones that are not.
 
-    ``cost`` is in US dollars, None where the price is not known.
+    ``cost`` is in US dollars, None where the price is not known. ``endpoint`` is the address
+    of the model, empty where that is not said.
     """
 
     stage: str
@@ -19,3 +20,4 @@ class StagePlan:
     prompt_tokens: int
     completion_tokens: int
     cost: float | None
+    endpoint: str = ""

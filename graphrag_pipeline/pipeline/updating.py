@@ -17,7 +17,7 @@ from graphrag_pipeline.planning.pending import pending_batches
 from graphrag_pipeline.releases.publishing import PublishedRelease
 from graphrag_pipeline.store.cache_limit import keep_cache_within
 from graphrag_pipeline.store.space import changes_of, check_space
-from graphrag_pipeline.store.spending import ledger_position, needs_model, spending
+from graphrag_pipeline.store.spending import ledger_position, needs_model, roles_in_use, spending
 from graphrag_pipeline.store.workspace import Workspace
 
 
@@ -55,9 +55,9 @@ def check_key(workspace: Workspace, folder: Path) -> None:
     settings = workspace.settings
     if not needs_model(settings):
         return
-    options = model_options(settings)
     try:
-        options.connection()
+        for role in roles_in_use(settings):
+            model_options(settings, role).connection()
     except ConfigError:
         largest = settings.input.max_file_bytes
         if (

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.llm.configured import model_prices
+from graphrag_pipeline.llm.configured import model_of, model_prices
 from graphrag_pipeline.llm.pricing import StagePlan
-from graphrag_pipeline.store.spending import uses_model
+from graphrag_pipeline.store.spending import ROLES_OF_AN_INDEX, uses_model
 
 
 def why_ask(settings: Settings, stages: Sequence[StagePlan]) -> str | None:
@@ -29,6 +29,7 @@ def may_cost(settings: Settings) -> bool:
     """
     if not settings.llm.confirm_cost or not uses_model(settings):
         return False
-    prices = model_prices(settings)
-    models = [prices.of(name) for name in (settings.llm.model, settings.llm.embedding_model)]
-    return any(price and (price.input or price.output) for price in models)
+    prices = [
+        model_prices(settings, role).of(model_of(settings, role)) for role in ROLES_OF_AN_INDEX
+    ]
+    return any(price and (price.input or price.output) for price in prices)

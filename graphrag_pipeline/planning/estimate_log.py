@@ -12,10 +12,10 @@ import polars as pl
 
 from graphrag_pipeline.core.settings import Settings, fingerprint
 from graphrag_pipeline.ingest.stages import stage_versions
-from graphrag_pipeline.llm.configured import calls_place
+from graphrag_pipeline.llm.configured import calls_place, model_of
 from graphrag_pipeline.llm.ledger import calls_since
 from graphrag_pipeline.store.index_store import get_meta, set_meta
-from graphrag_pipeline.store.spending import ledger_position
+from graphrag_pipeline.store.spending import ROLES_OF_AN_INDEX, ledger_position
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.registry import model_stages
 
@@ -96,7 +96,9 @@ def _work_version(settings: Settings) -> str:
     """Return a hash of the settings that decide what there is to do."""
     shaping = (settings.graph, settings.communities, settings.reports)
     shaping = (*shaping, settings.embeddings, settings.hierarchies, settings.structures)
-    models = (settings.llm.model, settings.llm.embedding_model)
+    models = [settings.llm.model, settings.llm.embedding_model]
+    if settings.models:
+        models = [model_of(settings, role) for role in ROLES_OF_AN_INDEX]
     return fingerprint(stage_versions(settings)["extractions"], *shaping, *models)
 
 

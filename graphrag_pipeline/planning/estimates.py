@@ -12,10 +12,10 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.core.settings import EMBEDDINGS, Settings
 from graphrag_pipeline.extraction import estimate as extraction
 from graphrag_pipeline.graph import estimate as graph
-from graphrag_pipeline.llm.configured import model_options, model_prices
+from graphrag_pipeline.llm.configured import all_prices, model_of, model_options, model_prices
 from graphrag_pipeline.llm.embeddings import MAX_PIECES, MAX_REQUEST_BYTES
 from graphrag_pipeline.llm.estimates import (
     RELATIONSHIPS_PER_ENTITY,
@@ -26,7 +26,6 @@ from graphrag_pipeline.llm.estimates import (
     Growth,
     ModelCalls,
 )
-from graphrag_pipeline.llm.prices import Prices
 from graphrag_pipeline.llm.pricing import StagePlan
 from graphrag_pipeline.reports import estimate as reports
 from graphrag_pipeline.structures.registry import vector_tables, wanted_structures
@@ -38,14 +37,13 @@ BYTES_PER_TOKEN = 4
 
 def estimate(settings: Settings, growth: Growth) -> Iterator[StagePlan]:
     """Yield what each stage that asks a model will take; stages with no call are left out."""
-    prices = model_prices(settings)
     estimates = _estimates(settings, growth)
     for calls in (calls for each in estimates for calls in each.calls):
         mean = growth.history.get(calls.stage)
-        yield from _priced(prices, settings.llm.model, calls, None if calls.is_total else mean)
+        yield from _priced(settings, calls, None if calls.is_total else mean)
     if settings.embeddings.embedder == "llm":
         embedding = _embedding(growth, _to_embed(settings, growth, estimates))
-        yield from _priced(prices, settings.llm.embedding_model, embedding)
+        yield from _priced(settings, embedding)
 
 
 def to_embed(settings: Settings, growth: Growth) -> list[Embedded]:
@@ -85,9 +83,10 @@ def assumptions(settings: Settings, growth: Growth, stages: Sequence[StagePlan])
     )
     cost = sum(stage.cost or 0.0 for stage in stages)
     if cost:
-        date = model_prices(settings).date
+        date = all_prices(settings).date
         sentences.append(f"prices as of {date}; set llm.prices_file to your own")
-    sentences.append(f"calls go to {model_options(settings).endpoint}")
+    endpoints = dict.fromkeys(stage.endpoint for stage in stages)
+    sentences.append(f"calls go to {' and '.join(endpoints)}")
     tokens = sum(stage.prompt_tokens + stage.completion_tokens for stage in stages)
     limits = settings.llm
     if 0 < limits.max_cost < cost or 0 < limits.max_tokens < tokens:
@@ -116,7 +115,9 @@ def _embedding(growth: Growth, texts: Sequence[Embedded]) -> ModelCalls:
     """Return the calls to make for the vector tables, and those that are cached."""
     n_cached = sum(math.ceil(texts.known / MAX_PIECES) for texts in growth.texts)
     calls, tokens = sum(map(_requests, texts)), sum(part.tokens for part in texts)
-    return ModelCalls("embeddings", calls, tokens, 0, is_total=True, cached=n_cached)
+    return ModelCalls(
+        "embeddings", calls, tokens, 0, is_total=True, cached=n_cached, role=EMBEDDINGS
+    )
 
 
 def _requests(texts: Embedded) -> int:
@@ -125,7 +126,7 @@ def _requests(texts: Embedded) -> int:
 
 
 def _priced(
-    prices: Prices, model: str, calls: ModelCalls, mean: Average | None = None
+    settings: Settings, calls: ModelCalls, mean: Average | None = None
 ) -> Iterator[StagePlan]:
     """Yield what calls cost, by the tokens of a call on ``average`` where that is known."""
     number = math.floor(calls.number + 0.5)
@@ -136,6 +137,7 @@ def _priced(
         mean = mean or Average(prompt, completion)
         prompt, completion = calls.number * mean.prompt, calls.number * mean.completion
     read, output = round(prompt), round(completion)
+    model, prices = model_of(settings, calls.role), model_prices(settings, calls.role)
     yield StagePlan(
         stage=calls.stage,
         model=model,
@@ -144,4 +146,5 @@ def _priced(
         prompt_tokens=read,
         completion_tokens=output,
         cost=prices.cost(model, read, output),
+        endpoint=model_options(settings, calls.role).endpoint,
     )

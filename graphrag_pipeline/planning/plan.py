@@ -15,7 +15,7 @@ import duckdb
 import polars as pl
 
 from graphrag_pipeline.core import showing
-from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.core.settings import EMBEDDINGS, Settings
 from graphrag_pipeline.core.text import counted
 from graphrag_pipeline.extraction.estimate import chunks_of, guess_entities, look_up
 from graphrag_pipeline.graph.resolution.user_aliases import read_user_aliases
@@ -341,7 +341,7 @@ def _unknown(workspace: Workspace, texts: Sequence[str]) -> Texts:
         return Texts()
     if settings.embeddings.embedder == "local":
         return Texts(len(texts), sum(len(text.encode("utf-8", "replace")) for text in texts))
-    is_cached = vectors_known(calls_place(settings), model_options(settings), texts)
+    is_cached = vectors_known(calls_place(settings), model_options(settings, EMBEDDINGS), texts)
     to_buy = [
         len(t.encode("utf-8", "replace")) for t, k in zip(texts, is_cached, strict=True) if not k
     ]

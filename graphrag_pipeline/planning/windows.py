@@ -19,10 +19,12 @@ _LEAST_ROOM = 200
 
 def check_windows(settings: Settings) -> None:
     """Raise ConfigError, a line for each setting, where a stage's calls cannot fit."""
-    options = model_options(settings)
-    window, factor = window_of(options) or 0, excess(options.model)
     problems: dict[str, str] = {}
-    for call in _calls(settings) if window else ():
+    for call in _calls(settings):
+        options = model_options(settings, call.role)
+        window, factor = window_of(options), excess(options.model)
+        if window is None:
+            continue
         size = _value(settings, call.limit)
         room = int((window - call.answer) / factor) - call.instructions
         if size > room:
@@ -34,14 +36,15 @@ def check_windows(settings: Settings) -> None:
             problems[call.limit] = (
                 f"{call.limit} = {size}: with the prompt and answer of {call.stage}, it does not "
                 f"fit into the {window} tokens of {options.model}: {mend}, or set "
-                "llm.context_window if the window is larger"
+                f"{options.section}.context_window if the window is larger"
             )
+    options = model_options(settings, reports.ROLE)
     most = options.max_output_tokens
     report = round(settings.reports.max_words * reports.TOKENS_PER_WORD)
     if most and settings.reports.writer == "llm" and report > most:
         problems["reports.max_words"] = (
             f"reports.max_words = {settings.reports.max_words}: a report takes about {report} "
-            f"tokens, and llm.max_output_tokens = {most} cuts it: set max_words to "
+            f"tokens, and {options.section}.max_output_tokens = {most} cuts it: set max_words to "
             f"{int(most / reports.TOKENS_PER_WORD)} or less, or max_output_tokens higher"
         )
     if problems:
@@ -50,12 +53,13 @@ def check_windows(settings: Settings) -> None:
 
 def said_of_window(settings: Settings) -> Iterator[str]:
     """Yield what a reader of a plan must know of the model's window."""
-    options = model_options(settings)
+    options = model_options(settings, "answers")
     room, budget = evidence_room(settings, options), settings.query.max_context_tokens
     if window_of(options) is None:
         yield (
-            f"the window of {options.model} is not known: set llm.context_window to what the "
-            "server was started with, for some servers cut what does not fit and say nothing"
+            f"the window of {options.model} is not known: set {options.section}.context_window to "
+            "what the server was started with, for some servers cut what does not fit and say "
+            "nothing"
         )
     if room is not None and room < budget:
         yield (
@@ -81,7 +85,7 @@ def _calls(settings: Settings) -> Iterator[LargestCall]:
             if calls.limit:
                 instructions = reports.report_instructions(settings)
                 answer = round(calls.completion_tokens)
-                yield LargestCall(calls.stage, instructions, calls.limit, answer)
+                yield LargestCall(calls.stage, instructions, calls.limit, answer, calls.role)
 
 
 def _value(settings: Settings, name: str) -> int:

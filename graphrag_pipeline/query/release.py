@@ -175,7 +175,11 @@ class Release:
     def encoding(self) -> str:
         """Encoding that counts tokens of a context: that of who reads it, or the chunks' own."""
         by_model = self.settings.query.answers == "llm"
-        return encoding_for(self.settings.llm.model) if by_model else self.settings.chunks.encoding
+        return (
+            encoding_for(self.settings.llm_for("answers").model)
+            if by_model
+            else self.settings.chunks.encoding
+        )
 
     def traced(self, trace: Trace) -> Release:
         """Return this release for one question; all that is loaded is shared."""

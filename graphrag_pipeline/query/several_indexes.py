@@ -283,7 +283,9 @@ async def _written(fused: _Fused) -> Answer:
     final = from_records(fused.records, _PROMPT)
     if final is None:
         return _answer(fused, NOTHING_RELEVANT, ())
-    async with counted_client(model_options(settings), calls_place(settings, first.home)) as client:
+    async with counted_client(
+        model_options(settings, "answers"), calls_place(settings, first.home)
+    ) as client:
         asking = Asking(first, client, fused.ask, prompts=prompts_folder(settings))
         references = ReferenceFilter(Shown(fused.records))
         text = references.take(await asking.text(final)) + references.finish()

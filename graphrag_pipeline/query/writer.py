@@ -47,7 +47,7 @@ async def write_answer(
     method = method_named(ask.method)
     stream = stream and ask.response_format is None
     parameters = method.parametrise(ask.parameters, index.settings)
-    options = model_options(index.settings)
+    options = model_options(index.settings, "answers")
     index = await asyncio.to_thread(index.limited, ask.where)
     async with counted_client(options, calls_place(index.settings, index.home)) as client:
         asking = Asking(index, client, ask, prompts=prompts_folder(index.settings))

@@ -19,7 +19,7 @@ import duckdb
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.languages import analysis_version
-from graphrag_pipeline.core.settings import InputSettings, Settings, fingerprint
+from graphrag_pipeline.core.settings import ROLES, InputSettings, Settings, fingerprint
 from graphrag_pipeline.graph.communities import communities_current
 from graphrag_pipeline.graph.fold import graph_current
 from graphrag_pipeline.graph.resolution.resolving import aliases_changed, resolution_current
@@ -180,11 +180,14 @@ def published_sql() -> str:
 def config_hash(settings: Settings) -> str:
     """Return a hash of the settings that shape an index."""
     not_shaping = {"home", "storage", "workers", "batches"}
-    not_shaping |= {"query", "schedule", "evaluation", "releases", "llm"}
+    not_shaping |= {"query", "schedule", "evaluation", "releases", "llm", "models", "roles"}
     looking = {name for name in InputSettings.model_fields if name.startswith("urls")}
     looking |= {"folder", "settle_seconds", "poll_seconds", "verify_days"}
     index = settings.model_dump(exclude={**dict.fromkeys(not_shaping, True), "input": looking})
-    return fingerprint(index, settings.llm.model_dump(include=_ANSWERS_DEPEND_ON))
+    models = [settings.llm]
+    if settings.models:
+        models = [settings.llm_for(role) for role in ROLES if role != "judging"]
+    return fingerprint(index, *(model.model_dump(include=_ANSWERS_DEPEND_ON) for model in models))
 
 
 def content_hash(con: duckdb.DuckDBPyConnection) -> str:

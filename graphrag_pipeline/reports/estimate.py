@@ -16,7 +16,7 @@ from graphrag_pipeline.llm.estimates import (
     LargestCall,
     ModelCalls,
 )
-from graphrag_pipeline.reports.model_writer import report_messages
+from graphrag_pipeline.reports.model_writer import ROLE, report_messages
 
 STAGE = "community_reports"
 TOKENS_PER_WORD = 1.5
@@ -30,7 +30,7 @@ def estimate(settings: Settings, growth: Growth) -> Estimate:
     if settings.reports.writer != "llm":
         return Estimate(texts=texts)
     mean, n = _of_a_report(settings, growth), growth.reports + growth.further_reports
-    in_all = ModelCalls(STAGE, n, n * mean.prompt, n * mean.completion, is_total=True)
+    in_all = ModelCalls(STAGE, n, n * mean.prompt, n * mean.completion, is_total=True, role=ROLE)
     return Estimate([in_all], texts=texts)
 
 
@@ -39,7 +39,7 @@ def largest_calls(settings: Settings) -> Iterator[LargestCall]:
     if settings.reports.writer == "llm":
         words = round(settings.reports.max_words * TOKENS_PER_WORD)
         instructions = report_instructions(settings)
-        yield LargestCall(STAGE, instructions, "reports.max_context_tokens", words)
+        yield LargestCall(STAGE, instructions, "reports.max_context_tokens", words, ROLE)
 
 
 def report_instructions(settings: Settings) -> int:

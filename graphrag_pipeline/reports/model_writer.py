@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 from graphrag_pipeline.core import progress
 from graphrag_pipeline.core.prompting import Message, Prompt, load_prompt, prompt_version
-from graphrag_pipeline.core.settings import ReportSettings, Settings, fingerprint
+from graphrag_pipeline.core.settings import ReportSettings, Role, Settings, fingerprint
 from graphrag_pipeline.core.spreading import spread
 from graphrag_pipeline.core.tokens import encoding_for
 from graphrag_pipeline.llm.answer_purposes import making
 from graphrag_pipeline.llm.client import ModelClient
 from graphrag_pipeline.llm.configured import (
     answered_by,
+    model_of,
     prompts_folder,
     with_model,
 )
@@ -28,6 +29,7 @@ from graphrag_pipeline.store.hierarchy import GRAPH, Hierarchy
 from graphrag_pipeline.store.index_store import IndexStore
 
 STAGE = "community_reports"
+ROLE: Role = "reports"
 REPORTS = "report"
 """The kind of work that others may stand in for: to write on contexts."""
 _PROMPTS = ("community_report", "report_retry")
@@ -44,7 +46,7 @@ class ModelWriter:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self._folder = prompts_folder(settings)
-        self.name = settings.llm.model
+        self.name = model_of(settings, ROLE)
 
     @property
     def version(self) -> str:
@@ -52,7 +54,7 @@ class ModelWriter:
         options = self.settings
         return fingerprint(
             REPORT_PARSING_VERSION,
-            *answered_by(options.llm),
+            *answered_by(options.llm_for(ROLE)),
             options.reports.max_words,
             options.reports.written_findings,
             prompt_version(*_PROMPTS, folder=self._folder),
@@ -88,7 +90,7 @@ class ModelWriter:
 
     def write_on(self, contexts: Sequence[Rendered]) -> WrittenReports:
         """Write a report on each of these contexts, as :meth:`write` does."""
-        return with_model(self.settings, lambda client: self._write_all(client, contexts))
+        return with_model(self.settings, lambda client: self._write_all(client, contexts), ROLE)
 
     async def _write_all(self, client: ModelClient, contexts: Sequence[Rendered]) -> WrittenReports:
         reports: dict[str, ReportText] = {}

@@ -60,7 +60,7 @@ def _growth(settings: Settings) -> float:
     dimensions = {
         "local": _USUAL_OF_LOCAL,
         # What was paid for is in the cache, too.
-        "llm": 2 * (settings.llm.embedding_dimensions or _USUAL_OF_MODELS),
+        "llm": 2 * (settings.llm_for("embeddings").embedding_dimensions or _USUAL_OF_MODELS),
     }.get(given.embedder, given.dimensions)
     structures = [given.facts, given.synonyms, also.raptor, also.attributed, also.hirag]
     return _OF_TABLES + _OF_DIMENSION * dimensions + _OF_STRUCTURE * sum(structures)

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.llm.configured import calls_place, model_options, spending_since
+from graphrag_pipeline.core.settings import LLM, Role, Settings
+from graphrag_pipeline.llm.configured import (
+    calls_place,
+    model_of,
+    model_options,
+    spending_since,
+)
 from graphrag_pipeline.llm.ledger import Call, calls_since, hearing, last_position
 from graphrag_pipeline.store.index_store import get_meta, insert, set_meta
 from graphrag_pipeline.store.workspace import Workspace
 
+ROLES_OF_AN_INDEX: Sequence[Role] = ("extraction", "summaries", "reports", "embeddings")
+"""What a run asks models for; the other roles are of questions and of evaluations."""
 LEDGER_TAG = "graphrag/ledger"
 """Run tag: where the ledger stood as the command began whose runs share one budget."""
 _POSITION = "llm_calls_position"
@@ -36,10 +43,12 @@ class _Sums:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost: float = 0.0
+    models: set[str] = field(default_factory=set)
     _turn: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, call: Call) -> None:
         with self._turn:
+            self.models.add(call.model)
             if call.cached:
                 self.cached += 1
                 return
@@ -54,7 +63,8 @@ class _Sums:
         if not self.made + self.cached:
             return {}
         sums: dict[str, int | float | str] = {
-            "endpoint": model_options(settings).endpoint,
+            "model": ", ".join(sorted(self.models)),
+            "endpoint": ", ".join(_endpoints(settings, self.models)),
             "model_calls": self.made,
             "model_calls_cached": self.cached,
             "model_calls_failed": self.failed,
@@ -63,6 +73,16 @@ class _Sums:
             "cost_usd": round(self.cost, 6),
         }
         return sums | ({"calls_of_unknown_price": self.unpriced} if self.unpriced else {})
+
+
+def _endpoints(settings: Settings, models: Collection[str]) -> list[str]:
+    """Return where the models are that were asked, by name."""
+    endpoints = [
+        model_options(settings, role).endpoint
+        for role in ROLES_OF_AN_INDEX
+        if model_of(settings, role) in models
+    ]
+    return list(dict.fromkeys(endpoints)) or [model_options(settings, "extraction").endpoint]
 
 
 def ledger_position(settings: Settings) -> int:
@@ -77,13 +97,20 @@ def uses_model(settings: Settings) -> bool:
 
 def needs_model(settings: Settings) -> bool:
     """Whether some stage cannot do without a language model."""
-    return "llm" in (
-        settings.extraction.extractor,
-        settings.graph.summaries,
-        settings.resolution.method,
-        settings.reports.writer,
-        settings.embeddings.embedder,
-    )
+    return bool(roles_in_use(settings))
+
+
+def roles_in_use(settings: Settings) -> list[Role]:
+    """Return the roles of models that a run cannot do without, in the order of its stages."""
+    is_written = settings.reports.writer == LLM
+    summarised = settings.hierarchies.raptor or settings.hierarchies.hirag
+    asked: dict[Role, bool] = {
+        "extraction": LLM in (settings.extraction.extractor, settings.resolution.method),
+        "summaries": settings.graph.summaries == LLM or (is_written and summarised),
+        "reports": is_written,
+        "embeddings": settings.embeddings.embedder == LLM,
+    }
+    return [role for role in ROLES_OF_AN_INDEX if asked[role]]
 
 
 @contextlib.contextmanager

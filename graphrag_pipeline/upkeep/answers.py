@@ -27,7 +27,7 @@ from graphrag_pipeline.llm.cache import (
     drop_responses,
     values_for,
 )
-from graphrag_pipeline.llm.configured import calls_place, model_options, model_prices
+from graphrag_pipeline.llm.configured import all_prices, calls_place, model_options
 from graphrag_pipeline.llm.database import CallTables, Rows, Write, reading
 from graphrag_pipeline.llm.embeddings import pieces
 from graphrag_pipeline.store.workspace import Workspace
@@ -145,7 +145,7 @@ def _sorted_out(
     calls: CallTables, wanted: _Wanted, settings: Settings
 ) -> tuple[KeptAnswers, list[bytes], list[bytes]]:
     """Return a summary, the keys of the answers to drop, and those of the vectors."""
-    prices, cost, n_answers = model_prices(settings), 0.0, 0
+    prices, cost, n_answers = all_prices(settings), 0.0, 0
     answers: list[bytes] = []
     for key, model, text, purpose, prompt, completion in _in_parts(calls, _ANSWERS):
         n_answers += 1
@@ -204,7 +204,7 @@ def _values(con: duckdb.DuckDBPyConnection, query: str) -> set[str]:
 def _vector_keys(settings: Settings, texts: Collection[str]) -> set[bytes]:
     if not texts:
         return set()
-    options = model_options(settings)
+    options = model_options(settings, "embeddings")
     source = VectorSource(options.endpoint, options.embedding_model, options.embedding_dimensions)
     most = options.embedding_max_tokens
     return {

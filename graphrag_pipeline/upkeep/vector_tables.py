@@ -186,4 +186,4 @@ def embedding_is_free(workspace: Workspace, texts: list[str]) -> bool:
     settings = workspace.settings
     if settings.embeddings.embedder != "llm":
         return True
-    return all(vectors_known(calls_place(settings), model_options(settings), texts))
+    return all(vectors_known(calls_place(settings), model_options(settings, "embeddings"), texts))

@@ -40,7 +40,7 @@ def words(settings):
 def version(settings):
     """Return what decides a summary besides the document."""
     if settings.reports.writer == "llm":
-        return fingerprint(PROMPT, words(settings), *answered_by(settings.llm))
+        return fingerprint(PROMPT, words(settings), *answered_by(settings.llm_for("summaries")))
     return fingerprint("first words", words(settings))
 
 

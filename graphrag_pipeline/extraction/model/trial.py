@@ -13,7 +13,7 @@ from graphrag_pipeline.core.hardening.files import write_beside
 from graphrag_pipeline.core.home import make_home
 from graphrag_pipeline.core.model_sizes import Tried, file_in, known_of, note, size_in
 from graphrag_pipeline.core.prompting import DEFAULT_DOMAIN, load_examples
-from graphrag_pipeline.core.settings import ExtractionSettings, Settings
+from graphrag_pipeline.core.settings import ExtractionSettings, Role, Settings
 from graphrag_pipeline.core.text import normalize_title
 from graphrag_pipeline.extraction.model.by_schema import BySchema, Example
 from graphrag_pipeline.extraction.model.tuples import ParsedExtraction
@@ -25,6 +25,7 @@ from graphrag_pipeline.llm.model_size import size_told
 _DOMAINS: Final = ("law", "medicine", "science")
 _LEAST_NAMES, _LEAST_PAIRS = 0.7, 0.4
 _STAGE = "trial"
+_ROLE: Role = "extraction"
 
 
 def learn_of_model(settings: Settings) -> bool:
@@ -34,11 +35,11 @@ def learn_of_model(settings: Settings) -> bool:
     the server does not say, the model is tried once. The home remembers. Returns whether it learned
     anything: settings that are loaded again follow it.
     """
-    llm, home = settings.llm, settings.home_path
+    llm, home = settings.llm_for(_ROLE), settings.home_path
     if settings.profile != "local" or size_in(llm.model) is not None:
         return False
     before = known_of(llm.base_url, llm.model, home)
-    size = size_told(model_options(settings))
+    size = size_told(model_options(settings, _ROLE))
     if size is None and (before or settings.extraction.extractor != "llm"):
         return False
     try:
@@ -59,7 +60,7 @@ def _try(settings: Settings) -> str:
     async def run(client: ModelClient) -> list[tuple[ParsedExtraction, ParsedExtraction | None]]:
         return [await _answered(client, domain) for domain in _DOMAINS]
 
-    return failure_of(with_model(settings, run))
+    return failure_of(with_model(settings, run, _ROLE))
 
 
 async def _answered(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.core import progress
 from graphrag_pipeline.core.prompting import Prompt, load_prompt
-from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.core.settings import Role, Settings
 from graphrag_pipeline.graph.resolution.pairs import Entity, Pair
 from graphrag_pipeline.llm.configured import prompts_folder, with_model
 from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 STAGE = "resolution"
 PROMPT = "same_entity"
+ROLE: Role = "extraction"
 FAILED = "the model gave no answer"
 _PAIRS_PER_CALL = 10
 _SURE = 0.7
@@ -67,7 +68,7 @@ def ask_about(pairs: Sequence[Pair], settings: Settings) -> list[Pair]:
 
         await work_through(range(len(calls)), ask_pair, 2 * client.options.concurrency)
 
-    with_model(settings, ask)
+    with_model(settings, ask, ROLE)
     return [pair for number in range(len(calls)) for pair in decided[number]]
 
 

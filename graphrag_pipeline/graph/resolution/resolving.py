@@ -26,7 +26,7 @@ from graphrag_pipeline.graph.resolution.deciding import (
     user_pairs,
     user_words,
 )
-from graphrag_pipeline.graph.resolution.model_pairs import FAILED, PROMPT, ask_about
+from graphrag_pipeline.graph.resolution.model_pairs import FAILED, PROMPT, ROLE, ask_about
 from graphrag_pipeline.graph.resolution.pairs import Pair
 from graphrag_pipeline.graph.resolution.state import (
     find_renamed,
@@ -241,7 +241,7 @@ def _state(settings: Settings, user: Sequence[UserRow], mentions: str) -> str:
     decided_by: list[object] = [_rules(settings), [repr(row) for row in user], mentions]
     if options.method == "llm":
         prompt = prompt_version(PROMPT, folder=prompts_folder(settings))
-        decided_by += [options.max_model_pairs, *answered_by(settings.llm), prompt]
+        decided_by += [options.max_model_pairs, *answered_by(settings.llm_for(ROLE)), prompt]
     return fingerprint(*decided_by)
 
 

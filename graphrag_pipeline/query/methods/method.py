@@ -175,13 +175,15 @@ def _within_window(parameters: P, options: Mapping[str, Any], settings: Settings
     budget = getattr(parameters, "max_context_tokens", 0)
     if settings.query.answers != "llm":
         return parameters
-    room = evidence_room(settings, model_options(settings)) if budget else None
+    reader = model_options(settings, "answers")
+    room = evidence_room(settings, reader) if budget else None
     if room is None or budget <= room:
         return parameters
     if options.get("max_context_tokens") is not None:
         raise InputError(
             f"max_context_tokens = {budget}: with the prompt and its answer, the window of "
-            f"{settings.llm.model} has room for {room}; set llm.context_window if it is larger"
+            f"{reader.model} has room for {room}; set {reader.section}.context_window if it is "
+            "larger"
         )
     return replace(cast("Any", parameters), max_context_tokens=room)
 

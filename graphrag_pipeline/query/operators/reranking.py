@@ -136,7 +136,7 @@ def _by_cross_encoder(index: Release, question: str, passages: Sequence[Record])
 
 
 def _by_model(index: Release, question: str, passages: Sequence[Record]) -> list[int]:
-    options = model_options(index.settings)
+    options = model_options(index.settings, "answers")
     room = prompt_room(options)
     each = _MODEL_WORDS
     if room is not None:

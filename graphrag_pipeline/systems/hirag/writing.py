@@ -104,7 +104,7 @@ class ModelClusters:
         self._settings = settings
         self._folder = prompts_folder(settings)
         self.version = fingerprint(
-            "hirag", META_TYPES, *answered_by(settings.llm),
+            "hirag", META_TYPES, *answered_by(settings.llm_for("summaries")),
             prompt_version(_PROMPT, folder=self._folder),
         )  # fmt: skip
 
@@ -118,7 +118,9 @@ class ModelClusters:
         """
         if not clusters:
             return []
-        return with_model(self._settings, lambda client: self._all(client, clusters, failed))
+        return with_model(
+            self._settings, lambda client: self._all(client, clusters, failed), "summaries"
+        )
 
     async def _all(
         self, client: ModelClient, clusters: Mapping[str, pl.DataFrame], failed: Mapping[str, int]

@@ -11,7 +11,12 @@ from graphrag_pipeline.core.prompting import load_prompt
 from graphrag_pipeline.core.settings import Settings, fingerprint
 from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
-from graphrag_pipeline.llm.configured import answered_by, prompts_folder, with_model
+from graphrag_pipeline.llm.configured import (
+    answered_by,
+    model_of,
+    prompts_folder,
+    with_model,
+)
 from graphrag_pipeline.llm.embedders import HashingEmbedder
 from graphrag_pipeline.llm.errors import ModelError
 from graphrag_pipeline.llm.running import work_through
@@ -118,13 +123,16 @@ class ModelSummariser:
         self._settings = settings
         self._words = str(max(15, int(settings.hierarchies.summary_tokens * _WORDS_PER_TOKEN)))
         self._prompt = load_prompt("summarise_texts", prompts_folder(settings))
-        self.written_by = settings.llm.model
+        self.written_by = model_of(settings, "summaries")
 
     @property
     def version(self) -> str:
         """A hash of all that decides a summary besides the texts."""
         return fingerprint(
-            "llm", self._prompt.version, self._words, *answered_by(self._settings.llm)
+            "llm",
+            self._prompt.version,
+            self._words,
+            *answered_by(self._settings.llm_for("summaries")),
         )
 
     def write(self, clusters: Sequence[Sequence[str]], tell: Told) -> list[str | None]:
@@ -134,7 +142,9 @@ class ModelSummariser:
         """
         if not clusters:
             return []
-        return with_model(self._settings, lambda client: self._ask(client, clusters, tell))
+        return with_model(
+            self._settings, lambda client: self._ask(client, clusters, tell), "summaries"
+        )
 
     async def _ask(
         self, client: ModelClient, clusters: Sequence[Sequence[str]], tell: Told

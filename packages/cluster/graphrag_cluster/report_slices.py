@@ -17,7 +17,7 @@ from graphrag_pipeline.llm.cache import request_json, request_key
 from graphrag_pipeline.llm.configured import model_options, prompts_folder
 from graphrag_pipeline.llm.errors import ModelError
 from graphrag_pipeline.llm.requests import ChatRequest, chat_body
-from graphrag_pipeline.reports.model_writer import STAGE, ModelWriter, report_messages
+from graphrag_pipeline.reports.model_writer import ROLE, STAGE, ModelWriter, report_messages
 from graphrag_pipeline.reports.parsing import REPORT_SCHEMA
 from graphrag_pipeline.reports.rendered import Rendered
 from graphrag_pipeline.reports.text import ReportText, WrittenReports
@@ -49,7 +49,7 @@ class SpreadWriter(ModelWriter):
 
     def write_on(self, contexts: Sequence[Rendered]) -> WrittenReports:
         """Write a report on each of these contexts."""
-        size = _ROUNDS * self.settings.llm.concurrency
+        size = _ROUNDS * self.settings.llm_for(ROLE).concurrency
         if len(contexts) <= size:
             return super().write_on(contexts)
         reports: dict[str, ReportText] = {}
@@ -65,7 +65,7 @@ class SpreadWriter(ModelWriter):
 def asked_by(writer: ModelWriter) -> str:
     """Return what decides the requests besides the contexts: who has another asks otherwise."""
     settings = writer.settings
-    options = model_options(settings)
+    options = model_options(settings, ROLE)
     prompt = load_prompt("community_report", prompts_folder(settings))
     messages = report_messages(prompt, settings.reports, "")
     request = ChatRequest(messages, STAGE, json_schema=REPORT_SCHEMA)

@@ -36,8 +36,8 @@ from graphrag_pipeline.core.progress import report
 from graphrag_pipeline.core.settings import Settings, fingerprint
 from graphrag_pipeline.core.text import counted
 from graphrag_pipeline.llm.configured import (
+    all_prices,
     calls_place,
-    model_prices,
     prompts_folder,
     spending_since,
 )
@@ -212,7 +212,7 @@ def _stages(
     chunks = sum(document.n_chunks for document in documents)
     if not chunks or not needs_model(settings):
         return []
-    prices = model_prices(settings)
+    prices = all_prices(settings)
     stages = []
     for stage, model, *values in by_chunk:
         calls, prompt, completion = (math.ceil(chunks * value) for value in values)

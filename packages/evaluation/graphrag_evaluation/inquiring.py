@@ -15,7 +15,7 @@ import duckdb
 import polars as pl
 
 from graphrag_evaluation.keeping import keeping
-from graphrag_evaluation.step_models import StepModel
+from graphrag_evaluation.step_models import ROLE, StepModel
 from graphrag_evaluation.store import EvaluationStore
 from graphrag_pipeline.core.identity import make_id
 from graphrag_pipeline.core.progress import Listener, report
@@ -233,7 +233,7 @@ def ask_each(
 
         await work_through(items, ask_item, 2 * client.options.concurrency)
 
-    with_model(settings, ask_all)
+    with_model(settings, ask_all, ROLE)
     return Asked(n_made, tuple(failures))
 
 
@@ -290,5 +290,5 @@ def _stage(settings: Settings, name: str, calls: int, tokens: int, output: int) 
         cached=0,
         prompt_tokens=tokens,
         completion_tokens=output,
-        cost=model_prices(settings).cost(model, tokens, output),
+        cost=model_prices(settings, ROLE).cost(model, tokens, output),
     )

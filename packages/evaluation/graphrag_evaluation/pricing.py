@@ -17,7 +17,7 @@ from graphrag_evaluation.store import EvaluationStore
 from graphrag_pipeline.core.errors import GraphRAGError
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.core.tokens import count_tokens
-from graphrag_pipeline.llm.configured import model_prices
+from graphrag_pipeline.llm.configured import model_of, model_prices
 from graphrag_pipeline.llm.pricing import StagePlan
 from graphrag_pipeline.query import QueryEngine
 from graphrag_pipeline.query import operators as op
@@ -94,7 +94,7 @@ def _plan(
     parameters = {
         "method": first.condition.method,
         "parameters": first.parameters_json,
-        "model": settings.llm.model,
+        "model": model_of(settings, "answers"),
     }
     with store.read() as con:
         tokens = con.execute(_KNOWN, parameters).fetchone()
@@ -107,8 +107,8 @@ def _plan(
 
 def _stage(settings: Settings, name: str, answers: int, tokens: Tokens) -> StagePlan:
     calls, prompt, completion = (math.ceil(answers * value) for value in tokens)
-    model = settings.llm.model
-    cost = model_prices(settings).cost(model, prompt, completion)
+    model = model_of(settings, "answers")
+    cost = model_prices(settings, "answers").cost(model, prompt, completion)
     return StagePlan(
         stage=name,
         model=model,

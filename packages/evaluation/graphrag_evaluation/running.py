@@ -35,9 +35,16 @@ from graphrag_pipeline.core.errors import (
     StorageError,
 )
 from graphrag_pipeline.core.progress import report
-from graphrag_pipeline.core.settings import CONFIG_FILE, Settings, fingerprint, load_settings
+from graphrag_pipeline.core.settings import (
+    CONFIG_FILE,
+    LlmSettings,
+    ModelSettings,
+    Settings,
+    fingerprint,
+    load_settings,
+)
 from graphrag_pipeline.core.tokens import count_tokens
-from graphrag_pipeline.llm.configured import answered_by, model_prices, prompts_folder
+from graphrag_pipeline.llm.configured import all_prices, answered_by, model_of, prompts_folder
 from graphrag_pipeline.llm.errors import ModelError
 from graphrag_pipeline.llm.running import run_calls, work_through
 from graphrag_pipeline.query import Answer, QueryEngine, Retrieval
@@ -246,13 +253,24 @@ def evaluation_settings(settings: Settings, condition: Condition) -> Settings:
             load_settings(beside, home=condition.home) if beside.is_file() else settings
         )
         home = {"home": str(condition.home), "embeddings": beside_settings.embeddings}
-    changes: dict[str, Any] = {"concurrency": max(1, settings.llm.concurrency // _AT_ONCE)}
+    changes: dict[str, Any] = {"concurrency": _share(settings.llm)}
     if condition.document:
         changes["shared_cache"] = str(settings.home_path)
     llm = settings.llm.model_copy(update=changes)
+    models = {
+        name: model.model_copy(update={"concurrency": _share(model)})
+        if model.concurrency
+        else model
+        for name, model in settings.models.items()
+    }
     style = condition.answer_style or settings.query.answer_style
     query = settings.query.model_copy(update={"cache": True, "answer_style": style})
-    return settings.model_copy(update={**home, "llm": llm, "query": query})
+    return settings.model_copy(update={**home, "llm": llm, "models": models, "query": query})
+
+
+def _share(model: LlmSettings | ModelSettings) -> int | None:
+    """Return the calls at once of each of the questions that are asked together, if that is set."""
+    return max(1, model.concurrency // _AT_ONCE) if model.concurrency else None
 
 
 def opened(experiment: Experiment, settings: Settings) -> Iterator[QueryEngine]:
@@ -378,7 +396,7 @@ def _found_by(settings: Settings, values: Mapping[str, Any]) -> dict[str, Any]:
     reranker = settings.query.reranker if values.get("reranked") else ""
     if not reranker:
         return {name: value for name, value in values.items() if name != "reranked"}
-    asked = answered_by(settings.llm) if reranker == "llm" else []
+    asked = answered_by(settings.llm_for("answers")) if reranker == "llm" else []
     return {**values, "reranker": [reranker, *asked]}
 
 
@@ -389,7 +407,7 @@ def _made_by(settings: Settings) -> list[object]:
     own = prompts_folder(settings)
     prompts = sorted(own.glob("*.txt")) if own else []
     texts = [path.read_text("utf-8") for path in prompts]
-    made_by = [settings.query.response_type, *answered_by(settings.llm), *texts]
+    made_by = [settings.query.response_type, *answered_by(settings.llm_for("answers")), *texts]
     return [RULE, *made_by] if settings.query.answer_style == "short" else made_by
 
 
@@ -453,7 +471,7 @@ def _ask_in_turn(
     note: Callable[[Question, GraphRAGError], None],
 ) -> None:
     ask = engine.retrieve if experiment.retrieval_only else engine.answer
-    prices = model_prices(engine.index.settings)
+    prices = all_prices(engine.index.settings)
     for question in workload.unanswered:
         try:
             with counting(prices) as taken:
@@ -470,7 +488,7 @@ def _ask_together(
     keep_answer: Callable[[dict[str, Any]], None],
     note: Callable[[Question, GraphRAGError], None],
 ) -> None:
-    prices = model_prices(engine.index.settings)
+    prices = all_prices(engine.index.settings)
 
     async def ask(question: Question) -> None:
         try:
@@ -521,7 +539,7 @@ def _answer_fields(engine: QueryEngine, answer: Answer) -> dict[str, Any]:
     places = len(answer.citations)
     resolved = len({ref for c in answer.citations for ref in c.references}) or places
     return {
-        "model": engine.index.settings.llm.model if answer.generated else "",
+        "model": model_of(engine.index.settings, "answers") if answer.generated else "",
         "text": answer.text,
         "citations": resolved + answer.references_removed,
         "citations_resolved": resolved,

@@ -17,10 +17,13 @@ from graphrag_pipeline.core.settings import (
     Address,
     EnvironmentVariable,
     LlmSettings,
+    Role,
     Settings,
 )
 from graphrag_pipeline.llm.configured import answered_by
 from graphrag_pipeline.llm.options import LlmOptions
+
+ROLE: Role = "judging"
 
 
 def _without_secrets(address: str) -> str:
@@ -31,7 +34,7 @@ def _without_secrets(address: str) -> str:
 
 
 class StepModel(BaseModel):
-    """The model that does a step; what is left out is as in ``[llm]``.
+    """The model that does a step; what is left out is as the role ``judging`` has it.
 
     ``api_key_env`` names the environment variable that holds the key. An address of its own without
     one is sent no key, unless it is OpenAI's.
@@ -61,17 +64,18 @@ class StepModel(BaseModel):
         if self.temperature is not None:
             values["temperature"] = self.temperature
         try:
-            llm = LlmSettings.model_validate({**settings.llm.model_dump(), **values})
+            base = settings.llm_for(ROLE).model_dump()
+            llm = LlmSettings.model_validate({**base, **values})
         except ValidationError as error:
             raise InputError(error.errors()[0]["msg"].removeprefix("Value error, ")) from None
-        return settings.model_copy(update={"llm": llm})
+        return settings.with_llm(llm)
 
     def answered_by(self, settings: Settings) -> list[object]:
         """Return what decides this step's answers besides the prompt, given its own settings.
 
         An address of its own is part of it: two servers may serve different models by one name.
         """
-        return [*answered_by(settings.llm), *([self.base_url] if self.base_url else [])]
+        return [*answered_by(settings.llm_for(ROLE)), *([self.base_url] if self.base_url else [])]
 
 
 def model_label(step: StepModel, settings: Settings) -> str:

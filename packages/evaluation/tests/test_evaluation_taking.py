@@ -16,7 +16,7 @@ from strict_server import StrictServer
 
 from benchmarks.played_answers import played_answer
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.llm.configured import ModelEmbedder, model_prices
+from graphrag_pipeline.llm.configured import ModelEmbedder, all_prices
 from graphrag_pipeline.llm.ledger import Call
 from graphrag_pipeline.llm.prices import Price, Prices
 from graphrag_pipeline.query import QueryEngine
@@ -81,7 +81,7 @@ def test_vectors_took_what_they_took_when_they_were_bought(
         embedder = ModelEmbedder(settings)
         took = []
         for _ in range(2):
-            with counting(model_prices(settings)) as taken:
+            with counting(all_prices(settings)) as taken:
                 embedder.embed([QUESTION, "Where was Curie born?"])
             took.append(taken.columns())
         assert len(server.requests) == 1

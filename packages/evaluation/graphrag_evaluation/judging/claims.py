@@ -28,6 +28,7 @@ from graphrag_evaluation.metrics.answers import (
     normalized,
     rouge_l_of_words,
 )
+from graphrag_evaluation.step_models import ROLE
 from graphrag_evaluation.store import EvaluationStore
 from graphrag_pipeline.core.identity import make_id
 from graphrag_pipeline.core.progress import Listener, report
@@ -134,7 +135,9 @@ def extractor_of(settings: Settings, answered: Sequence[object] = ()) -> str:
     ``answered`` is what decides the model's answers, where that is more than the settings say.
     """
     prompt = prompt_version(_WORDING.prompt, folder=prompts_folder(settings))
-    return make_id("claims", _VERSION, prompt, *map(repr, answered or answered_by(settings.llm)))
+    return make_id(
+        "claims", _VERSION, prompt, *map(repr, answered or answered_by(settings.llm_for(ROLE)))
+    )
 
 
 def unexamined_answers(
@@ -157,7 +160,7 @@ def plan_claims(settings: Settings, answers: Sequence[Unexamined]) -> StagePlan:
     talks = [message["content"] for piece in pieces for message in prompt.render(**piece.values)]
     claim_tokens = sum(count_tokens(["\n".join(piece.sentences) for piece in pieces]))
     read, output = sum(count_tokens(talks)), round(claim_tokens * _CLAIM_TOKENS_PER_TOKEN)
-    cost = model_prices(settings).cost(settings.llm.model, read, output)
+    cost = model_prices(settings, ROLE).cost(settings.llm.model, read, output)
     return StagePlan(
         stage=CLAIMS,
         model=settings.llm.model,

@@ -26,6 +26,7 @@ from graphrag_evaluation.criteria import CRITERIA
 from graphrag_evaluation.inquiring import STAGE, EvaluationInquiry, QuestionForm, unanswered
 from graphrag_evaluation.judging.verdict_text import explain
 from graphrag_evaluation.judging.verdicts import Comparison, Verdict, Won, compare_verdicts
+from graphrag_evaluation.step_models import ROLE
 from graphrag_evaluation.steps import Judge
 from graphrag_pipeline.core.identity import content_hash, make_id
 from graphrag_pipeline.core.prompting import prompt_version
@@ -134,7 +135,7 @@ def judge_of(
     prompt, where that is more than the settings say.
     """
     prompt = prompt_version(FORM.prompt, folder=prompts_folder(settings))
-    answered = answered or answered_by(settings.llm)
+    answered = answered or answered_by(settings.llm_for(ROLE))
     version = make_id("judge", prompt, *map(repr, answered))
     return JudgeModel(version, {**CRITERIA, **(criteria or {})})
 

@@ -26,7 +26,7 @@ from graphrag_evaluation.questions.question import (
     put_questions,
     set_names,
 )
-from graphrag_evaluation.step_models import StepModel
+from graphrag_evaluation.step_models import ROLE, StepModel
 from graphrag_evaluation.store import EvaluationStore
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.identity import make_id
@@ -121,6 +121,7 @@ def generate_questions(
             lambda client: Algorithm1(
                 GeneratingCalls(client, settings, numbers.calls), numbers, description
             ).generated(),
+            ROLE,
         )
 
     return kept_set(store, question_set, made_from, generate, release)
@@ -183,7 +184,7 @@ def plan_generation(
         texts = [message["content"] for message in template.render(**values)]
         read += times * (sum(count_tokens(texts)) + 2 * _LENGTHS["personas"])
         output += times * length * getattr(numbers, part)
-    cost = model_prices(settings).cost(settings.llm.model, read, output)
+    cost = model_prices(settings, ROLE).cost(settings.llm.model, read, output)
     return StagePlan(
         stage=STAGE,
         model=settings.llm.model,

@@ -34,7 +34,7 @@ from graphrag_evaluation.questions.question import (
     put_questions,
 )
 from graphrag_evaluation.running import open_engine
-from graphrag_evaluation.step_models import StepModel
+from graphrag_evaluation.step_models import ROLE, StepModel
 from graphrag_evaluation.store import EvaluationStore
 from graphrag_pipeline.core.identity import make_id
 from graphrag_pipeline.core.settings import Settings
@@ -142,6 +142,7 @@ def make_kinds(
                 lambda client: KindsOfQuestions(
                     GeneratingCalls(client, writing, calls), wanted, corpus
                 ).generated(),
+                ROLE,
             )
 
         made_from = make_id(

@@ -221,7 +221,7 @@ async def _by_model(
 ) -> tuple[str, dict[str, Any]]:
     index = engine.index
     place = calls_place(index.settings, index.home)
-    async with counted_client(model_options(index.settings), place) as client:
+    async with counted_client(model_options(index.settings, "answers"), place) as client:
         completion = await client.complete(
             [{"role": "user", "content": chore.prompt}],
             stage=_CHORES,
