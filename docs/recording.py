@@ -275,13 +275,13 @@ def _evaluate(settings: Settings) -> None:
     from graphrag_evaluation.inquiring import EvaluationInquiry, ask_inquiries
     from graphrag_evaluation.judging.claims import Unexamined, examine
     from graphrag_evaluation.judging.judge import FORM
-    from graphrag_evaluation.making import question_sets
-    from graphrag_evaluation.making.generating import (
+    from graphrag_evaluation.question_writing import question_sets
+    from graphrag_evaluation.question_writing.generating import (
         Numbers,
         describe_corpus,
         generate_questions,
     )
-    from graphrag_evaluation.making.kinds import KINDS, WantedKinds
+    from graphrag_evaluation.question_writing.kinds import KINDS, WantedKinds
     from graphrag_evaluation.store import EvaluationStore
 
     from graphrag_pipeline.query import open_release

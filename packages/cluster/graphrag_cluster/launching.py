@@ -12,8 +12,8 @@ import dagster as dg
 
 from graphrag_cluster.addresses import export_addresses, told_of_postgres
 from graphrag_cluster.beats import beating
-from graphrag_cluster.making import PartWorkspace, making_part
 from graphrag_cluster.objects import ObjectStore
+from graphrag_cluster.part_making import PartWorkspace, making_part
 from graphrag_cluster.runs import SLICE, make_parts, make_slices
 from graphrag_cluster.slices import make_pieces, wanted_kinds
 from graphrag_pipeline.core.settings import Settings

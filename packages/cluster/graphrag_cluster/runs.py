@@ -18,15 +18,15 @@ from dagster._core.launcher.base import WorkerStatus
 from dagster._core.workspace.context import BaseWorkspaceRequestContext
 
 from graphrag_cluster.addresses import check_services, queue_of, storage_errors
+from graphrag_cluster.batch_parts import find_part
 from graphrag_cluster.beats import ages, forget
 from graphrag_cluster.dispatch import Dispatch, Launched, NotLaunchedError
 from graphrag_cluster.lease import LEASE_SECONDS, holding_lease
 from graphrag_cluster.objects import MissingObjectError, ObjectStore
 from graphrag_cluster.orders import place_order
-from graphrag_cluster.parts import find_part
+from graphrag_cluster.part_intake import take_part
 from graphrag_cluster.postgres import Postgres, Session
 from graphrag_cluster.slices import SliceKind, is_made
-from graphrag_cluster.taking import take_part
 from graphrag_pipeline.assets.names import BATCHES
 from graphrag_pipeline.definitions import INGEST_JOB
 from graphrag_pipeline.resources.index import BATCH

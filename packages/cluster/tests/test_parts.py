@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from graphrag_cluster.making import make_part, making_part
+from graphrag_cluster.batch_parts import find_part
 from graphrag_cluster.objects import MissingObjectError, ObjectStore
 from graphrag_cluster.orders import find_order, place_order
-from graphrag_cluster.parts import find_part
-from graphrag_cluster.taking import take_part
+from graphrag_cluster.part_intake import take_part
+from graphrag_cluster.part_making import make_part, making_part
 from index_differences import differing_tables
 
 from graphrag_pipeline.core.errors import ConfigError, StorageError

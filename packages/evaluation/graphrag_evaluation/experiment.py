@@ -32,7 +32,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from graphrag_evaluation.answers_elsewhere import METHOD, GivenAnswers, read_answers
-from graphrag_evaluation.misfits import parsed
+from graphrag_evaluation.file_errors import parsed
 from graphrag_evaluation.paper import Paper, paper_of
 from graphrag_evaluation.steps import Assertions, Claims, Judge, Reference, Relevance
 from graphrag_pipeline.core.errors import InputError

@@ -13,7 +13,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from graphrag_evaluation.misfits import parsed
+from graphrag_evaluation.file_errors import parsed
 from graphrag_evaluation.steps import Claims, Judge
 from graphrag_pipeline.core.errors import InputError
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import duckdb
 
 from graphrag_evaluation.documents import outdated_indexes
-from graphrag_evaluation.making.generating import generated_key, release_key
+from graphrag_evaluation.question_writing.generating import generated_key, release_key
 from graphrag_evaluation.store import EvaluationStore
 from graphrag_pipeline.core.errors import NothingPublishedError
 from graphrag_pipeline.query.release import open_release

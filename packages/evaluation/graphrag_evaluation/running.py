@@ -14,6 +14,7 @@ from typing import Any
 
 import polars as pl
 
+from graphrag_evaluation.answer_costs import AnswerSpending, counting
 from graphrag_evaluation.answers_elsewhere import check_questions, row_of
 from graphrag_evaluation.experiment import Condition, Experiment
 from graphrag_evaluation.keeping import keeping
@@ -26,7 +27,6 @@ from graphrag_evaluation.questions.question import (
     set_names,
 )
 from graphrag_evaluation.store import EvaluationStore
-from graphrag_evaluation.taking import AnswerSpending, counting
 from graphrag_pipeline.core.errors import (
     ConfigError,
     GraphRAGError,

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from graphrag_evaluation.evaluating import plan_experiment, run_experiment
 from graphrag_evaluation.experiment import Assertions, Experiment, experiment_of
-from graphrag_evaluation.presets.found import ExperimentFindings
+from graphrag_evaluation.presets.experiment_results import ExperimentFindings
 from graphrag_evaluation.presets.tables import tables_of_experiment
 from graphrag_evaluation.questions.datasets import read_questions, write_documents
 from graphrag_evaluation.store import EvaluationStore

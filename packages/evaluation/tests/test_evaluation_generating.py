@@ -9,13 +9,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from graphrag_evaluation.making.generating import (
+from graphrag_evaluation.question_writing.generating import (
     Numbers,
     describe_corpus,
     generate_questions,
     plan_generation,
 )
-from graphrag_evaluation.making.sampling import sample_passages
+from graphrag_evaluation.question_writing.sampling import sample_passages
 from graphrag_evaluation.questions.datasets import read_questions
 from graphrag_evaluation.questions.question import get_questions, put_questions
 from graphrag_evaluation.store import EvaluationStore

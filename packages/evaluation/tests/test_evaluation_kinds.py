@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from graphrag_evaluation.evaluating import plan_experiment, run_experiment
 from graphrag_evaluation.experiment import experiment_of
-from graphrag_evaluation.making import question_sets
-from graphrag_evaluation.making.kinds import KINDS, WantedKinds
+from graphrag_evaluation.question_writing import question_sets
+from graphrag_evaluation.question_writing.kinds import KINDS, WantedKinds
 from graphrag_evaluation.questions.datasets import read_questions
 from graphrag_evaluation.questions.question import Question
 from graphrag_evaluation.steps import Assertions

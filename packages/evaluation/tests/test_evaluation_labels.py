@@ -13,9 +13,9 @@ from typing import Any
 import polars as pl
 import pytest
 from evaluation_fixture import Filled, fill
-from graphrag_evaluation.labelling.beside import PEOPLE, PeopleSay, people_say
+from graphrag_evaluation.labelling.human_agreement import PEOPLE, PeopleSay, people_say
 from graphrag_evaluation.labelling.items import answers_given, text_hash
-from graphrag_evaluation.labelling.keeping import bring_labels, drop_labels
+from graphrag_evaluation.labelling.label_store import bring_labels, drop_labels
 from graphrag_evaluation.labelling.reliability import (
     cohen_kappa,
     krippendorff_alpha,

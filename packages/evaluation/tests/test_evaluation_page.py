@@ -23,7 +23,7 @@ from graphrag_evaluation.pages.charts import (
     overlap,
 )
 from graphrag_evaluation.pages.gathering import gather
-from graphrag_evaluation.pages.leads import lead
+from graphrag_evaluation.pages.leading_condition import lead
 from graphrag_evaluation.pages.model import EvaluationPage, ShownMeasure
 from graphrag_evaluation.pages.page import render
 from graphrag_evaluation.questions.question import Passage, Question

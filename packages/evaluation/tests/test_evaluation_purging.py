@@ -7,8 +7,8 @@ from pathlib import Path
 import duckdb
 import pytest
 from evaluation_fixture import WHEN, Filled, fill, put_row
-from graphrag_evaluation.making.generating import Generated, kept_set
 from graphrag_evaluation.purging import drop_experiments, unused_experiments
+from graphrag_evaluation.question_writing.generating import Generated, kept_set
 from graphrag_evaluation.questions.question import Assertion, Question
 from graphrag_evaluation.store import EvaluationStore
 from query_fixture import publish, settings_for

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from graphrag_evaluation.answer_costs import counting
 from graphrag_evaluation.evaluating import run_experiment
 from graphrag_evaluation.experiment import experiment_of
 from graphrag_evaluation.store import EvaluationStore
-from graphrag_evaluation.taking import counting
 from query_fixture import publish
 from strict_server import StrictServer
 

@@ -13,8 +13,8 @@ from evaluation_fixture import Filled, fill
 from graphrag_evaluation.evaluating import plan_experiment
 from graphrag_evaluation.experiment import experiment_of, read_experiment
 from graphrag_evaluation.paper import TableKind, paper_of, preset_names
+from graphrag_evaluation.presets.experiment_results import overlap
 from graphrag_evaluation.presets.facts import note_facts
-from graphrag_evaluation.presets.found import overlap
 from graphrag_evaluation.presets.kinds import KINDS
 from graphrag_evaluation.presets.storage import REST, needed_by, parts_of
 from graphrag_evaluation.presets.tables import tables_of

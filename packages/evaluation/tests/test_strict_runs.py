@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from graphrag_evaluation.evaluating import plan_experiment, run_experiment
 from graphrag_evaluation.experiment import Claims, Judge, experiment_of
-from graphrag_evaluation.making.generating import (
+from graphrag_evaluation.paper import paper_of
+from graphrag_evaluation.presets.tables import PaperTable, tables_of_experiment
+from graphrag_evaluation.question_writing.generating import (
     Numbers,
     describe_corpus,
     generate_questions,
 )
-from graphrag_evaluation.paper import paper_of
-from graphrag_evaluation.presets.tables import PaperTable, tables_of_experiment
 from graphrag_evaluation.questions.question import Question, put_questions
 from graphrag_evaluation.store import EvaluationStore
 from strict_server import StrictServer

@@ -15,7 +15,7 @@ from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.text import counted
 
 if TYPE_CHECKING:
-    from graphrag_evaluation.labelling.beside import Beside, HumanAgreement, PeopleSay
+    from graphrag_evaluation.labelling.human_agreement import Beside, HumanAgreement, PeopleSay
     from graphrag_evaluation.store import EvaluationStore
 
 LabelFiles = Annotated[
@@ -155,7 +155,7 @@ def labels(
     `--export` writes a sheet of the answers, in random order and without a sign of the condition.
     Filled in and named here, its labels are kept. Without either, it shows what people say.
     """
-    from graphrag_evaluation.labelling.beside import people_say
+    from graphrag_evaluation.labelling.human_agreement import people_say
     from graphrag_evaluation.labelling.items import answers_given
     from graphrag_evaluation.labelling.sheets import (
         default_criteria,
@@ -188,7 +188,7 @@ def labels(
 
 
 def _keep(store: EvaluationStore, experiment: str, files: Sequence[Path], labeller: str) -> None:
-    from graphrag_evaluation.labelling.keeping import bring_labels
+    from graphrag_evaluation.labelling.label_store import bring_labels
 
     kept = bring_labels(store, experiment, files, labeller=labeller)
     console.note(
@@ -198,7 +198,7 @@ def _keep(store: EvaluationStore, experiment: str, files: Sequence[Path], labell
 
 
 def _forget(store: EvaluationStore, labeller: str) -> None:
-    from graphrag_evaluation.labelling.keeping import drop_labels
+    from graphrag_evaluation.labelling.label_store import drop_labels
 
     with store.transaction() as con:
         removed = drop_labels(con, labeller)

@@ -18,9 +18,9 @@ from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.text import counted
 
 if TYPE_CHECKING:
-    from graphrag_evaluation.making.generating import Numbers
-    from graphrag_evaluation.making.kinds import WantedKinds
-    from graphrag_evaluation.making.question_sets import QuestionSet
+    from graphrag_evaluation.question_writing.generating import Numbers
+    from graphrag_evaluation.question_writing.kinds import WantedKinds
+    from graphrag_evaluation.question_writing.question_sets import QuestionSet
     from graphrag_evaluation.step_models import StepModel
     from graphrag_pipeline.core.settings import Settings
     from graphrag_pipeline.llm.pricing import StagePlan
@@ -66,7 +66,7 @@ QuestionOutput = Annotated[
 
 
 def _show(result: Result) -> None:
-    from graphrag_evaluation.making.question_sets import QuestionSet
+    from graphrag_evaluation.question_writing.question_sets import QuestionSet
     from graphrag_pipeline.llm.pricing import StagePlan
 
     if isinstance(result, StagePlan):
@@ -140,9 +140,9 @@ def questions(
     Formats: own, musique, hotpotqa, 2wikimultihopqa, multihop-rag, qmsum, squality, nq, novelqa,
     odsum.
     """
-    from graphrag_evaluation.making import question_sets
-    from graphrag_evaluation.making.generating import Numbers
-    from graphrag_evaluation.making.kinds import WantedKinds
+    from graphrag_evaluation.question_writing import question_sets
+    from graphrag_evaluation.question_writing.generating import Numbers
+    from graphrag_evaluation.question_writing.kinds import WantedKinds
 
     step = _step_model(model, base_url, api_key_env, temperature)
     _check_options(file, generate or plan, documents, has_step=bool(step), kind=kind)
@@ -189,7 +189,7 @@ def _check_options(
 
 
 def _planned(settings: Settings, order: QuestionOrder) -> Result:
-    from graphrag_evaluation.making import question_sets
+    from graphrag_evaluation.question_writing import question_sets
 
     if order.wanted:
         return question_sets.plan_of_kinds(settings, order.wanted, order.description, order.step)
@@ -197,7 +197,7 @@ def _planned(settings: Settings, order: QuestionOrder) -> Result:
 
 
 def _generated(settings: Settings, order: QuestionOrder) -> QuestionSet:
-    from graphrag_evaluation.making import question_sets
+    from graphrag_evaluation.question_writing import question_sets
 
     rest = (order.question_set, order.description, order.step)
     with progress("asking for questions"):
@@ -227,7 +227,7 @@ def _write(
 
 
 def _kinds(names: str) -> tuple[str, ...]:
-    from graphrag_evaluation.making.kinds import KINDS
+    from graphrag_evaluation.question_writing.kinds import KINDS
 
     listed = tuple(dict.fromkeys(part.strip() for part in names.split(",") if part.strip()))
     return KINDS if listed == ("all",) else listed

@@ -22,7 +22,7 @@ from graphrag_pipeline.core.rows import write_csv
 if TYPE_CHECKING:
     from graphrag_evaluation.judging.agreement import Agreement
     from graphrag_evaluation.judging.permutation import Permuted
-    from graphrag_evaluation.labelling.beside import PeopleSay
+    from graphrag_evaluation.labelling.human_agreement import PeopleSay
     from graphrag_evaluation.pages import WrittenEvaluation
     from graphrag_evaluation.presets.tables import PaperTable
     from graphrag_evaluation.results import Difference
@@ -64,7 +64,7 @@ def results_of(settings: Settings, experiment: str | None) -> Results:
     from graphrag_evaluation.judging.agreement import agreements
     from graphrag_evaluation.judging.assertions import METRIC
     from graphrag_evaluation.judging.permutation import permutation_tests
-    from graphrag_evaluation.labelling.beside import people_say
+    from graphrag_evaluation.labelling.human_agreement import people_say
     from graphrag_evaluation.presets.tables import tables_of_experiment
     from graphrag_evaluation.store import EvaluationStore
 
@@ -90,7 +90,7 @@ def results_of(settings: Settings, experiment: str | None) -> Results:
 
 def show_results(results: Results) -> None:
     """Print a line for each condition."""
-    from graphrag_evaluation.labelling.beside import PEOPLE
+    from graphrag_evaluation.labelling.human_agreement import PEOPLE
 
     metric_names = {row["metric"] for row in results.metrics}
     metrics = [name for name in _HEADINGS if name in metric_names]

@@ -13,9 +13,9 @@ import polars as pl
 from graphrag_evaluation import results
 from graphrag_evaluation.judging.agreement import agreements
 from graphrag_evaluation.judging.verdict_text import percent
-from graphrag_evaluation.labelling.beside import people_say
+from graphrag_evaluation.labelling.human_agreement import people_say
 from graphrag_evaluation.metrics.index import ABOUT
-from graphrag_evaluation.pages import details, finding, qualities
+from graphrag_evaluation.pages import conclusion, details, qualities
 from graphrag_evaluation.pages.charts import ChartPoint, draw
 from graphrag_evaluation.pages.matrices import matrices, read_comparisons
 from graphrag_evaluation.pages.model import (
@@ -95,7 +95,7 @@ def _gather(con: duckdb.DuckDBPyConnection, store: EvaluationStore, name: str) -
     return EvaluationPage(
         **_head(con, name, names, timings),
         n_questions=questions.height,
-        finding=finding.finding(gold, judge_quality, judge_matrices),
+        finding=conclusion.finding(gold, judge_quality, judge_matrices),
         advice=_advice(con, name, main, is_written, conditions),
         conditions=conditions,
         quality=main.measure if main else None,
@@ -192,7 +192,7 @@ def _advice(
     if main is not None:
         return []
     row = con.execute(_HAS_GOLD, [name]).fetchone()
-    return finding.advice(
+    return conclusion.advice(
         has_gold=bool(row and row[0]), is_written=is_written, has_answers=bool(conditions)
     )
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Literal
 
 from graphrag_evaluation.judging.agreement import Agreement
-from graphrag_evaluation.labelling.beside import PeopleSay
+from graphrag_evaluation.labelling.human_agreement import PeopleSay
 
 Kind = Literal["share", "number", "count", "dollars", "milliseconds"]
 """How a value is written: shares, from 0 to 1, as percent."""

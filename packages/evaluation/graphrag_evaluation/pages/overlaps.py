@@ -9,7 +9,7 @@ import duckdb
 from graphrag_evaluation.judging.verdict_text import percent
 from graphrag_evaluation.pages.model import RightAndWrong, Share
 from graphrag_evaluation.pages.qualities import Quality
-from graphrag_evaluation.presets.found import Overlap, overlap
+from graphrag_evaluation.presets.experiment_results import Overlap, overlap
 from graphrag_evaluation.presets.tables import preset_of
 
 _KIND = "overlap"

@@ -8,7 +8,7 @@ from typing import Final
 
 from graphrag_evaluation.judging.agreement import agreements
 from graphrag_evaluation.paper import TableKind, TableSpec
-from graphrag_evaluation.presets.found import ExperimentFindings, overlap
+from graphrag_evaluation.presets.experiment_results import ExperimentFindings, overlap
 from graphrag_evaluation.presets.storage import needed_by
 
 Cell = float | str | None

@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 
 from graphrag_evaluation.paper import Paper, TableSpec, paper_of, preset_names
-from graphrag_evaluation.presets.found import ExperimentFindings
+from graphrag_evaluation.presets.experiment_results import ExperimentFindings
 from graphrag_evaluation.presets.kinds import KINDS, Cell, Group
 
 _SPEC = "SELECT spec FROM experiments WHERE experiment = ?"

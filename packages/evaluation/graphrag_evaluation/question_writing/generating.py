@@ -18,8 +18,13 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from graphrag_evaluation.inquiring import STAGE, Wording
-from graphrag_evaluation.making.asking import GeneratingCalls, SeenQuestions, listing, texts_in
-from graphrag_evaluation.making.sampling import sample_passages
+from graphrag_evaluation.question_writing.model_calls import (
+    GeneratingCalls,
+    SeenQuestions,
+    listing,
+    texts_in,
+)
+from graphrag_evaluation.question_writing.sampling import sample_passages
 from graphrag_evaluation.questions.question import (
     Question,
     get_questions,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from graphrag_cluster.batch_parts import BatchPart, fetch_part, keep_only, put_part
 from graphrag_cluster.objects import ObjectStore
 from graphrag_cluster.orders import drop_order
-from graphrag_cluster.parts import BatchPart, fetch_part, keep_only, put_part
 from graphrag_pipeline.core.hardening.temporary import temporary_folder
 from graphrag_pipeline.ingest.stages import STAGES
 from graphrag_pipeline.store.workspace import Workspace

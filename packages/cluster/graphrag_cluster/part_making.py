@@ -9,9 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from graphrag_cluster.batch_parts import BatchPart, fetch_part, find_part, put_part, ship_part
 from graphrag_cluster.objects import MissingObjectError, ObjectStore
 from graphrag_cluster.orders import Order, bytes_of, find_order, unpack_sent
-from graphrag_cluster.parts import BatchPart, fetch_part, find_part, put_part, ship_part
 from graphrag_pipeline.core.errors import ConfigError, InputError, StorageError
 from graphrag_pipeline.core.hardening.files import make_folder
 from graphrag_pipeline.core.hardening.temporary import temporary_folder

@@ -30,15 +30,7 @@ from typing import TYPE_CHECKING, Final
 
 from graphrag_evaluation.inquiring import Wording
 from graphrag_evaluation.judging.assertions import WRITING, parse_assertions
-from graphrag_evaluation.making.asking import (
-    GeneratingCalls,
-    Item,
-    SeenQuestions,
-    closed,
-    list_in,
-    listing,
-)
-from graphrag_evaluation.making.drafts import (
+from graphrag_evaluation.question_writing.drafts import (
     MOST_ASSERTIONS,
     Draft,
     DraftFact,
@@ -47,12 +39,20 @@ from graphrag_evaluation.making.drafts import (
     sentences_of,
     wording,
 )
-from graphrag_evaluation.making.generating import (
+from graphrag_evaluation.question_writing.generating import (
     MOST,
     Algorithm1,
     Brief,
     Generated,
     Numbers,
+)
+from graphrag_evaluation.question_writing.model_calls import (
+    GeneratingCalls,
+    Item,
+    SeenQuestions,
+    closed,
+    list_in,
+    listing,
 )
 from graphrag_evaluation.questions.fields import sourced
 from graphrag_evaluation.questions.question import Question

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from graphrag_evaluation.experiment import Condition
-from graphrag_evaluation.making.asking import GeneratingCalls
-from graphrag_evaluation.making.generating import (
+from graphrag_evaluation.question_writing.generating import (
     Generated,
     Numbers,
     describe_corpus,
@@ -18,14 +17,15 @@ from graphrag_evaluation.making.generating import (
     kept_set,
     plan_generation,
 )
-from graphrag_evaluation.making.kind_plans import plan_kinds, prompts_of
-from graphrag_evaluation.making.kinds import (
+from graphrag_evaluation.question_writing.kind_plans import plan_kinds, prompts_of
+from graphrag_evaluation.question_writing.kinds import (
     PASSAGES,
     Corpus,
     KindsOfQuestions,
     WantedKinds,
 )
-from graphrag_evaluation.making.sampling import sample_passages
+from graphrag_evaluation.question_writing.model_calls import GeneratingCalls
+from graphrag_evaluation.question_writing.sampling import sample_passages
 from graphrag_evaluation.questions.datasets import read_questions
 from graphrag_evaluation.questions.question import (
     Passage,

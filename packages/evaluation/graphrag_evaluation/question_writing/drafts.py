@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from graphrag_evaluation.inquiring import Wording
-from graphrag_evaluation.making.asking import (
+from graphrag_evaluation.question_writing.model_calls import (
     LONGEST,
     closed,
     list_in,

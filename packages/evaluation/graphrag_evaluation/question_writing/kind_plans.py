@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from graphrag_evaluation.inquiring import Wording, plan_calls
 from graphrag_evaluation.judging.assertions import WRITING
-from graphrag_evaluation.making.drafts import numbered, sentences_of
-from graphrag_evaluation.making.generating import PARTS
-from graphrag_evaluation.making.kinds import (
+from graphrag_evaluation.question_writing.drafts import numbered, sentences_of
+from graphrag_evaluation.question_writing.generating import PARTS
+from graphrag_evaluation.question_writing.kinds import (
     ACTIVITY_GLOBAL,
     ACTIVITY_LOCAL,
     GLOBAL,
