@@ -14,6 +14,7 @@ import dagster as dg
 import duckdb
 from pydantic import Field, PrivateAttr
 
+from graphrag_pipeline.core.doors import raised_outside
 from graphrag_pipeline.core.errors import ConfigError, GraphRAGError, is_interrupt
 from graphrag_pipeline.core.hardening.memory import as_out_of_memory
 from graphrag_pipeline.core.home import Home
@@ -57,6 +58,8 @@ def readable_failures() -> Iterator[None]:
             raise dg.DagsterExecutionInterruptedError from error
         failure = as_out_of_memory(error) or error
         if not isinstance(failure, GraphRAGError):
+            if outside := raised_outside(error):
+                raise dg.Failure(outside) from error
             raise
         if isinstance(failure, ModelError) and failure.is_outage:
             _mark_outage()

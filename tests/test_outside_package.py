@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import json
 import logging
@@ -40,7 +41,7 @@ from graphrag_pipeline.ingest.reading.formats import reader_versions, supported_
 from graphrag_pipeline.ingest.reading.separate import Readers, ReadingLimits
 from graphrag_pipeline.planning.pending import nothing_pending
 from graphrag_pipeline.releases.measuring import MEASURES
-from graphrag_pipeline.resources import IndexResource
+from graphrag_pipeline.resources import IndexResource, readable_failures
 from graphrag_pipeline.structures import (
     STRUCTURES,
     Structure,
@@ -291,6 +292,28 @@ def test_documents_stay_where_the_package_that_reads_them_is_gone(
     assert index.sql("SELECT count(*) FROM documents")[1] == [(13,)]
     index.update(inbox, remove_all=True)
     assert index.sql("SELECT count(*) FROM documents")[1] == [(1,)]
+
+
+def test_an_error_within_a_part_names_its_package_and_line(
+    installed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def where(file: str) -> str:
+        return rf" \({file}\.py, line \d+, of the package field-notes 1\.0\)"
+
+    update = importlib.import_module("frequent_words").update
+    with pytest.raises(dg.Failure) as raised, readable_failures():
+        update(None)
+    assert re.fullmatch("AttributeError: .*" + where("frequent_words"), raised.value.description)
+    monkeypatch.setattr(importlib.import_module("longest"), "settings_here", lambda: 1 / 0)
+    failed = CliRunner().invoke(app, ["longest"])
+    assert failed.exit_code == 1
+    line = "error: ZeroDivisionError: division by zero" + where("longest")
+    assert re.fullmatch(line, failed.stderr.splitlines()[-1])
+    assert "Traceback" in failed.stderr
+    # What is raised on purpose, and what is raised by the program, is as it was.
+    with pytest.raises(dg.Failure, match="no such file"), readable_failures():
+        raise InputError("no such file")
+    assert doors.raised_outside(ValueError("of the program")) == ""
 
 
 def test_no_package_takes_a_file_of_ours(site: Path) -> None:

@@ -10,6 +10,7 @@ import io
 import os
 import sys
 import threading
+import traceback
 from pathlib import Path
 from typing import Annotated, Any, TextIO
 
@@ -20,6 +21,7 @@ from graphrag_pipeline.cli import console
 from graphrag_pipeline.cli.command import CONFIG
 from graphrag_pipeline.cli.commands import COMMANDS, Commands, commands_to_be_had
 from graphrag_pipeline.cli.memory_limit import run_in_child_if_limited
+from graphrag_pipeline.core.doors import raised_outside
 from graphrag_pipeline.core.errors import (
     DeclinedError,
     GraphRAGError,
@@ -72,6 +74,7 @@ class _Commands(TyperGroup):
         except (KeyboardInterrupt, RuntimeError) as error:
             if not is_interrupt(error):
                 _fail_for_want_of_memory(error)
+                _blame_package(error)
                 raise
             advice = "; what was finished is kept: run the command again to continue"
             resumable = ctx.invoked_subcommand in _RESUMABLE
@@ -82,6 +85,7 @@ class _Commands(TyperGroup):
             _fail(f"cannot use {error.filename}: permission denied", StorageError.exit_code)
         except BaseException as error:
             _fail_for_want_of_memory(error)
+            _blame_package(error)
             raise
 
 
@@ -135,6 +139,15 @@ def _fail_for_want_of_memory(error: BaseException) -> None:
     # What typer raises to end, well or not, says with which code.
     if not hasattr(error, "exit_code") and (failure := as_out_of_memory(error)):
         _fail(str(failure), failure.exit_code)
+
+
+def _blame_package(error: BaseException) -> None:
+    """Say last which package, and which line of it, has raised what the program did not expect."""
+    # What typer raises to end is no mistake.
+    is_mistake = isinstance(error, Exception) and not isinstance(error, typer.Abort)
+    if is_mistake and not hasattr(error, "exit_code") and (outside := raised_outside(error)):
+        traceback.print_exception(error)
+        _fail(outside, 1)
 
 
 def _hear_of_threads(failure: threading.ExceptHookArgs) -> None:

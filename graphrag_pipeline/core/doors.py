@@ -26,8 +26,10 @@ import functools
 import inspect
 import logging
 import os
+import re
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -78,6 +80,11 @@ class _Place:
 
     def __str__(self) -> str:
         return f"{self.name} ({self.value}) of the package {self.package} {self.version}"
+
+    @property
+    def module(self) -> str:
+        """The first part of the module's name."""
+        return re.split(r"[.:]", self.value, maxsplit=1)[0]
 
     def unusable(self, what: str, why: object) -> str:
         """Return the line that says that it cannot be used, and what to do."""
@@ -246,6 +253,23 @@ class Door(Generic[T]):
         except GraphRAGError as error:
             return PartError(place.unusable(self._what, error))
         return part
+
+
+def raised_outside(error: BaseException) -> str:
+    """Return in one line what was raised by the code of another package, and where in it.
+
+    Empty where it was raised by the program or by nobody's package.
+    """
+    groups = _installed(tuple(sys.path), _here()).values()
+    every = (place for group in groups for places in group.values() for place in places)
+    brought = {place.module: place for place in every if not place.package.startswith(_PROGRAM)}
+    for frame, line in reversed([*traceback.walk_tb(error.__traceback__)]):
+        place = brought.get(frame.f_globals.get("__name__", "").partition(".")[0])
+        if place is not None:
+            file = os.path.basename(frame.f_code.co_filename)
+            what = " ".join(f"{type(error).__name__}: {error}".split())
+            return f"{what} ({file}, line {line}, of the package {place.package} {place.version})"
+    return ""
 
 
 def require_takes(function: object, *arguments: str) -> None:
