@@ -83,8 +83,10 @@ def test_where_an_index_is_kept_is_refused_in_one_line(tmp_path, monkeypatch, st
     assert "\n" not in str(caught.value)
 
 
-def test_workers_need_a_place_that_they_share(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match='"celery" needs storage'):
+def test_what_workers_lack_is_said_at_once(tmp_path: Path) -> None:
+    with pytest.raises(
+        ConfigError, match=r'"celery" needs storage\.url: .*; .*"celery" needs Redis'
+    ):
         Settings(home=str(tmp_path), workers={"launcher": "celery"})
 
 

@@ -52,7 +52,7 @@ from graphrag_pipeline.core.extras import how_to_install
 from graphrag_pipeline.core.levels import parse_level
 from graphrag_pipeline.core.model_sizes import why_by_rule
 from graphrag_pipeline.core.ownership import check_values, other_owner
-from graphrag_pipeline.core.package_settings import check_sections, read_section
+from graphrag_pipeline.core.package_settings import SECTIONS, check_sections, read_section
 
 CONFIG_FILE = "graphrag.toml"
 PREFIX = "GRAPHRAG_"
@@ -1113,28 +1113,30 @@ def load_settings(file: Path | None = None, **values: Any) -> Settings:
 
 
 def _check_sharing(settings: Settings) -> None:
-    """Raise ConfigError where an index cannot be shared as the settings say."""
+    """Raise ConfigError, with all that is lacking, where an index cannot be shared as is set."""
     url, launcher = settings.storage.url, settings.workers.launcher
+    lacking: list[str] = []
     if launcher != "in_process" and not url:
-        raise ConfigError(
+        lacking.append(
             f'workers.launcher = "{launcher}" needs storage.url: set it to s3://bucket/prefix'
         )
     if url and not settings.postgres:
-        raise ConfigError(
+        lacking.append(
             f"storage.url = {url!r} needs Postgres: set storage.postgres, or {POSTGRES} in the "
             "environment or in .env"
         )
     if launcher == "celery" and not settings.broker:
-        raise ConfigError(
+        lacking.append(
             f'workers.launcher = "celery" needs Redis: set workers.broker, or {BROKER} in the '
             "environment or in .env"
         )
     needed = [("storage.url", "graphrag_cluster"), ("storage.url", "psycopg")] if url else []
     if launcher != "in_process":
         needed.append(("workers.launcher", f"dagster_{launcher}"))
-    for setting, module in needed:
-        if importlib.util.find_spec(module) is None:
-            raise ConfigError(f"{setting} needs {module}: {how_to_install('cluster')}")
+    absent = [(by, module) for by, module in needed if importlib.util.find_spec(module) is None]
+    lacking += (f"{by} needs {module}: {how_to_install('cluster')}" for by, module in absent[:1])
+    if lacking:
+        raise ConfigError("; ".join(lacking))
 
 
 def _check_models(settings: Settings) -> None:
@@ -1241,7 +1243,7 @@ def template() -> str:
         if name == _MODELS:
             lines += _EXAMPLE_OF_MODELS
         lines += [f"# {description}", f"#{name} = {_toml(default)}"]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *_sections_of_packages()]) + "\n"
 
 
 _EXAMPLE_OF_MODELS = (
@@ -1251,6 +1253,18 @@ _EXAMPLE_OF_MODELS = (
     "#   [models.vectors]",
     '#   base_url = "http://localhost:8081/v1"',
 )
+
+
+def _sections_of_packages() -> Iterator[str]:
+    """Yield the lines of the sections of packages that are installed, like those of our own."""
+    for name, model in SECTIONS.usable().items():
+        yield from ("", f"[packages.{name}]")
+        values = model().model_dump(mode="json")
+        for setting, field in model.model_fields.items():
+            about = " ".join((field.description or "").split())
+            default = "" if values[setting] is None else _toml(values[setting])
+            yield from ([f"# {about}"] if about else [])
+            yield f"#{setting} = {default}".rstrip()
 
 
 def _find_config_file(home: object) -> Path | None:
@@ -1466,6 +1480,6 @@ def _explain_environment() -> str | None:
 def _toml(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, tuple):
+    if isinstance(value, tuple | list):
         return "[" + ", ".join(_toml(part) for part in value) + "]"
     return json.dumps(value, ensure_ascii=False)
