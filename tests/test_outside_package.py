@@ -32,7 +32,7 @@ from graphrag_pipeline.core.prompting import (
     load_prompt,
     prompt_names,
 )
-from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.core.settings import Settings, template
 from graphrag_pipeline.definitions import DEFINITIONS, build_definitions
 from graphrag_pipeline.exchange.exporting import EXPORTERS
 from graphrag_pipeline.index import Index
@@ -157,8 +157,9 @@ def test_the_table_of_its_stage_is_planned_read_checked_kept_and_purged(
     assert index.sql(query)[1] == summaries
     by_model = {"llm": {"base_url": "http://localhost:9/v1"}, "reports": {"writer": "llm"}}
     planning = Index(tmp_path / "planned", Settings(structures=WANTED, **by_model))
-    planned = {stage.stage: stage.calls for stage in planning.plan(tmp_path / "documents").stages}
-    assert planned["document_summaries"] == 2
+    plan = planning.plan(tmp_path / "documents")
+    assert {stage.stage: stage.calls for stage in plan.stages}["document_summaries"] == 2
+    assert plan.without_model == ["frequent_words"]
 
     archive = tmp_path / "index.tar.zst"
     index.backup(archive)
@@ -248,6 +249,15 @@ def test_what_is_wrong_in_a_section_of_a_package_is_one_line(
         Settings(packages=section)
     assert str(failure.value).startswith(why)
     assert "\n" not in str(failure.value)
+
+
+def test_init_lists_the_sections_of_packages(installed: Path) -> None:
+    lines = template().splitlines()
+    place = lines.index("[packages.longest]")
+    assert lines[place + 1 :] == ["#number = 10"]
+    assert tomllib.loads("\n".join(line.removeprefix("#") for line in lines[place:])) == {
+        "packages": {"longest": {"number": 10}}
+    }
 
 
 def test_a_section_of_a_package_that_is_gone_is_told_of_and_stops_nothing(

@@ -71,6 +71,8 @@ def show_plan(plan: Plan) -> None:
     if local := plan.local_vectors:
         took = about(local.seconds)
         console.fact("vectors", f"of about {local.texts:,} texts, made on this machine in {took}")
+    if plan.without_model:
+        console.fact("structures", f"{', '.join(plan.without_model)}, without a model")
     if not plan.stages:
         console.say("No model would be called, and nothing spent.")
         return

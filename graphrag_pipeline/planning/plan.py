@@ -51,7 +51,7 @@ from graphrag_pipeline.store.sources import (
 from graphrag_pipeline.store.space import Space, space_for
 from graphrag_pipeline.store.spending import uses_model
 from graphrag_pipeline.store.workspace import Workspace
-from graphrag_pipeline.structures.registry import model_stages
+from graphrag_pipeline.structures.registry import model_stages, steps_without_model
 
 _TO_EXTRACT = pl.Schema(
     {
@@ -86,7 +86,8 @@ class Plan:
     change anything, ``question`` what `index` would ask first, because so many files are gone.
     ``left_out`` says which rules leave files and folders out, and how many. ``reread`` is what is
     read again though no file has changed, None if nothing is; ``local_vectors`` what a model on
-    this machine will embed, None if nothing.
+    this machine will embed, None if nothing; ``without_model`` are the structures that are brought
+    up to date without one.
     """
 
     changes: Mapping[str, int]
@@ -104,6 +105,7 @@ class Plan:
     stages: Sequence[StagePlan]
     assumptions: Sequence[str]
     local_vectors: LocalVectors | None = None
+    without_model: Sequence[str] = ()
 
     def __repr__(self) -> str:
         cost = "at an unknown cost" if self.cost is None else f"for ${self.cost:,.4f}"
@@ -216,6 +218,7 @@ def _plan(
         stages=stages,
         assumptions=[*_said_of(todo, index), *_assumed(settings, growth, stages)] if stages else [],
         local_vectors=local_vectors(settings, growth, sample),
+        without_model=steps_without_model(settings, growth),
     )
 
 

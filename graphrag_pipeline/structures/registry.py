@@ -15,6 +15,7 @@ from graphrag_pipeline.core.identity import content_hash
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.core.systems import systems
 from graphrag_pipeline.graph import communities
+from graphrag_pipeline.llm.estimates import Growth
 from graphrag_pipeline.store.hierarchy import GRAPH, Hierarchy
 from graphrag_pipeline.store.index_store import IndexStore, get_meta, set_meta
 from graphrag_pipeline.store.workspace import Workspace
@@ -124,6 +125,17 @@ def update_step(workspace: Workspace, structure: Structure, step: Step) -> Outco
     if structure.schema:
         _make_tables(workspace.store, structure)
     return step.update(workspace)
+
+
+def steps_without_model(settings: Settings, growth: Growth) -> list[str]:
+    """Return the names of the steps that ask no language model in a run that brings so much."""
+    reports_are_asked = settings.reports.writer == "llm"
+    steps: list[str] = []
+    for structure in wanted_structures(settings):
+        asks = structure.estimate(settings, growth)
+        if not asks.calls and not (asks.reports and reports_are_asked):
+            steps += (step.stage for step in structure.steps)
+    return steps
 
 
 def clear_unwanted(con: duckdb.DuckDBPyConnection, settings: Settings) -> None:
