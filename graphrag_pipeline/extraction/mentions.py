@@ -42,13 +42,3 @@ class Extraction:
 
     entities: pl.DataFrame
     relationships: pl.DataFrame
-
-
-def empty_extraction() -> Extraction:
-    """Return an extraction with no rows and the right columns."""
-    import polars as pl
-
-    return Extraction(
-        pl.DataFrame(schema=ENTITY_MENTIONS),
-        pl.DataFrame(schema=RELATIONSHIP_MENTIONS),
-    )

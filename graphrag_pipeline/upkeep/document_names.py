@@ -15,7 +15,6 @@ from graphrag_pipeline.store.snapshots import SITES
 from graphrag_pipeline.store.sources import Source, SourceChange, is_import
 from graphrag_pipeline.store.workspace import Workspace
 
-_ID_CHARACTERS = 32
 _SOURCES = """
 SELECT id, source FROM documents UNION SELECT uri, source FROM documents UNION
 SELECT uri, uri FROM batch_sources

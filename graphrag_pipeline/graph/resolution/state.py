@@ -19,7 +19,6 @@ from graphrag_pipeline.store.frames import put_rows, streamed
 SPELLING, PLURAL, LAST, ACRONYM, INITIALS, EXPLAINED = (
     "spelling", "plural", "last", "acronym", "initials", "explained",
 )  # fmt: skip
-NAMING = (SPELLING, PLURAL, LAST, ACRONYM, INITIALS, EXPLAINED)
 """The kinds of keys by which rules compare; by all others, titles are looked through for likeness.
 """
 STATE = ("names", "keys", "pairs", "refusals", "stated", "endings", "vectors")
