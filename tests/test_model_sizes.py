@@ -109,6 +109,17 @@ def test_who_asks_for_the_model_has_it_and_other_profiles_are_not_touched(tmp_pa
     assert cloud.extraction.extractor == "llm"
 
 
+def test_the_model_that_extracts_counts_and_not_the_one_that_answers(tmp_path: Path) -> None:
+    settings = Settings(
+        home=str(tmp_path),
+        profile="local",
+        llm={"model": "qwen2.5:1.5b"},
+        models={"large": {"model": "llama3.1:8b"}},
+        roles={"extraction": "large"},
+    )
+    assert settings.extraction.extractor == "llm"
+
+
 @pytest.mark.parametrize(("answers", "extractor"), [(LLAMA_CPP, "nlp"), (OLLAMA, "llm")])
 def test_a_server_tells_the_size_and_the_home_remembers(
     tmp_path: Path, answers: dict[str, Any], extractor: str
