@@ -80,6 +80,8 @@ def test_an_answer_that_names_no_source_says_so_unless_it_was_told_to_name_none(
     fields = reference_fields("Kovarna.", RECORDS, 0)
     assert fields["names_no_source"]
     assert "names no source" in fields["doubts"][0]
+    alone = reference_fields("Kovarna.", Shown(), 0)
+    assert alone["doubts"] == ("The answer names no source, for the model was shown none.",)
     plain = reference_fields("Kovarna.", RECORDS, 0, may_refer=False)
     assert (plain["names_no_source"], plain["doubts"]) == (False, ())
 

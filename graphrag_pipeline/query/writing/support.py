@@ -49,16 +49,23 @@ def reference_fields(
         "references": support.n_references,
         "unsupported": support.unsupported,
         "names_no_source": names_no_source,
-        "doubts": tuple(_doubts(support, n_removed, names_no_source=names_no_source)),
+        "doubts": (
+            *([_unnamed(shown)] if names_no_source else []),
+            *_doubts(support, n_removed),
+        ),
     }
 
 
-def _doubts(support: Support, n_removed: int, *, names_no_source: bool) -> Iterator[str]:
-    if names_no_source:
-        yield (
-            "The answer names no source. The list is of what the model was shown: it may or may "
-            "not support the answer."
-        )
+def _unnamed(shown: Shown) -> str:
+    if not shown.records:
+        return "The answer names no source, for the model was shown none."
+    return (
+        "The answer names no source. The list is of what the model was shown: it may or may not "
+        "support the answer."
+    )
+
+
+def _doubts(support: Support, n_removed: int) -> Iterator[str]:
     if support.unsupported:
         names = [*dict.fromkeys(each.reference for each in support.unsupported)]
         first_names = ", ".join(names[:_MOST_NAMED]) + (" ..." if names[_MOST_NAMED:] else "")
