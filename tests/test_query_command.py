@@ -66,6 +66,19 @@ def refused(done: tuple[int, str, str]) -> str:
     return line
 
 
+def test_an_answer_that_names_no_source_is_followed_by_what_the_model_was_shown(query, server):
+    server.misbehave(lambda _: Fault(text="Bob Cratchit was his clerk."))
+    code, out, err = query(QUESTION, "--method", "basic")
+    assert (code, err) == (0, "")
+    text, shown, amiss, _ = out.rstrip().split("\n\n")
+    assert text == "Bob Cratchit was his clerk."
+    assert re.match(r"Shown to the model:\n\[1\] .*\n    docs/\d\.txt ", shown)
+    assert amiss.startswith("The answer names no source.")
+    answer = json.loads(query(QUESTION, "--method", "basic", "--json")[1])
+    assert answer["names_no_source"] is True
+    assert answer["doubts"] == [amiss]
+
+
 def test_an_answer_is_followed_by_places_removed_references_and_costs(server, query):
     code, out, err = query(QUESTION)
     assert (code, err) == (0, "")
