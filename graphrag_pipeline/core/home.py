@@ -27,6 +27,11 @@ class Home:
         return self.folder / "index.duckdb"
 
     @property
+    def hashes(self) -> Path:
+        """The hashes of the tables in the pipeline's own DuckDB file."""
+        return self.folder / "hashes.json"
+
+    @property
     def published(self) -> Path:
         """The DuckDB file that readers open."""
         return self.folder / "published.duckdb"

@@ -77,9 +77,14 @@ def summarise(workspace: Workspace) -> dict[str, Any]:
     each folder left out, by rule. ``follows`` is the url of an index that is made elsewhere. Of so
     many ``removed_files`` something is left until a purge.
     """
-    home, settings = workspace.home, workspace.settings
     if not workspace.exists:
         return _not_indexed(workspace)
+    with workspace.store.session():
+        return _indexed(workspace)
+
+
+def _indexed(workspace: Workspace) -> dict[str, Any]:
+    home, settings = workspace.home, workspace.settings
     current = published_release(home)
     pending = pending_batches(workspace)
     with workspace.store.read() as con:

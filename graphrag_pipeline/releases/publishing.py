@@ -38,6 +38,7 @@ from graphrag_pipeline.releases.sources import record_sources
 from graphrag_pipeline.reports.levels import reports_current
 from graphrag_pipeline.reports.model_writer import report_writer
 from graphrag_pipeline.store.file_sums import record_sums
+from graphrag_pipeline.store.hash_memory import remembering_hashes
 from graphrag_pipeline.store.hashing import hash_of
 from graphrag_pipeline.store.index_store import (
     IndexStore,
@@ -145,7 +146,8 @@ def publish_while_changing(workspace: Workspace, *, anew: bool) -> PublishedRele
     store, home, settings = workspace.store, workspace.home, workspace.settings
     embedder = configured_embedder(settings)
     keep_published(home)
-    with store.transaction() as con:
+    remembering = remembering_hashes(workspace.paths, is_read_only=False)
+    with remembering, store.transaction() as con:
         clear_unwanted(con, settings)
         label_documents(con, settings.access)
         record_sources(con, settings.access)
@@ -240,7 +242,8 @@ def refresh_needed(workspace: Workspace) -> bool:
     have changed what some stage makes, or when the release or the vectors are gone.
     """
     home, settings = workspace.home, workspace.settings
-    with workspace.store.read() as con:
+    remembering = remembering_hashes(workspace.paths, is_read_only=True)
+    with remembering, workspace.store.read() as con:
         row = con.execute("SELECT count(*) FROM graph_batches").fetchone()
         newest = con.execute(_NEWEST).fetchone()
         if _is_staged(con):

@@ -6,8 +6,10 @@ from collections.abc import Iterable
 
 import duckdb
 
+from graphrag_pipeline.store.hash_memory import memory_of
+
 _MOST_REMEMBERED = 1_000
-_remembered: dict[tuple[str, str, str], str] = {}
+_remembered: dict[tuple[str, str], str] = {}
 
 
 def hash_of(
@@ -16,19 +18,27 @@ def hash_of(
     """Return what :func:`rows_hash` selects, of rows with an ``id`` in so many parts.
 
     MD5 takes five times as long as DuckDB's own hash, which is another in another version. By the
-    latter this process remembers what it has hashed: the same rows are hashed once in a run.
+    latter this process remembers what it has hashed, and the index what others have (see
+    :func:`~graphrag_pipeline.store.hash_memory.remembering_hashes`): the same rows are hashed once.
     """
+    key, memory = f"{columns} FROM {relation}", memory_of(con)
+    quick_before, hash_before = memory.before.get(key, ("", "")) if memory else ("", "")
+    if memory and memory.is_unwritten and hash_before:
+        return hash_before
     rows = f"(SELECT {columns} FROM {relation}) hashed"
-    quick = f"SELECT concat_ws(':', count(*), sum(hash(hashed))) FROM {rows}"
-    key = (relation, columns, str(_value(con, quick)))
-    if key not in _remembered:
+    quick = str(_value(con, f"SELECT concat_ws(':', count(*), sum(hash(hashed))) FROM {rows}"))
+    if quick == quick_before:
+        _remembered[key, quick] = hash_before
+    if (key, quick) not in _remembered:
         if len(_remembered) >= _MOST_REMEMBERED:
             _remembered.clear()
-        _remembered[key] = _added(
+        _remembered[key, quick] = _added(
             str(_value(con, f"SELECT {rows_hash(_part(relation, part, parts), columns)}"))
             for part in range(parts)
         )
-    return _remembered[key]
+    if memory:
+        memory.now[key] = (quick, _remembered[key, quick])
+    return _remembered[key, quick]
 
 
 def _part(relation: str, part: int, parts: int) -> str:

@@ -181,6 +181,7 @@ HOME_FILES: Door[HomeFile] = Door(
         "ocr": "home_files:FOLDER",
         "dagster": "home_files:HISTORY",
         "seen.json": "home_files:OWN",
+        "hashes.json": "home_files:OWN",
         "left_out.json": "home_files:OWN",
         "model_sizes.json": "home_files:OWN",
     },
