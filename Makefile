@@ -10,7 +10,7 @@ WINGS := $(patsubst %/pyproject.toml,-e ./%,$(wildcard packages/*/pyproject.toml
 BESIDE := packages $(shell grep -lE 'graphrag_(server|evaluation|cluster)|mark\.beside|evaluation' tests/test_*.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo test dear core beside coverage nightly lint types docs ui bench clean
+.PHONY: help install dev demo test dear core coverage nightly lint types docs ui bench clean
 # Workers of the tests, and what they start, would compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -43,8 +43,8 @@ dev: $(VENV)/.installed-dev ## Install, with the tools for development
 demo: install ## Index the sample corpus and answer two questions
 	@$(BIN)/python -m graphrag_pipeline.cli.demo
 
-test: dev ## Run the tests, but for the dearest
-	@$(BIN)/python -m pytest -n auto --dist worksteal -m 'not nightly and not dear'
+test: dev ## Run the tests (or TESTS=...), but for the dearest
+	@$(BIN)/python -m pytest $(TESTS:beside=$(BESIDE)) -n auto --dist worksteal -m 'not nightly and not dear'
 
 dear: dev ## Run the tests that take most time
 	@$(BIN)/python -m pytest -n auto --dist worksteal -m 'dear and not nightly'
@@ -53,9 +53,6 @@ core: dev ## Run the core's own tests with none of the packages beside installed
 	@$(PIP) uninstall --quiet --yes $(patsubst packages/%/pyproject.toml,graphrag-pipeline-%,$(wildcard packages/*/pyproject.toml))
 	@$(BIN)/python -m pytest tests -n auto --dist worksteal -m 'not nightly and not dear'; status=$$?; \
 		$(PIP) install --quiet -c constraints.txt $(WINGS) && exit $$status
-
-beside: dev ## Run the tests of the packages beside, and those of the core that know of them
-	@$(BIN)/python -m pytest $(BESIDE) -n auto --dist worksteal -m 'not nightly and not dear'
 
 coverage: dev ## Run the tests (or TESTS=...) and report what they reach in build/coverage
 	@$(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=html --cov-report=term:skip-covered $(TESTS)
