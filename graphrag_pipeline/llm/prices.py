@@ -19,11 +19,22 @@ _SNAPSHOT = re.compile(r"-(\d{4}-\d{2}-\d{2}|\d{8}|latest)$")
 
 @dataclass(frozen=True)
 class Price:
-    """US dollars for a million tokens."""
+    """US dollars for a million tokens; in batches half of it, where nothing else is said."""
 
     input: float
     output: float = 0.0
     cached_input: float | None = None
+    batch_input: float | None = None
+    batch_output: float | None = None
+
+    def in_batches(self) -> Price:
+        """Return the price of requests that are sent in batches."""
+        cached = self.cached_input
+        return Price(
+            self.input / 2 if self.batch_input is None else self.batch_input,
+            self.output / 2 if self.batch_output is None else self.batch_output,
+            None if cached is None else cached / 2,
+        )
 
 
 @dataclass(frozen=True)
@@ -38,6 +49,11 @@ class Prices:
         """Return a model's price, or None; a dated snapshot costs what its model does."""
         known = self.models.get(model) or self.models.get(_SNAPSHOT.sub("", model))
         return known or self.other
+
+    def of_batches(self) -> Prices:
+        """Return the prices of the same models for requests that are sent in batches."""
+        models = {name: price.in_batches() for name, price in self.models.items()}
+        return replace(self, models=models, other=self.other and self.other.in_batches())
 
     def cost(
         self, model: str, prompt_tokens: int, completion_tokens: int, cached_tokens: int = 0
@@ -88,6 +104,7 @@ def _shipped() -> Prices:
 def _parse(raw: Mapping[str, Any]) -> Prices:
     models = {name: Price(**values) for name, values in raw.get("models", {}).items()}
     for price in models.values():
-        if not all(isinstance(v, int | float) for v in (price.input, price.output)):
+        numbers = (price.input, price.output, price.batch_input or 0, price.batch_output or 0)
+        if not all(isinstance(number, int | float) for number in numbers):
             raise TypeError
     return Prices(str(raw.get("date", "")), models)
