@@ -10,6 +10,7 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
+from operator import length_hint
 from typing import Any, TypeVar
 
 Watch = Callable[[Callable[[], None]], AbstractContextManager[None]]
@@ -40,7 +41,7 @@ async def work_through(
             except Exception as error:
                 errors.append(error)
 
-    await asyncio.gather(*(worker() for _ in range(at_once)))
+    await asyncio.gather(*(worker() for _ in range(min(at_once, length_hint(items, at_once)))))
     if errors:
         raise errors[0]
 
