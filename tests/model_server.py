@@ -27,6 +27,9 @@ from typing import Any, Self
 
 import numpy as np
 
+METHOD = ":method"
+"""Where the headers have the method of a request."""
+
 Messages = list[dict[str, Any]]
 Responder = Callable[[Messages], str]
 
@@ -280,11 +283,12 @@ class ModelServer:
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         head = await reader.readuntil(b"\r\n\r\n")
         start, _, rest = head.decode("latin-1").partition("\r\n")
-        path = start.split(" ")[1]
+        method, path = start.split(" ")[:2]
         headers = {
             name.lower(): value.strip()
             for name, _, value in (line.partition(":") for line in rest.split("\r\n") if line)
         }
+        headers[METHOD] = method
         content = await reader.readexactly(int(headers.get("content-length", 0)))
         self.in_flight += 1
         self.max_in_flight = max(self.max_in_flight, self.in_flight)
@@ -299,6 +303,8 @@ class ModelServer:
         endpoint = path.partition("?")[0].removeprefix("/v1/").strip("/")
         if endpoint == "models":
             return await _send(writer, 200, json.dumps({"object": "list", "data": []}).encode())
+        if endpoint not in ("chat/completions", "embeddings"):
+            return await _send(writer, 404, b'{"error": {"message": "no such path"}}')
         request = self._received(endpoint, headers, content)
         fault = self._faults(request) or self.refuse(request) or Fault()
         fault = replace(fault, headers={**self.headers(request), **fault.headers})
@@ -314,8 +320,6 @@ class ModelServer:
             return await _send(writer, fault.status, fault.raw, fault.headers)
         if endpoint == "embeddings":
             return await self._respond(writer, request, self._embeddings(request), fault)
-        if endpoint != "chat/completions":
-            return await _send(writer, 404, b'{"error": {"message": "no such path"}}')
         if request.body.get("stream"):
             return await self._stream(writer, request, fault)
         return await self._respond(writer, request, self._completion(request, fault), fault)

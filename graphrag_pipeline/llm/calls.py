@@ -7,13 +7,13 @@ import contextlib
 import logging
 import random
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from graphrag_pipeline.llm.answers import TokenUsage, read_usage
 from graphrag_pipeline.llm.budget import Budget, BudgetAmount
-from graphrag_pipeline.llm.database import CallDatabase
+from graphrag_pipeline.llm.database import CallDatabase, Write
 from graphrag_pipeline.llm.errors import ModelError, TerminalModelError, TransientModelError
 from graphrag_pipeline.llm.ledger import Call, put_calls
 from graphrag_pipeline.llm.limits import RateLimiter
@@ -38,7 +38,10 @@ _TEMPLATE_TOKENS = 16
 
 @dataclass(frozen=True)
 class Outgoing:
-    """A request on its way. ``count_prompt`` counts its tokens; asked only if a limit needs it."""
+    """A request on its way. ``count_prompt`` counts its tokens; asked only if a limit needs it.
+
+    ``key`` is what its answer is kept under, None if it is not.
+    """
 
     path: str
     model: str
@@ -47,11 +50,15 @@ class Outgoing:
     body: Mapping[str, Any]
     count_prompt: Callable[[], int]
     max_completion: int | None = None
+    key: bytes | None = None
 
 
 @dataclass
 class CallTurn:
-    """One attempt; who makes it sets ``usage`` once the answer is there."""
+    """One attempt; who makes it sets ``usage`` once the answer is there.
+
+    ``writes`` belong to what accounts for it: they are made in the same transaction.
+    """
 
     outgoing: Outgoing
     prices: Prices
@@ -59,11 +66,16 @@ class CallTurn:
     sent: Sent | None = None
     called_at: float = 0.0
     began: float = 0.0
+    writes: Sequence[Write] = ()
 
     @property
     def cost(self) -> float | None:
         """Dollars so far, None for a model without a price."""
         return self.prices.cost(self.outgoing.model, *self.usage)
+
+    def accounted(self, error: str | None = None) -> list[Write]:
+        """Return the writes that account for the attempt."""
+        return [put_calls(self.call(error)), *self.writes]
 
     def call(self, error: str | None = None) -> Call:
         """Return the attempt as a row of the ledger."""
@@ -78,6 +90,14 @@ class CallTurn:
             error=error,
             called_at=self.called_at,
         )
+
+
+class Lane(Protocol):
+    """Another way for requests than a connection for each."""
+
+    async def buy(self, turn: CallTurn, content: bytes) -> Mapping[str, Any]:
+        """Return the JSON object that answers a request. Raises a ModelError."""
+        ...
 
 
 class CallerOfModels:
@@ -95,10 +115,12 @@ class CallerOfModels:
         database: CallDatabase,
         prices: Prices,
         budget: Budget,
+        lane: Lane | None = None,
     ) -> None:
         self.dialect = Dialect.of(options)
         self._options = options
         self._transport = transport
+        self._lane = lane
         self._database = database
         self._prices = prices
         self._budget = budget
@@ -141,12 +163,17 @@ class CallerOfModels:
             content = self.dialect.write(outgoing.body)
             try:
                 async with self.turn(outgoing) as turn:
-                    raw = await self._transport.post(outgoing.path, content, outgoing.model)
+                    raw = await self._answer(turn, content)
                     turn.usage = read_usage(raw) or turn.usage
                     value, turn.usage = read(raw)
                 return value, turn
             except ModelError as error:
                 failures = await self.after(error, failures, outgoing, content)
+
+    async def _answer(self, turn: CallTurn, content: bytes) -> Mapping[str, Any]:
+        if self._lane is not None:
+            return await self._lane.buy(turn, content)
+        return await self._transport.post(turn.outgoing.path, content, turn.outgoing.model)
 
     async def stream(
         self, outgoing: Outgoing, turn_done: Callable[[CallTurn], None]
@@ -285,7 +312,7 @@ class CallerOfModels:
 
     def _record_failure(self, turn: CallTurn, error: str) -> None:
         if turn.began:
-            self._database.write_later([put_calls(turn.call(error))])
+            self._database.write_later(turn.accounted(error))
 
     def _raise_if_halted(self) -> None:
         if self._halt is not None:

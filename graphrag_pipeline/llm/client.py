@@ -7,12 +7,14 @@ import inspect
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from operator import length_hint
 from typing import Any, TypeVar
 
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.tokens import count_tokens, encoding_for
 from graphrag_pipeline.llm.answer_purposes import made_for
 from graphrag_pipeline.llm.answers import ChatAnswer, StreamedAnswer, TokenUsage, read_answer
+from graphrag_pipeline.llm.batching.lane import BatchLane, lane_options
 from graphrag_pipeline.llm.budget import Budget, BudgetAmount, plus
 from graphrag_pipeline.llm.cache import (
     CachedResponse,
@@ -31,7 +33,7 @@ from graphrag_pipeline.llm.flights import Flights
 from graphrag_pipeline.llm.ledger import Call, put_calls, spent_since
 from graphrag_pipeline.llm.options import LlmOptions
 from graphrag_pipeline.llm.paid_answers import PaidAnswers
-from graphrag_pipeline.llm.prices import load_prices
+from graphrag_pipeline.llm.prices import Prices, load_prices
 from graphrag_pipeline.llm.requests import ChatRequest, Messages, chat_body, prompt_text
 from graphrag_pipeline.llm.transport import Transport
 from graphrag_pipeline.llm.windows import check_fits, check_was_read
@@ -62,7 +64,7 @@ class ModelClient:
         since: int | None = None,
         elsewhere: BudgetAmount | None = None,
     ) -> None:
-        self.options = options
+        self.options = self._given = options
         self._home = home
         self._since = since
         self._elsewhere = elsewhere or BudgetAmount()
@@ -70,6 +72,11 @@ class ModelClient:
         self._prices = load_prices(
             options.prices_file, options.prices, own_machine=options.is_private
         )
+        self._lane: BatchLane | None = None
+        if options.lane == "batch":
+            if isinstance(home, SharedCalls):
+                raise ConfigError('llm.lane = "batch" is for an index on one machine: set "direct"')
+            self.options = lane_options(options)
         self._refuse_unpriced(options.model)
 
     async def __aenter__(self) -> ModelClient:
@@ -80,13 +87,20 @@ class ModelClient:
         shared = self._home if isinstance(self._home, SharedCalls) else None
         self._holder = shared.holder(self._database) if shared else None
         self._budget = self._counted_budget()
-        self._caller = CallerOfModels(
-            options, self._transport, self._database, self._prices, self._budget
-        )
+        self._connected = self._caller = self._made_caller(self._given, self._prices)
+        if options.lane == "batch":
+            prices = self._prices.of_batches()
+            self._lane = BatchLane(options, self._transport, self._paid, prices)
+            self._caller = self._made_caller(options, prices, self._lane)
         self._flights = Flights(self._holder)
         vector_flights = Flights(self._holder)
-        self._vectors = EmbeddingCalls(options, self._caller, self._paid, vector_flights)
+        self._vectors = EmbeddingCalls(self._given, self._connected, self._paid, vector_flights)
         return self
+
+    def _made_caller(
+        self, options: LlmOptions, prices: Prices, lane: BatchLane | None = None
+    ) -> CallerOfModels:
+        return CallerOfModels(options, self._transport, self._database, prices, self._budget, lane)
 
     def _counted_budget(self) -> Budget:
         """Return the budget: of all machines of a run where they share an index."""
@@ -97,8 +111,10 @@ class ModelClient:
             return self._holder.budget(self._since, *limits, self._elsewhere)
         return Budget(*limits, plus(spent_since(self._database, self._since), self._elsewhere))
 
-    async def __aexit__(self, *_: object) -> None:
+    async def __aexit__(self, kind: object, *_: object) -> None:
         try:
+            if self._lane is not None:
+                await self._lane.close(is_complete=kind is None)
             await self._transport.close()
             if self._holder is not None:
                 await self._holder.close()
@@ -230,7 +246,8 @@ class ModelClient:
                         await said
 
         with self._caller.running():
-            await _all(work() for _ in range(2 * self.options.concurrency))
+            most = 2 * self.options.concurrency
+            await _all(work() for _ in range(min(most, length_hint(requests, most))))
         return [results[index] for index in range(len(results))]
 
     def stream(
@@ -261,13 +278,13 @@ class ModelClient:
         by length. Every vector that arrives is kept, also when another text's call fails.
         """
         self._refuse_unpriced(self.options.embedding_model)
-        with self._caller.running():
+        with self._connected.running():
             return await self._vectors.embed(texts, stage, batch)
 
     async def embedding_width(self, *, stage: str) -> int:
         """Return how long the embedding model's vectors are, asked where it is not known yet."""
         self._refuse_unpriced(self.options.embedding_model)
-        with self._caller.running():
+        with self._connected.running():
             return await self._vectors.width(stage)
 
     async def pieces_of(self, request: ChatRequest) -> AsyncGenerator[str | Completion, None]:
@@ -291,8 +308,8 @@ class ModelClient:
         outgoing = self._outgoing(request, body)
         # Beside the request: to read an encoding takes as long as the first words of an answer.
         counting = asyncio.create_task(asyncio.to_thread(outgoing.count_prompt))
-        with self._caller.running():
-            async with aclosing(self._caller.stream(outgoing, account)) as heard_of:
+        with self._connected.running():
+            async with aclosing(self._connected.stream(outgoing, account)) as heard_of:
                 async for piece, turn in heard_of:
                     if text := heard.take(piece):
                         prompt = counting.result() if counting.done() else 0
@@ -335,7 +352,8 @@ class ModelClient:
             return answer, usage
 
         with self._caller.running():
-            answer, turn = await self._caller.send(self._outgoing(request, body), read)
+            outgoing = replace(self._outgoing(request, body), key=key)
+            answer, turn = await self._caller.send(outgoing, read)
         try:
             check_usable(request, answer.text, answer.finish_reason)
         except ModelOutputError as error:
@@ -370,7 +388,7 @@ class ModelClient:
                 answer.text, usage.prompt, usage.completion, answer.finish_reason, made_for()
             )
             bought = [put_response(key, self.options.model, response, request.stage)]
-        await self._paid.keep([put_calls(call)], bought, [] if key is None else [key])
+        await self._paid.keep(turn.accounted(), bought, [] if key is None else [key])
         if self.options.log_content:
             log.debug("answered: %s", answer.text)
         return Completion(

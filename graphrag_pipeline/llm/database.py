@@ -26,7 +26,7 @@ from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.llm.flights import FlightHolder
 
 _BUSY_SECONDS = 60.0
-_VERSION = 7
+_VERSION = 8
 _NEW = 0
 _PRIMARY_CODE = 0xFF
 _LEAST_FREE = 1 << 20
@@ -43,6 +43,30 @@ CREATE TABLE IF NOT EXISTS shared_entries (
     PRIMARY KEY (place, key)
 ) WITHOUT ROWID
 """
+_BATCHES = (
+    """
+CREATE TABLE IF NOT EXISTS sent_batches (
+    token TEXT PRIMARY KEY,
+    endpoint TEXT NOT NULL,
+    model TEXT NOT NULL,
+    created_at REAL NOT NULL,
+    file_id TEXT,
+    batch_id TEXT
+)
+""",
+    """
+CREATE TABLE IF NOT EXISTS sent_requests (
+    id TEXT PRIMARY KEY,
+    token TEXT NOT NULL,
+    content_key BLOB NOT NULL,
+    key BLOB,
+    stage TEXT NOT NULL,
+    batch TEXT,
+    made_for TEXT
+)
+""",
+    "CREATE INDEX IF NOT EXISTS sent_requests_by_token ON sent_requests (token)",
+)
 _SCHEMA = (
     """
 CREATE TABLE IF NOT EXISTS responses (
@@ -88,6 +112,7 @@ CREATE TABLE IF NOT EXISTS llm_calls (
 """,
     _WIDTHS,
     _SHARED,
+    *_BATCHES,
 )
 _MIGRATIONS = {
     1: (_WIDTHS,),
@@ -105,6 +130,7 @@ _MIGRATIONS = {
         "ALTER TABLE responses ADD COLUMN digest BLOB",
         "ALTER TABLE embeddings ADD COLUMN digest BLOB",
     ),
+    7: _BATCHES,
 }
 
 

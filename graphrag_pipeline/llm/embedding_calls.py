@@ -93,7 +93,7 @@ class EmbeddingCalls:
             answers = [
                 await self._request_vectors([_PROBE], stage, None, any_width=True) for _ in range(2)
             ]
-            calls = [put_calls(turn.call()) for _, turn in answers]
+            calls = [write for _, turn in answers for write in turn.accounted()]
             bought, keys = list[Write](), list[bytes]()
             (first, _), (second, _) = answers
             if first.shape == second.shape:
@@ -160,7 +160,7 @@ class EmbeddingCalls:
         rows, turn = await self._request_vectors(texts, stage, batch)
         vectors = dict(zip(group, normalised(rows), strict=True))
         bought = self._bought(vectors, stage, rows.shape[1])
-        await self._paid.keep([put_calls(turn.call())], bought, vectors)
+        await self._paid.keep(turn.accounted(), bought, vectors)
         return vectors
 
     def _bought(self, vectors: Mapping[bytes, Vectors], stage: str, width: int) -> list[Write]:

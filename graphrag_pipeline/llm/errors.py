@@ -12,7 +12,7 @@ from graphrag_pipeline.core.errors import GraphRAGError
 if TYPE_CHECKING:
     from graphrag_pipeline.llm.completion import Completion
 
-_STOPPING_KINDS = frozenset({"auth", "quota", "model", "unreachable"})
+_STOPPING_KINDS = frozenset({"auth", "quota", "model", "unreachable", "cancelled"})
 
 
 class ModelError(GraphRAGError):
@@ -45,7 +45,7 @@ class TerminalModelError(ModelError):
 
     @property
     def stops_everything(self) -> bool:
-        """True if the key, the quota or the model's name is at fault, or no server answers."""
+        """True if key, quota or model's name is at fault, no server answers, or a batch ended."""
         return self.kind in _STOPPING_KINDS
 
 

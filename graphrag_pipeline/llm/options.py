@@ -24,7 +24,8 @@ class LlmOptions:
     ``GRAPHRAG_API_KEY``, of the environment or of ``env_file``. Costs are US
     dollars, rates are per minute, times are seconds. ``retry_seconds`` is the first wait before a
     call is tried again; it doubles each time. ``prices`` are those said of these models alone, by
-    name, and ``section`` is where the settings say all this: ``llm`` or ``models.NAME``.
+    name, and ``section`` is where the settings say all this: ``llm`` or ``models.NAME``. The
+    ``lane`` "batch" sends chat requests in files, at half the price, to be answered within a day.
     Raises ConfigError for values out of range.
     """
 
@@ -55,6 +56,7 @@ class LlmOptions:
     api_key_env: str = ""
     prices: Mapping[str, Price] = field(default_factory=dict, hash=False)
     section: str = "llm"
+    lane: Literal["direct", "batch"] = "direct"
 
     def __post_init__(self) -> None:
         if isinstance(self.api_key, str):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import email.utils
 import functools
 import importlib
@@ -11,7 +12,7 @@ import logging
 import re
 import ssl
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.llm.connections import Connections, goes_through_proxy
@@ -116,6 +117,27 @@ class Transport:
                 return answer
             failure = self._error_inside(answer, model)
         raise failure
+
+    @contextlib.contextmanager
+    def explained(self, model: str) -> Iterator[None]:
+        """Raise a ModelError for what the SDK's client raises within; it is ready by then."""
+        try:
+            yield
+        except self._status_error as caught:
+            failure = self._refusal(caught, model)
+        except ValueError:
+            failure = self._not_json()
+        except TimeoutError:
+            failure = self._timed_out()
+        except self._lost as caught:
+            failure = self._connection_lost(caught)
+        else:
+            return
+        raise failure
+
+    def explain(self, status: int, error: Mapping[str, Any], model: str) -> ModelError:
+        """Return the error of an answer with a status, by what the server says of it."""
+        return self._explain(status, error, {}, model)
 
     async def _send(self, client: openai.AsyncOpenAI, path: str, content: bytes) -> httpx2.Response:
         """Return the answer to a request; raises the SDK's error of a status that is none."""

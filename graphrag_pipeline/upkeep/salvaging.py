@@ -15,7 +15,10 @@ from graphrag_pipeline.core.text import counted
 from graphrag_pipeline.llm.cache import is_as_bought
 from graphrag_pipeline.llm.database import open_database
 
-_TABLES = ("responses", "embeddings", "embedding_widths", "llm_calls")
+_TABLES = (
+    *("responses", "embeddings", "embedding_widths", "llm_calls"),
+    *("sent_batches", "sent_requests"),
+)
 _BOUGHT = {
     "responses": (
         *("key", "model", "text", "prompt_tokens", "completion_tokens"),
