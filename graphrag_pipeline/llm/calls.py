@@ -89,6 +89,7 @@ class CallTurn:
             time.perf_counter() - self.began,
             error=error,
             called_at=self.called_at,
+            cached_tokens=self.usage.cached,
         )
 
 

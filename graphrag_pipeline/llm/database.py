@@ -107,7 +107,8 @@ CREATE TABLE IF NOT EXISTS llm_calls (
     cost REAL,
     seconds REAL NOT NULL,
     cached INTEGER NOT NULL,
-    error TEXT
+    error TEXT,
+    cached_tokens INTEGER
 )
 """,
     _WIDTHS,
@@ -130,7 +131,7 @@ _MIGRATIONS = {
         "ALTER TABLE responses ADD COLUMN digest BLOB",
         "ALTER TABLE embeddings ADD COLUMN digest BLOB",
     ),
-    7: _BATCHES,
+    7: (*_BATCHES, "ALTER TABLE llm_calls ADD COLUMN cached_tokens INTEGER"),
 }
 
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 _PUT_CALL = (
     "INSERT INTO llm_calls (stage, model, batch, prompt_tokens, completion_tokens, cost, seconds,"
-    " cached, error, id, called_at)"
-    " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT DO NOTHING"
+    " cached, error, id, called_at, cached_tokens)"
+    " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT DO NOTHING"
 )
 
 
@@ -37,7 +37,8 @@ class Call:
 
     The tokens of a cached call are those it once took; its cost is 0. Those of cached embeddings
     are counted only for a listener of the role "taken". The cost is None where the model's price is
-    not known. ``error`` is why there is no answer.
+    not known. ``error`` is why there is no answer. ``cached_tokens`` are those of the prompt that
+    the provider still had, and took less for; None for calls of older programs.
     """
 
     stage: str
@@ -51,6 +52,7 @@ class Call:
     error: str | None = None
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
     called_at: float = field(default_factory=time.time)
+    cached_tokens: int | None = 0
 
 
 def put_calls(*calls: Call) -> Write:
@@ -99,7 +101,7 @@ def calls_since(home: Place, position: int = 0) -> pl.DataFrame:
         if tables is not None:
             rows = tables.read(
                 "SELECT position, id, called_at, stage, batch, model, prompt_tokens,"
-                " completion_tokens, cost, seconds, cached, error"
+                " completion_tokens, cost, seconds, cached, error, cached_tokens"
                 " FROM llm_calls WHERE position > $1 ORDER BY position",
                 (position,),
             )
@@ -116,6 +118,7 @@ def calls_since(home: Place, position: int = 0) -> pl.DataFrame:
         "seconds": pl.Float64,
         "cached": pl.Int64,
         "error": pl.String,
+        "cached_tokens": pl.Int64,
     }
     return pl.DataFrame(rows, schema=schema, orient="row").with_columns(
         (pl.col("called_at") * 1e6).cast(pl.Int64).cast(pl.Datetime("us", "UTC")),

@@ -152,5 +152,5 @@ def record_calls(workspace: Workspace) -> None:
         calls = calls_since(calls_place(workspace.settings), position)
         if calls.is_empty():
             return
-        insert(con, "llm_calls", calls.drop("position"))
+        insert(con, "llm_calls", calls.drop("position", "cached_tokens"))
         set_meta(con, _POSITION, str(calls["position"].max()))

@@ -196,7 +196,15 @@ class EarlierBatches:
             cost = self._prices.cost(model, *usage)
             ledger.append(
                 put_calls(
-                    Call(request.stage, model, request.batch, usage.prompt, usage.completion, cost)
+                    Call(
+                        request.stage,
+                        model,
+                        request.batch,
+                        usage.prompt,
+                        usage.completion,
+                        cost,
+                        cached_tokens=usage.cached,
+                    )
                 )
             )
             if request.key is not None and (text := self._text(answer)):

@@ -30,12 +30,13 @@ LOST_SECONDS = 30.0
 _ANSWER_SECONDS = 40.0
 _STATEMENT_MS = 30_000
 _WAIT_SECONDS = 0.25
-_VERSION = 2
+_VERSION = 3
 _MIGRATIONS: dict[int, Sequence[str]] = {
     1: (
         "ALTER TABLE responses ADD COLUMN digest BYTEA",
         "ALTER TABLE embeddings ADD COLUMN digest BYTEA",
     ),
+    2: ("ALTER TABLE llm_calls ADD COLUMN cached_tokens INTEGER",),
 }
 _HAS_TABLES = """
 SELECT EXISTS (SELECT FROM pg_tables WHERE schemaname = $1 AND tablename = 'schema_version')

@@ -53,7 +53,8 @@ CREATE TABLE llm_calls (
     cost DOUBLE PRECISION,
     seconds DOUBLE PRECISION NOT NULL,
     cached SMALLINT NOT NULL,
-    error TEXT
+    error TEXT,
+    cached_tokens INTEGER
 );
 
 -- What runs may spend. A budget is that of the runs that began at a position of the ledger; it
