@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 from llm_helpers import ask, ask_many, options_for, paid, said, with_client
@@ -18,6 +19,12 @@ from graphrag_pipeline.llm import (
     calls_since,
     last_position,
     run_calls,
+)
+from graphrag_pipeline.llm.requests import (
+    Dialect,
+    RefusedParameterError,
+    chat_body,
+    parameters_named,
 )
 
 SCHEMA = {"type": "object", "properties": {"title": {"type": "string"}, "rating": {}}}
@@ -327,3 +334,28 @@ def test_options_out_of_range_are_refused(given) -> None:
 def test_options_of_a_server_are_the_same_with_and_without_a_slash() -> None:
     with ModelServer() as server:
         assert options_for(server).endpoint == LlmOptions(server.base_url + "/").endpoint
+
+
+def test_openai_is_told_what_goes_on_from_the_same_prompt_and_others_are_not() -> None:
+    def sent(options: LlmOptions, *talk: str) -> dict[str, Any]:
+        messages = [
+            {"role": "assistant" if number % 2 else "user", "content": text}
+            for number, text in enumerate(talk)
+        ]
+        return Dialect(options).translate(chat_body(ChatRequest(messages, "test"), options))
+
+    openai = LlmOptions(base_url="https://api.openai.com/v1", concurrency=1000)
+    keys = {sent(openai, f"document {n}")["prompt_cache_key"] for n in range(200)}
+    assert 30 < len(keys) <= 64
+    first = sent(openai, "document")["prompt_cache_key"]
+    assert sent(openai, "document", "records", "more?")["prompt_cache_key"] == first
+    assert "prompt_cache_key" not in sent(LlmOptions(base_url="http://localhost:1"), "document")
+    own = LlmOptions(base_url=openai.base_url, extra={"prompt_cache_key": "mine"})
+    assert sent(own, "document")["prompt_cache_key"] == "mine"
+    refusing = Dialect(openai)
+    body = chat_body(ChatRequest(said("document"), "test"), openai)
+    assert "prompt_cache_key" not in body
+    refusal = RefusedParameterError("refused", "request")
+    refusal.named = parameters_named("Unrecognized request argument supplied: prompt_cache_key")
+    assert refusing.learn(refusal, refusing.write(body), body)
+    assert "prompt_cache_key" not in refusing.translate(body)

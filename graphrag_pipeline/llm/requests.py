@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -70,7 +72,8 @@ class Dialect:
 
     Reasoning models refuse a temperature, some want ``max_completion_tokens``, many servers have
     no structured output or no token bias: each is refused once, then left out. The user's own
-    ``extra`` parameters are never left out.
+    ``extra`` parameters are never left out. OpenAI is told which requests go on from the same
+    prompt, so that it finds it in its cache; others may refuse what they do not know.
     """
 
     @classmethod
@@ -88,6 +91,7 @@ class Dialect:
             self._formats += ["json_object", ""]
         self._left_out: set[str] = set()
         self._max_tokens, self._other_name = "max_tokens", "max_completion_tokens"
+        self._routes = min(options.concurrency, _MOST_ROUTES) if options.is_openai else 0
         if options.is_openai:
             self._max_tokens, self._other_name = self._other_name, self._max_tokens
 
@@ -97,6 +101,8 @@ class Dialect:
 
     def translate(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Return the body without what this server does not take."""
+        if self._routes and "messages" in body:
+            body = {_ROUTE: _route(body["messages"], self._routes), **body}
         wire = {
             self._max_tokens if name == "max_tokens" and name not in self._own else name: value
             for name, value in body.items()
@@ -135,10 +141,12 @@ class RefusedParameterError(TerminalModelError):
     named: frozenset[str] = frozenset()
 
 
-_MAY_BE_LEFT_OUT = {"temperature", "logit_bias", "stream_options", "encoding_format"}
+_ROUTE = "prompt_cache_key"
+_MOST_ROUTES = 64
+_MAY_BE_LEFT_OUT = {"temperature", "logit_bias", "stream_options", "encoding_format", _ROUTE}
 _NAMES = re.compile(
     r"max_completion_tokens|max_tokens|temperature|logit_bias|stream_options|encoding_format"
-    r"|response_format|json_schema|json_object|structured output|grammar",
+    r"|prompt_cache_key|response_format|json_schema|json_object|structured output|grammar",
     re.IGNORECASE,
 )
 
@@ -150,6 +158,17 @@ def parameters_named(text: str) -> frozenset[str]:
         return frozenset(found[:1])
     formats = {"json_schema", "json_object", "structured output", "grammar"}
     return frozenset("response_format" if name in formats else name for name in found)
+
+
+def _route(messages: Messages, number: int) -> str:
+    """Return the same for all requests of a conversation: what was said before the first answer.
+
+    OpenAI keeps some 15 requests a minute with one prefix and one key on one machine. There are as
+    many keys as calls at once, so each has about what one of them makes.
+    """
+    asked = itertools.takewhile(lambda message: message.get("role") != "assistant", messages)
+    digest = hashlib.sha256(prompt_text([*asked]).encode("utf-8", "replace")).digest()
+    return f"graphrag-{int.from_bytes(digest[:8], 'big') % number}"
 
 
 def _ordered(message: Mapping[str, Any]) -> dict[str, Any]:
