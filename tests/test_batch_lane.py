@@ -269,8 +269,8 @@ def test_answers_that_nobody_asks_for_again_are_counted_and_kept(tmp_path: Path)
 
 def test_a_budget_holds_for_what_batches_may_cost(tmp_path: Path) -> None:
     with server_of() as server:
-        whole = in_batches(server, tmp_path / "whole", max_output_tokens=20)
-        cost = sum(result.cost for result in whole)
+        texts_of(in_batches(server, tmp_path / "whole", max_output_tokens=20))
+        cost = paid(tmp_path / "whole")["cost"].sum()
         results = in_batches(server, tmp_path, max_output_tokens=20, max_cost=cost)
         assert paid(tmp_path)["cost"].sum() <= cost
         assert any(isinstance(r, BudgetExceededError) for r in results)
@@ -345,7 +345,8 @@ def ask_until_step(base_url: str, home: Path, step: int, count: Path | None = No
         pass_step()
         return answer
 
-    _File.commit, BatchApi._once = commit_in_steps, call_in_steps
+    _File.commit = commit_in_steps  # pyright: ignore[reportAttributeAccessIssue]
+    BatchApi._once = call_in_steps  # pyright: ignore[reportAttributeAccessIssue]
 
     async def run() -> None:
         async with ModelClient(LlmOptions(base_url, KEY, **LANE), home) as client:

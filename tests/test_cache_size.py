@@ -236,7 +236,7 @@ def test_an_older_file_is_taken_over_and_its_entries_count_from_their_day(
     assert entries.entries == 3
     assert (str(entries.oldest_use), str(entries.newest_use)) == ("1970-01-02", "1970-01-04")
     with opened(tmp_path) as con:
-        assert con.execute("PRAGMA user_version").fetchone() == (7,)
+        assert con.execute("PRAGMA user_version").fetchone() == (8,)
         assert con.execute("SELECT count(*) FROM embedding_widths").fetchone() == (0,)
 
 

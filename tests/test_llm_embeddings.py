@@ -215,6 +215,7 @@ def test_a_file_of_calls_made_before_is_brought_up_to_date(tmp_path: Path) -> No
             con.execute("ALTER TABLE embeddings DROP COLUMN stage")
             con.execute("ALTER TABLE responses DROP COLUMN digest")
             con.execute("ALTER TABLE embeddings DROP COLUMN digest")
+            con.execute("ALTER TABLE llm_calls DROP COLUMN cached_tokens")
             con.execute("PRAGMA user_version = 1")
         server.forget()
         embed(server, tmp_path, ["a"])

@@ -58,6 +58,7 @@ class Sent:
     answers: dict[str, Answer] = field(default_factory=dict)
     error: ModelError | None = None
     is_followed: bool = False
+    is_read: bool = False
 
 
 class EarlierBatches:
@@ -105,17 +106,19 @@ class EarlierBatches:
         del sent.unclaimed[request.id]
         waiting.request = request
         sent.waiting[request.id] = waiting
-        if sent.remote.has_ended:
+        if sent.is_read:
             waiting.answer.set_result(sent.answers.pop(request.id))
         return sent
 
     async def hold(self, sent: Sent, answers: Mapping[str, Answer]) -> None:
         """Hold answers that nobody has asked for yet; what has none will be asked anew."""
         sent.answers = {name: answers[name] for name in sent.unclaimed.keys() & answers.keys()}
-        for name in sent.unclaimed.keys() - answers.keys():
+        sent.is_read = True
+        missing = sent.unclaimed.keys() - answers.keys()
+        for name in missing:
             request = sent.unclaimed.pop(name)
             self._by_content[request.content_key].remove((sent, request))
-            await self._write([drop_request(name)])
+        await self._write(map(drop_request, missing))
 
     async def forget(self, sent: Sent) -> None:
         """Forget a batch, and remove its files from the server."""
@@ -128,6 +131,8 @@ class EarlierBatches:
     async def close(self, *, is_complete: bool) -> None:
         """Account for what nobody asked for, and forget what is accounted for."""
         try:
+            if is_complete and batches_sent(self._paid.own, self._options.endpoint):
+                await self.look_back()
             for sent in list(self._sent):
                 if sent.remote.has_ended and is_complete:
                     await self._settle(sent)
@@ -138,6 +143,8 @@ class EarlierBatches:
                         "%s goes on at %s, and is paid for: the next run collects its answers",
                         sent.remote.id, self._options.endpoint,
                     )  # fmt: skip
+        except ModelError as error:
+            log.warning("%s: what was sent in batches is accounted for by a later run", error)
         finally:
             _live.difference_update(sent.token for sent in self._sent)
 

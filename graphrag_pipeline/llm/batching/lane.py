@@ -1,4 +1,4 @@
-"""What is asked at the same time goes in files, and is waited for as over a connection.
+"""Rounds of requests: those in flight go in files, and are waited for as over a connection.
 
 A round is all that is in flight once nothing more comes. The callers know of no batch. Each batch
 is noted before it is sent (:mod:`~graphrag_pipeline.llm.batching.records`); what an earlier run was
@@ -87,7 +87,7 @@ class BatchLane:
         if sent is None:
             self._gathered.append(waiting)
             self._wait_for_quiet()
-        elif not sent.remote.has_ended and not sent.is_followed:
+        elif not sent.is_read and not sent.is_followed:
             sent.is_followed = True
             self._begin(self._collect(sent))
         answer = await waiting.answer

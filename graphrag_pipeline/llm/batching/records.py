@@ -1,4 +1,4 @@
-"""What was sent in batches and is not accounted for yet: noted before it can cost anything.
+"""Notes of batches that are not accounted for yet, made before these can cost anything.
 
 A batch has a row before its file is sent, and each of its requests one, which goes in the
 transaction that writes its answer into cache and ledger. So a run that was killed anywhere knows
