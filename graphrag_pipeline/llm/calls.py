@@ -210,11 +210,13 @@ class CallerOfModels:
             reservation = await self._budget.reserve(expected)
             turn = CallTurn(outgoing, self._prices)
             try:
-                turn.sent = await self._limiter.acquire(expected.tokens)
+                if self._lane is None:
+                    turn.sent = await self._limiter.acquire(expected.tokens)
                 self._raise_if_halted()
                 turn.called_at, turn.began = time.time(), time.perf_counter()
                 yield turn
-                self._limiter.passed(turn.sent)
+                if turn.sent is not None:
+                    self._limiter.passed(turn.sent)
                 self._lost_in_a_row = 0
             except ModelError as error:
                 self._learn_rate(turn.sent, error)
