@@ -48,7 +48,7 @@ class Waiting:
 
 
 @dataclass(eq=False)
-class Sent:
+class BatchUnderWay:
     """A batch, who waits for which request of it, and what nobody has asked for yet."""
 
     token: str
@@ -73,12 +73,14 @@ class EarlierBatches:
         self._prices = prices
         self._looking = asyncio.Lock()
         self._has_looked = False
-        self._sent: list[Sent] = []
-        self._by_content: dict[bytes, list[tuple[Sent, SentRequest]]] = defaultdict(list)
+        self._sent: list[BatchUnderWay] = []
+        self._by_content: dict[bytes, list[tuple[BatchUnderWay, SentRequest]]] = defaultdict(list)
 
-    def add(self, token: str, waiting: Mapping[str, Waiting]) -> Sent:
+    def add(self, token: str, waiting: Mapping[str, Waiting]) -> BatchUnderWay:
         """Return a batch that is about to be sent."""
-        sent = Sent(token, RemoteBatch(id="", status="new"), dict(waiting), is_followed=True)
+        sent = BatchUnderWay(
+            token, RemoteBatch(id="", status="new"), dict(waiting), is_followed=True
+        )
         self._sent.append(sent)
         _live.add(token)
         return sent
@@ -94,7 +96,7 @@ class EarlierBatches:
                     await self._look_at(batch)
             self._has_looked = True
 
-    def claim(self, waiting: Waiting) -> Sent | None:
+    def claim(self, waiting: Waiting) -> BatchUnderWay | None:
         """Let a request have the answer of an earlier run's; return the batch, if there is one."""
         places = self._by_content.get(waiting.request.content_key)
         if not places:
@@ -110,7 +112,7 @@ class EarlierBatches:
             waiting.answer.set_result(sent.answers.pop(request.id))
         return sent
 
-    async def hold(self, sent: Sent, answers: Mapping[str, Answer]) -> None:
+    async def hold(self, sent: BatchUnderWay, answers: Mapping[str, Answer]) -> None:
         """Hold answers that nobody has asked for yet; what has none will be asked anew."""
         sent.answers = {name: answers[name] for name in sent.unclaimed.keys() & answers.keys()}
         sent.is_read = True
@@ -120,7 +122,7 @@ class EarlierBatches:
             self._by_content[request.content_key].remove((sent, request))
         await self._write(map(drop_request, missing))
 
-    async def forget(self, sent: Sent) -> None:
+    async def forget(self, sent: BatchUnderWay) -> None:
         """Forget a batch, and remove its files from the server."""
         self._sent = [each for each in self._sent if each is not sent]
         _live.discard(sent.token)
@@ -153,7 +155,7 @@ class EarlierBatches:
         if remote is None:
             files = (batch.file_id,) if batch.file_id else ()
             remote = RemoteBatch(id="", status="failed", files=files)
-        sent = Sent(batch.token, remote)
+        sent = BatchUnderWay(batch.token, remote)
         if remote.status == "failed":
             await self.forget(sent)
             return
@@ -190,7 +192,7 @@ class EarlierBatches:
             await self._write([put_batch_id(batch.token, remote.id)])
         return remote
 
-    async def _settle(self, sent: Sent) -> None:
+    async def _settle(self, sent: BatchUnderWay) -> None:
         for name, answer in sent.answers.items():
             await self._keep(sent.unclaimed.pop(name), answer)
         sent.answers = {}

@@ -19,8 +19,8 @@ from graphrag_pipeline.core import progress
 from graphrag_pipeline.llm.answer_purposes import made_for
 from graphrag_pipeline.llm.batching.api import MOST_BYTES, MOST_REQUESTS, TOKEN_LIMIT, BatchApi
 from graphrag_pipeline.llm.batching.earlier import (
+    BatchUnderWay,
     EarlierBatches,
-    Sent,
     Waiting,
     fail,
     unanswered,
@@ -150,7 +150,7 @@ class BatchLane:
         except Exception as error:
             fail(group, error)
 
-    async def _collect(self, sent: Sent) -> None:
+    async def _collect(self, sent: BatchUnderWay) -> None:
         """Bring those who wait for an earlier run's batch their answers."""
         try:
             await self._follow(sent, f"batch of {len(sent.unclaimed) + 1:,} sent before")
@@ -158,7 +158,7 @@ class BatchLane:
         except Exception as error:
             fail(sent.waiting.values(), error)
 
-    async def _send(self, group: Sequence[Waiting]) -> Sent:
+    async def _send(self, group: Sequence[Waiting]) -> BatchUnderWay:
         """Send requests as a batch, noted before and after each step."""
         token, now = uuid.uuid4().hex, time.time()
         for number, each in enumerate(group):
@@ -187,7 +187,7 @@ class BatchLane:
         advice = f'{self._options.endpoint} takes no batches (404): set llm.lane to "direct"'
         return TerminalModelError(advice, "model")
 
-    async def _follow(self, sent: Sent, name: str) -> None:
+    async def _follow(self, sent: BatchUnderWay, name: str) -> None:
         """Wait until a batch has ended, and say how far it is."""
         delay, before = 4 * self._options.retry_seconds, None
         total = len(sent.waiting) + len(sent.unclaimed)
@@ -216,7 +216,7 @@ class BatchLane:
             self._ended.set()
             self._ended = asyncio.Event()
 
-    async def _look_at(self, sent: Sent) -> None:
+    async def _look_at(self, sent: BatchUnderWay) -> None:
         """Ask how a batch stands. A server away for minutes does not end a wait of hours."""
         for left in range(_POLLS_LOST, -1, -1):
             try:
@@ -226,7 +226,7 @@ class BatchLane:
                 if not left:
                     raise _out_of_reach(error) from None
 
-    async def _deliver(self, sent: Sent) -> None:
+    async def _deliver(self, sent: BatchUnderWay) -> None:
         """Give the answers of a batch that has ended to those who wait for them."""
         try:
             results = await self._api.results(sent.remote)
@@ -238,7 +238,9 @@ class BatchLane:
         sent.waiting.clear()
         await self._earlier.hold(sent, results)
 
-    async def _after_refusal(self, sent: Sent, group: list[Waiting], name: str) -> list[Waiting]:
+    async def _after_refusal(
+        self, sent: BatchUnderWay, group: list[Waiting], name: str
+    ) -> list[Waiting]:
         """Return what of a refused file is to be sent again: none of it was asked."""
         await self._earlier.forget(sent)
         faults = sent.remote.faults
