@@ -155,8 +155,7 @@ def build_definitions(
         schedules=[build_refresh_schedule(refresh_job, index, names, status)] if follows else [],
         resources={names.resource: index},
     )
-    building = Building(index=index, names=names, status=status, marts=marts)
-    parts = [main, *_beside(building)]
+    parts = [main, *_beside(Building(index=index, names=names, status=status, marts=marts))]
     return dg.Definitions.merge(*parts, _failures(parts, index, names, status))
 
 

@@ -6,6 +6,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -116,12 +117,32 @@ def test_our_modules_are_loaded_by_name_in_the_doors_alone() -> None:
     assert files == {f"{PACKAGE}/core/lazy.py", f"{PACKAGE}/core/systems.py"}
 
 
-def test_a_module_says_first_what_it_is_or_does() -> None:
-    clause = re.compile(r'"""(?:What|Who|Where|Whether|Which|How|That)\b(?!.*\?)')
+@cache
+def described() -> list[tuple[str, str, int]]:
+    """Return modules, classes and functions of the program: name, docstring, lines."""
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     rooms = (ROOT / room for room in (PACKAGE, "assets", "resources", "sensors", *WINGS))
-    modules = [path for room in rooms for path in room.rglob("*.py")]
-    assert len(modules) > 500
-    assert [str(path) for path in modules if clause.match(path.read_text())] == []
+    rows: list[tuple[str, str, int]] = []
+    for path in (path for room in rooms for path in room.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, kinds):
+                is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+                lines = (node.end_lineno or 0) - node.lineno + 1 if is_function else 0
+                name = f"{path} {getattr(node, 'name', 'itself')}"
+                rows.append((name, ast.get_docstring(node) or "", lines))
+    assert len(rows) > 5000
+    return rows
+
+
+def test_a_docstring_says_first_what_a_thing_is_or_does() -> None:
+    clause = re.compile(r"(?:What|Who|Where|When|Which|How|That|Why|Whose|Whom)\b(?!.*\?)")
+    assert [f"{name}: {text}" for name, text, _ in described() if clause.match(text)] == []
+    modules = [(name, text) for name, text, _ in described() if name.endswith(" itself")]
+    assert [name for name, text in modules if text.startswith("Whether")] == []
+
+
+def test_a_function_can_be_read_without_turning_the_page() -> None:
+    assert [f"{name}: {lines} lines" for name, _, lines in described() if lines > 60] == []
 
 
 def test_the_name_of_a_class_means_one_thing() -> None:

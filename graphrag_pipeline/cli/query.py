@@ -130,20 +130,19 @@ def query(
     from graphrag_pipeline.query.ask import default_method
 
     options_given = {"level": None if level is None else parse_level(level), "top_k": top_k}
-    options_given |= {"seed": seed, "depth": depth, "width": width}
+    options_given |= {"seed": seed, "depth": depth, "width": width, "dynamic": dynamic or None}
     settings = settings_here()
     method, in_name = read_method(method or default_method(settings))
-    options = _taken(method, {**options_given, "dynamic": dynamic or None}) | in_name
+    options = _taken(method, options_given) | in_name
     options |= {"history": read_history(history) if history else ()}
     options |= {"response_type": response_type, "answer_style": "short" if short else None}
-    numbers = {"sentences": sentences, "context": context}
-    numbers = {name: number for name, number in numbers.items() if number is not None}
+    both = {"sentences": sentences, "context": context}
+    numbers = {name: number for name, number in both.items() if number is not None}
     writes = settings.query.answers == "llm"
     _note_unused(writes=writes, of_model=bool(history or response_type), of_rules=bool(numbers))
-    options |= numbers
-    options |= {"settings": settings, "home": settings.home_path, "release": release}
-    options |= {"where": documents_where(where), "follow_ups": follow_ups}
-    options |= {"labels": label_list(as_labels)}
+    options |= {"settings": settings, "home": settings.home_path, "release": release, **numbers}
+    options |= {"where": documents_where(where), "labels": label_list(as_labels)}
+    options |= {"follow_ups": follow_ups}
     from graphrag_pipeline.query import answer, stream_answer
 
     if stream:

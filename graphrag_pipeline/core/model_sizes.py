@@ -22,7 +22,7 @@ _SIZE = re.compile(r"(?<![a-z0-9.])(?:(\d+)x)?(\d{1,4}(?:\.\d{1,3})?)(b|m)(?![a-
 
 @dataclass(frozen=True)
 class Tried:
-    """What is known of a model at a server: its size, or how it did in a trial."""
+    """Facts known of a model at a server: its size, or how it did in a trial."""
 
     size: float | None = None
     """In thousand million parameters."""

@@ -622,7 +622,7 @@ class LlmSettings(_Section):
 
 
 class PriceSettings(_Section):
-    """What a model costs, in US dollars per million tokens."""
+    """The price of a model, in US dollars per million tokens."""
 
     input: Dollars
     """Tokens of prompts."""
@@ -702,7 +702,7 @@ class ModelSettings(_Section):
 
 
 class RoleSettings(_Section):
-    """Which model does what: the NAME of a section [models.NAME], or llm for [llm]. Where nothing
+    """Models by kind of work: the NAME of a section [models.NAME], or llm for [llm]. Where nothing
     is said, a model called chat does all but embed and one called vectors embeds; without these,
     [llm] does.
     """
@@ -1009,7 +1009,7 @@ class Settings(BaseSettings):
 
     @property
     def why_by_rule(self) -> str:
-        """Why rules extract better than a local model that is small; empty for any other."""
+        """The reason why rules extract better than a small local model; empty for any other."""
         if self.profile != "local":
             return ""
         model = self.llm_for("extraction")

@@ -65,7 +65,7 @@ def check_answer(text: str, reason: str, *, refused: bool) -> None:
 
 
 class StreamedAnswer:
-    """What has come of a streamed answer."""
+    """The part of a streamed answer that has come."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -82,7 +82,7 @@ class StreamedAnswer:
 
     @property
     def reason(self) -> str:
-        """Why it ended."""
+        """The reason why it ended."""
         return self._reason or "stop"
 
     def take(self, piece: Mapping[str, Any]) -> str:

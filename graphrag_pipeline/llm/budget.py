@@ -25,7 +25,7 @@ class Reservation:
 
 
 class Budget:
-    """What was spent, what calls in flight may spend, and the limits on both together.
+    """The spending so far, what calls in flight may spend, and the limits on both together.
 
     A call reserves the most it may take. While calls are in flight the next one waits for them,
     because most take less than they reserved; with none in flight it is refused.

@@ -73,7 +73,7 @@ def request_key(endpoint: str, content: bytes, variant: str | None = None) -> by
 
 
 class VectorSource:
-    """What gives vectors: an endpoint's model, asked for so many dimensions (None: its own)."""
+    """A source of vectors: an endpoint's model, asked for so many dimensions (None: its own)."""
 
     def __init__(self, endpoint: str, model: str, dimensions: int | None) -> None:
         self.model = model

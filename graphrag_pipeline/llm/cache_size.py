@@ -59,7 +59,7 @@ class Entries:
 
 @dataclass(frozen=True, kw_only=True)
 class CacheSize:
-    """What cache and ledger take, in bytes; ``free_bytes`` of them hold nothing.
+    """The size of cache and ledger, in bytes; ``free_bytes`` of them hold nothing.
 
     ``path`` is their file, or says where machines share them.
     """

@@ -123,12 +123,12 @@ class ModelClient:
 
     @property
     def spent(self) -> BudgetAmount:
-        """What counts against the budget so far."""
+        """The spending that counts against the budget so far."""
         return self._budget.spent
 
     @property
     def spent_here(self) -> BudgetAmount:
-        """What of it was spent in this home."""
+        """The part of it that was spent in this home."""
         elsewhere = self._elsewhere
         return plus(self.spent, BudgetAmount(-elsewhere.tokens, -elsewhere.cost))
 

@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 class _Spending:
-    """What one run spends, in one home or several: since when in each, and how much so far."""
+    """Spending of one run, in one home or several: since when in each, and how much so far."""
 
     def __init__(self, since: Mapping[Place, int], spent: dict[Place, BudgetAmount]) -> None:
         self.since = since

@@ -215,7 +215,7 @@ class Cache(Protocol):
 
 
 class SharedCalls(ABC):
-    """Where machines that share an index keep its calls; as text, where that is.
+    """The place where machines that share an index keep its calls; as text, where that is.
 
     Two of one place are equal. Everything raises StorageError.
     """

@@ -39,7 +39,7 @@ class EmbeddingError(ConfigError):
 
 
 class Embedder(Protocol):
-    """What turns texts into vectors."""
+    """A way to turn texts into vectors."""
 
     @property
     def name(self) -> str:
@@ -80,7 +80,7 @@ class PartEmbedder(Protocol):
 
 
 class Storing(NamedTuple):
-    """How the vectors of an embedder are stored: how many at most at once, and how precisely."""
+    """Rules to store the vectors of an embedder: how many at most at once, and how precisely."""
 
     rows: int = 10**6
     half: bool = False

@@ -56,7 +56,7 @@ class Amount:
 
 @dataclass(frozen=True, kw_only=True)
 class Effect:
-    """What so many chunks bring: elements that are new or change, and what is written for them.
+    """The effect of so many chunks: elements that are new or change, and what is written for them.
 
     The tokens of ``reports`` are those of their contexts, of ``report_texts`` the texts'. Four of
     five draws had ``few`` to ``many`` reports.
@@ -73,7 +73,7 @@ class Effect:
 
 @dataclass(frozen=True)
 class ExtractedChunk:
-    """What extracting from a chunk of ``size`` tokens has taken, on average."""
+    """The average cost of extracting from a chunk of ``size`` tokens."""
 
     size: float
     calls: float
@@ -100,7 +100,7 @@ class Average:
 
 @dataclass(frozen=True, kw_only=True)
 class Growth:
-    """How an index grows by a run, and what is known of it.
+    """The growth of an index by a run, and what is known of it.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ class Embedded:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a stage will ask of models: calls, further community reports, texts to embed."""
+    """The work of models for a stage: calls, further community reports, texts to embed."""
 
     calls: Sequence[ModelCalls] = ()
     reports: float = 0.0

@@ -17,7 +17,7 @@ OPENAI_URL = "https://api.openai.com/v1"
 
 @dataclass(frozen=True)
 class LlmOptions:
-    """Where the models are, their parameters, and the limits of one client.
+    """The places of models, their parameters, and the limits of one client.
 
     An empty ``base_url`` means ``OPENAI_BASE_URL``, then OpenAI. An empty ``api_key`` means
     the variable ``api_key_env``, or where that is empty ``OPENAI_API_KEY``, then

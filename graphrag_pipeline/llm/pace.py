@@ -32,7 +32,7 @@ class Sent:
 
 
 class Pace:
-    """When the next call may go. Times are seconds of one clock.
+    """The pace of calls: when the next may go. Times are seconds of one clock.
 
     Nothing is known of a server at first, and calls go ever faster. Once it refuses some, they go
     at the rate at which it let calls through, and climb slowly towards the one it refused: no

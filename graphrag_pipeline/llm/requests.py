@@ -68,7 +68,7 @@ def prompt_text(messages: Messages) -> str:
 
 
 class Dialect:
-    """What one server has been found not to take; the rest of the client need not know.
+    """Parameters that one server has been found not to take; the rest of the client need not know.
 
     Reasoning models refuse a temperature, some want ``max_completion_tokens``, many servers have
     no structured output or no token bias: each is refused once, then left out. The user's own

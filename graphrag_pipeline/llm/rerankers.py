@@ -43,7 +43,7 @@ _STAGE = "query"
 
 
 class RerankingError(GraphRAGError):
-    """Why passages could not be put in order, in one line."""
+    """Passages could not be put in order; the message says why, in one line."""
 
 
 class CrossEncoder:

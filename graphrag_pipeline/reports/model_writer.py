@@ -50,7 +50,7 @@ class ModelWriter:
 
     @property
     def version(self) -> str:
-        """What decides a report besides its context: model, prompts, settings."""
+        """A hash of what decides a report besides its context: model, prompts, settings."""
         options = self.settings
         return fingerprint(
             REPORT_PARSING_VERSION,

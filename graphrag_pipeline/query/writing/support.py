@@ -29,7 +29,7 @@ _MOST_NAMED = 5
 
 @dataclass(frozen=True)
 class Support:
-    """How many references a text makes, each counted in each sentence, and those without a word."""
+    """Counts of a text's references, each in each sentence, and of those without a word."""
 
     n_references: int
     unsupported: tuple[Unsupported, ...]
