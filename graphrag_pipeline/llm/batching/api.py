@@ -42,7 +42,7 @@ _LIMIT = re.compile(r"limit:\s*([\d,]+)\s+enqueued", re.IGNORECASE)
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """Why a file was refused: a code, and the line that is at fault, from 1, where one is."""
+    """Reason to refuse a file: a code, and the line that is at fault, from 1, where one is."""
 
     code: str
     message: str = ""
