@@ -27,6 +27,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from graphrag_pipeline.llm.schemas import without_mosts
+
 METHOD = ":method"
 """Where the headers have the method of a request."""
 
@@ -49,6 +51,22 @@ class Request:
     @property
     def messages(self) -> Messages:
         return self.body.get("messages", [])
+
+    @property
+    def schema(self) -> dict[str, Any] | None:
+        """The schema that the answer is to be by."""
+        form = self.body.get("response_format") or {}
+        return form.get("json_schema", {}).get("schema")
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """The body as it is known by in the cache: without the most that an answer may hold."""
+        if self.schema is None:
+            return self.body
+        form = self.body["response_format"]
+        schema = without_mosts(self.schema)
+        by_schema = {**form, "json_schema": {**form["json_schema"], "schema": schema}}
+        return {**self.body, "response_format": by_schema}
 
     @property
     def text(self) -> str:

@@ -41,12 +41,15 @@ _MOST_TOKENS_OF_REQUEST = 300_000
 @dataclass(frozen=True)
 class Served:
     """A model as it is served. ``cuts_prompts`` is Ollama's way: of a prompt beyond the
-    window the middle is left out, and so is what came first once an answer reaches its end."""
+    window the middle is left out, and so is what came first once an answer reaches its end.
+    ``takes_lengths`` is the way of servers with grammars; OpenAI's strict mode knows ``maxItems``
+    of lists, and of texts ``pattern`` and ``format`` alone."""
 
     window: int = 128_000
     most_answer: int = 16_384
     thinks: bool = False
     cuts_prompts: bool = False
+    takes_lengths: bool = True
 
 
 SERVED: Mapping[str, Served] = {
@@ -193,7 +196,7 @@ class StrictServer(ModelServer):
         for token, bias in body.get("logit_bias", {}).items():
             if not token.isdigit() or int(token) >= encoding.n_vocab or not -100 <= bias <= 100:
                 return _bad(f"Invalid key or value in 'logit_bias': {token}", "logit_bias")
-        if fault := _refuse_schema(body.get("response_format")):
+        if fault := _refuse_schema(body.get("response_format"), model):
             return fault
         if (_limit(body) or 0) > model.most_answer:
             return _bad(f"max_tokens is too large: {_limit(body)}. This model supports at most "
@@ -299,7 +302,7 @@ def _request_types() -> dict[str, tuple[TypeAdapter[Any], frozenset[str]]]:
     }
 
 
-def _refuse_schema(given: Mapping[str, Any] | None) -> Fault | None:
+def _refuse_schema(given: Mapping[str, Any] | None, model: Served) -> Fault | None:
     """Strict mode takes objects only that name all their properties and allow no others."""
     if not given or given.get("type") != "json_schema" or not given["json_schema"].get("strict"):
         return None
@@ -315,6 +318,9 @@ def _refuse_schema(given: Mapping[str, Any] | None) -> Fault | None:
                 return _bad("Invalid schema for response_format: 'required' is required to include "
                             "every key in properties.", "response_format")  # fmt: skip
             waiting += properties.values()
+        if "maxLength" in schema and not model.takes_lengths:
+            return _bad("Invalid schema for response_format 'answer': In context=(), 'maxLength' "
+                        "is not permitted.", "response_format")  # fmt: skip
         if isinstance(schema.get("items"), dict):
             waiting.append(schema["items"])
     return None

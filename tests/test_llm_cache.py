@@ -18,17 +18,15 @@ from conftest import without_privileges
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.llm import ChatRequest, Completion, LlmOptions, ModelClient, calls_since
-from graphrag_pipeline.llm.cache import request_json, request_key
 from graphrag_pipeline.llm.database import CallDatabase, Write
-from graphrag_pipeline.llm.requests import chat_body
+from graphrag_pipeline.llm.requests import chat_key
 
 KILLS = 20
 CONCURRENCY = 8
 
 
 def key_of(options: LlmOptions, request: ChatRequest) -> bytes:
-    content = request_json(chat_body(request, options))
-    return request_key(options.endpoint, content, request.variant)
+    return chat_key(request, options)
 
 
 def test_every_part_of_a_request_is_part_of_its_key() -> None:

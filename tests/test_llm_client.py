@@ -188,7 +188,7 @@ def test_parameters_a_model_refuses_are_left_out_and_remembered(tmp_path: Path) 
     with ModelServer(faults=faults) as server:
         with_client(server, tmp_path, use, max_output_tokens=50)
         assert server.answered == 3
-        assert len(server.requests) == 3 + 5
+        assert len(server.requests) == 3 + 6
         assert server.requests[-1].body["max_completion_tokens"] == 50
         server.forget()
         with_client(server, tmp_path, use, max_output_tokens=50)

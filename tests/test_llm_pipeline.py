@@ -699,7 +699,7 @@ def keys_asked(request: Request, engine: Engine) -> set[bytes]:
     if request.endpoint == "embeddings":
         texts = request.body["input"]
         return set(VectorSource(given.base_url, given.embedding_model, None).keys(texts))
-    return {request_key(given.base_url, request_json(request.body))}
+    return {request_key(given.base_url, request_json(request.asked))}
 
 
 @pytest.mark.waits

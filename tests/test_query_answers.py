@@ -515,9 +515,10 @@ def test_a_malformed_map_answer_is_asked_for_once_more_with_the_error(home):
         first, again, _ = (request.messages for request in server.asked())
     assert found.generated
     assert (found.calls, found.failures) == ({"map": 2, "reduce": 1}, ())
-    assert again[: len(first)] == first
-    assert again[-2] == {"role": "assistant", "content": "no JSON at all"}
+    assert [message["role"] for message in again] == ["system", "user"]
+    assert again[-1]["content"].startswith(first[-1]["content"])
     assert "could not be read" in again[-1]["content"]
+    assert "no JSON at all" not in str(again)
 
 
 def _in_first_group(server: ModelServer) -> Callable[[Request], bool]:
@@ -528,7 +529,7 @@ def _in_first_group(server: ModelServer) -> Callable[[Request], bool]:
         if step_of(request.messages) != "global_map":
             return False
         seen.append(request.messages[1]["content"])
-        return request.messages[1]["content"] == seen[0]
+        return request.messages[1]["content"].startswith(seen[0])
 
     return first
 

@@ -14,13 +14,13 @@ from graphrag_pipeline.reports.parsing import (
     DRIFT_SCHEMA,
     POINTS_SCHEMA,
     RATING_SCHEMA,
-    REPORT_SCHEMA,
     DriftAnswer,
     Point,
     parse_drift,
     parse_points,
     parse_rating,
     parse_report,
+    report_schema,
 )
 from graphrag_pipeline.reports.references import check_references
 
@@ -45,7 +45,7 @@ def answer_to(schema, name="answer"):
 
 
 def test_what_a_schema_asks_for_is_read_whole():
-    report = parse_report(json.dumps(answer_to(REPORT_SCHEMA)), {})
+    report = parse_report(json.dumps(answer_to(report_schema(5))), {})
     assert report.filled == ()
     assert (report.title, report.rating) == ("the title", 3.0)
     assert report.findings == (("the summary", "the explanation"),)

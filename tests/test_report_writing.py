@@ -18,7 +18,7 @@ from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.reports.contexts import Context
 from graphrag_pipeline.reports.levels import LevelReports, update_reports
 from graphrag_pipeline.reports.model_writer import ModelWriter, report_writer
-from graphrag_pipeline.reports.parsing import REPORT_SCHEMA
+from graphrag_pipeline.reports.parsing import report_schema
 from graphrag_pipeline.reports.rendered import Row, fitted
 
 REPORT = {
@@ -55,7 +55,7 @@ class Mind:
     def __call__(self, messages: Messages) -> str:
         context = messages[1]["content"]
         self.told = self.told or context
-        fails = context == self.told and not self.behaves
+        fails = context.startswith(self.told) and not self.behaves
         return "PRIVATE no report today" if fails else json.dumps(REPORT)
 
 
@@ -129,9 +129,9 @@ def test_reports_are_asked_for_by_schema_as_far_as_the_server_takes_it(tmp_path:
     with ModelServer(lambda messages: json.dumps(REPORT), faults=faults) as server:
         engine = engine_for(server, tmp_path)
         assert report(engine).written == 1
-        assert formats(server.requests) == ["json_schema", "json_object", None]
+        assert formats(server.requests) == ["json_schema", "json_schema", "json_object", None]
         asked = server.requests[0].body["response_format"]["json_schema"]
-        assert (asked["schema"], asked["strict"]) == (REPORT_SCHEMA, True)
+        assert (asked["schema"], asked["strict"]) == (report_schema(10), True)
 
         server.forget()
         engine.write({"b.txt": "Alice Smith left Bob Jones in Paris for London."})

@@ -24,7 +24,7 @@ from troubles import CHAT, HARMLESS, VECTORS, Mixture, Trouble
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.llm import Completion, ModelError, ModelOutputError, TerminalModelError
-from graphrag_pipeline.reports.parsing import REPORT_SCHEMA
+from graphrag_pipeline.reports.parsing import report_schema
 
 
 def kept(home: Path) -> list[str]:
@@ -145,7 +145,7 @@ def test_a_schema_that_strict_mode_does_not_take_is_refused(
     strict: StrictServer, is_strict: bool
 ) -> None:
     loose = {"type": "object", "properties": {"a": {"type": "string"}}}
-    form = {"name": "answer", "schema": REPORT_SCHEMA if is_strict else loose, "strict": True}
+    form = {"name": "answer", "schema": report_schema(5) if is_strict else loose, "strict": True}
     body = {"response_format": {"type": "json_schema", "json_schema": form}}
     if is_strict:
         assert raw(strict, **body).choices

@@ -21,7 +21,6 @@ from graphrag_pipeline.llm.cache import (
     put_purpose,
     put_response,
     request_json,
-    request_key,
 )
 from graphrag_pipeline.llm.calls import CallerOfModels, CallTurn, Outgoing, log
 from graphrag_pipeline.llm.completion import Completion
@@ -34,13 +33,22 @@ from graphrag_pipeline.llm.ledger import Call, put_calls, spent_since
 from graphrag_pipeline.llm.options import LlmOptions
 from graphrag_pipeline.llm.paid_answers import PaidAnswers
 from graphrag_pipeline.llm.prices import Prices, load_prices
-from graphrag_pipeline.llm.requests import ChatRequest, Messages, chat_body, prompt_text
+from graphrag_pipeline.llm.requests import (
+    ChatRequest,
+    Messages,
+    chat_body,
+    chat_key,
+    prompt_text,
+    said_after,
+)
+from graphrag_pipeline.llm.schemas import cut_back
 from graphrag_pipeline.llm.transport import Transport
 from graphrag_pipeline.llm.windows import check_fits, check_was_read
 
 T = TypeVar("T")
 
 _CHAT = "/chat/completions"
+_LONGEST_REASON = 300
 
 
 OnDone = Callable[[int, ChatRequest, Completion | ModelError], object]
@@ -175,8 +183,9 @@ class ModelClient:
         """Return what ``parse`` makes of the answer; it raises ModelOutputError if it cannot.
 
         ``again`` turns what was wrong into further messages: the model is asked so many more times
-        with them, and an answer that can be read then is kept as the answer to the question itself.
-        ``on_answer`` is given every answer.
+        with them, never with the bad answer itself, which a small model would only repeat. An
+        answer that can be read then is kept as the answer to the question itself. ``on_answer`` is
+        given every answer.
         """
         values: list[T] = []
         request = ChatRequest(
@@ -195,8 +204,7 @@ class ModelClient:
                 on_answer(error.completion)
                 if again is None or not left:
                     raise
-                answer = {"role": "assistant", "content": error.completion.text}
-                talk = [*request.messages, answer, *again(str(error))]
+                talk = said_after(request.messages, again(str(error)[:_LONGEST_REASON]))
             request = replace(request, messages=talk)
             buy = self._buy(request, self._prepared(request)[0], key)
         raise AssertionError("unreachable")
@@ -322,10 +330,9 @@ class ModelClient:
 
     def _prepared(self, request: ChatRequest) -> tuple[dict[str, Any], bytes]:
         body = chat_body(request, self.options)
-        content = request_json(body)
         if self.options.log_content:
-            log.debug("asked: %s", content.decode())
-        return body, request_key(self.options.endpoint, content, request.variant)
+            log.debug("asked: %s", request_json(body).decode())
+        return body, chat_key(request, self.options)
 
     def _outgoing(self, request: ChatRequest, body: Mapping[str, Any]) -> Outgoing:
         text = prompt_text(request.messages)
@@ -354,6 +361,7 @@ class ModelClient:
         with self._caller.running():
             outgoing = replace(self._outgoing(request, body), key=key)
             answer, turn = await self._caller.send(outgoing, read)
+        answer = _cut_back(request, body, answer)
         try:
             check_usable(request, answer.text, answer.finish_reason)
         except ModelOutputError as error:
@@ -454,6 +462,14 @@ def check_usable(request: ChatRequest, text: str, finish_reason: str) -> None:
         raise ModelOutputError("the answer was cut off at the limit of tokens: write less")
     if request.check is not None:
         request.check(text)
+
+
+def _cut_back(request: ChatRequest, body: Mapping[str, Any], answer: ChatAnswer) -> ChatAnswer:
+    """Return an answer whose texts that its schema has cut end with a whole sentence or word."""
+    if request.json_schema is None or "response_format" not in body:
+        return answer
+    form = body["response_format"].get("json_schema") or {}
+    return answer._replace(text=cut_back(answer.text, form.get("schema") or {}))
 
 
 async def _all(work: Iterable[Any]) -> None:

@@ -10,19 +10,24 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from graphrag_pipeline.llm.cache import request_json
+from graphrag_pipeline.llm.cache import request_json, request_key
 from graphrag_pipeline.llm.errors import TerminalModelError
 from graphrag_pipeline.llm.options import LlmOptions
+from graphrag_pipeline.llm.schemas import fitted, without_lengths, without_mosts
+from graphrag_pipeline.llm.windows import window_of
 
 Messages = Sequence[Mapping[str, Any]]
+
+_ANSWER_SHARE = 4
 
 
 @dataclass(frozen=True)
 class ChatRequest:
     """One question to the chat model; what is None is as the options say.
 
-    ``json_schema`` asks for structured output where the server has it. ``variant`` makes another
-    call of the same question (another sample). ``use_cache=False`` neither reads nor keeps.
+    ``json_schema`` asks for structured output where the server has it; the most that its texts
+    and lists may hold (``llm.schemas``) is fitted to the call. ``variant`` makes another call of
+    the same question (another sample). ``use_cache=False`` neither reads nor keeps.
     ``response_format`` asks for it as somebody else's API has it, in place of ``json_schema``.
     ``check`` is given the text of an answer and raises ModelOutputError if that cannot be used: it
     is not kept then, and dropped where it was.
@@ -43,6 +48,24 @@ class ChatRequest:
 
 def chat_body(request: ChatRequest, options: LlmOptions) -> dict[str, Any]:
     """Return the body of a chat request, its keys always in the same order."""
+    schema = request.json_schema
+    if schema is not None:
+        schema = fitted(schema, _answer_tokens(request, options))
+    return _body(request, options, schema)
+
+
+def chat_key(request: ChatRequest, options: LlmOptions) -> bytes:
+    """Return the key of a request in the cache: another endpoint or question is another key.
+
+    How long the texts of an answer by a schema may be is no part of the question.
+    """
+    body = _body(request, options, without_mosts(request.json_schema))
+    return request_key(options.endpoint, request_json(body), request.variant)
+
+
+def _body(
+    request: ChatRequest, options: LlmOptions, schema: Mapping[str, Any] | None
+) -> dict[str, Any]:
     body: dict[str, Any] = {
         "model": options.model,
         "messages": [_ordered(message) for message in request.messages],
@@ -52,14 +75,37 @@ def chat_body(request: ChatRequest, options: LlmOptions) -> dict[str, Any]:
         body["temperature"] = float(temperature)
     if most := request.max_output_tokens or options.max_output_tokens:
         body["max_tokens"] = most
-    if request.json_schema is not None and options.structured_output != "off":
-        schema = {"name": "answer", "schema": request.json_schema, "strict": True}
-        body["response_format"] = {"type": "json_schema", "json_schema": schema}
+    if schema is not None and options.structured_output != "off":
+        by_schema = {"name": "answer", "schema": schema, "strict": True}
+        body["response_format"] = {"type": "json_schema", "json_schema": by_schema}
     elif request.response_format is not None and options.structured_output != "off":
         body["response_format"] = request.response_format
     if request.logit_bias:
         body["logit_bias"] = {str(k): v for k, v in sorted(request.logit_bias.items())}
     return body | dict(sorted(options.extra.items()))
+
+
+def _answer_tokens(request: ChatRequest, options: LlmOptions) -> int | None:
+    """Return how many tokens an answer may have: as set, or the answer's part of the window."""
+    if most := request.max_output_tokens or options.max_output_tokens:
+        return most
+    window = window_of(options)
+    return None if window is None else window // _ANSWER_SHARE
+
+
+def said_after(messages: Messages, more: Messages) -> list[Mapping[str, Any]]:
+    """Return messages with more after them; what one role says twice in a row is one message.
+
+    Some servers refuse two of one role in a row.
+    """
+    talk: list[Mapping[str, Any]] = list(messages)
+    for message in more:
+        if talk and talk[-1]["role"] == message["role"]:
+            content = f"{talk[-1]['content']}\n\n{message['content']}"
+            talk[-1] = {**talk[-1], "content": content}
+        else:
+            talk.append(message)
+    return talk
 
 
 def prompt_text(messages: Messages) -> str:
@@ -71,9 +117,10 @@ class Dialect:
     """Parameters that one server has been found not to take; the rest of the client need not know.
 
     Reasoning models refuse a temperature, some want ``max_completion_tokens``, many servers have
-    no structured output or no token bias: each is refused once, then left out. The user's own
-    ``extra`` parameters are never left out. OpenAI is told which requests go on from the same
-    prompt, so that it finds it in its cache; others may refuse what they do not know.
+    no structured output or no token bias: each is refused once, then left out. Of a schema the
+    lengths of texts go first, then of lists too: OpenAI's strict mode has no lengths of texts. The
+    user's own ``extra`` parameters are never left out. OpenAI is told which requests go on from the
+    same prompt, so that it finds it in its cache; others may refuse what they do not know.
     """
 
     @classmethod
@@ -86,7 +133,7 @@ class Dialect:
     def __init__(self, options: LlmOptions) -> None:
         self._own = frozenset(options.extra)
         self._lock = threading.Lock()
-        self._formats = ["json_schema"]
+        self._formats = ["lengths", "lists", "json_schema"]
         if options.structured_output == "auto":
             self._formats += ["json_object", ""]
         self._left_out: set[str] = set()
@@ -94,6 +141,7 @@ class Dialect:
         self._routes = min(options.concurrency, _MOST_ROUTES) if options.is_openai else 0
         if options.is_openai:
             self._max_tokens, self._other_name = self._other_name, self._max_tokens
+            self._formats.remove("lengths")
 
     def write(self, body: Mapping[str, Any]) -> bytes:
         """Return the body as this server takes it."""
@@ -109,11 +157,23 @@ class Dialect:
             if name not in self._left_out
         }
         if "response_format" in wire and "response_format" not in self._own:
-            if self._formats[0] == "json_object":
-                wire["response_format"] = {"type": "json_object"}
-            elif not self._formats[0]:
+            wire["response_format"] = self._format(wire["response_format"])
+            if wire["response_format"] is None:
                 del wire["response_format"]
         return wire
+
+    def _format(self, asked: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Return the format of an answer as this server takes it, None where it takes none."""
+        best = self._formats[0]
+        if not best:
+            return None
+        if best == "json_object":
+            return {"type": "json_object"}
+        if best == "lengths" or "json_schema" not in asked:
+            return asked
+        without = without_lengths if best == "lists" else without_mosts
+        form = asked["json_schema"]
+        return {**asked, "json_schema": {**form, "schema": without(form.get("schema"))}}
 
     def learn(self, refusal: TerminalModelError, sent: bytes, body: Mapping[str, Any]) -> bool:
         """Say whether the request can be put otherwise, having learned from its refusal."""
@@ -123,13 +183,23 @@ class Dialect:
             return self.write(body) != sent
 
     def _learn(self, named: frozenset[str]) -> None:
-        for name in named - self._own:
+        named -= self._own
+        if named & _OF_THE_FORMAT:
+            self._simplify_format(named)
+        for name in named:
             if name == self._max_tokens and self._other_name:
                 self._max_tokens, self._other_name = self._other_name, ""
-            elif name == "response_format":
-                del self._formats[: len(self._formats) > 1]
             elif name in _MAY_BE_LEFT_OUT:
                 self._left_out.add(name)
+
+    def _simplify_format(self, named: frozenset[str]) -> None:
+        """Go on to the next format; a schema is tried without mosts before it is given up."""
+        lengths_alone = "maxlength" in named and "maxitems" not in named
+        simpler = "lists" if lengths_alone else "json_schema"
+        if simpler in self._formats[1:]:
+            del self._formats[: self._formats.index(simpler)]
+        else:
+            del self._formats[: len(self._formats) > 1]
 
 
 _KNOWN: dict[tuple[object, ...], Dialect] = {}
@@ -143,10 +213,12 @@ class RefusedParameterError(TerminalModelError):
 
 _ROUTE = "prompt_cache_key"
 _MOST_ROUTES = 64
+_OF_THE_FORMAT = frozenset(["response_format", "maxlength", "maxitems"])
 _MAY_BE_LEFT_OUT = {"temperature", "logit_bias", "stream_options", "encoding_format", _ROUTE}
 _NAMES = re.compile(
     r"max_completion_tokens|max_tokens|temperature|logit_bias|stream_options|encoding_format"
-    r"|prompt_cache_key|response_format|json_schema|json_object|structured output|grammar",
+    r"|prompt_cache_key|response_format|json_schema|json_object|structured output|grammar"
+    r"|maxLength|maxItems",
     re.IGNORECASE,
 )
 

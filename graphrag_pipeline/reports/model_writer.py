@@ -22,7 +22,7 @@ from graphrag_pipeline.llm.running import work_through
 from graphrag_pipeline.reports.contexts import Context
 from graphrag_pipeline.reports.evidence import Evidence
 from graphrag_pipeline.reports.extractive import ExtractiveWriter
-from graphrag_pipeline.reports.parsing import REPORT_PARSING_VERSION, REPORT_SCHEMA, parse_report
+from graphrag_pipeline.reports.parsing import REPORT_PARSING_VERSION, parse_report, report_schema
 from graphrag_pipeline.reports.rendered import Rendered, render
 from graphrag_pipeline.reports.text import ReportText, WrittenReports
 from graphrag_pipeline.store.hierarchy import GRAPH, Hierarchy
@@ -125,7 +125,7 @@ class ModelWriter:
             report_messages(ask, self.settings.reports, context.text),
             lambda text: parse_report(text, allowed).to_text(),
             stage=STAGE,
-            json_schema=REPORT_SCHEMA,
+            json_schema=report_schema(self.settings.reports.written_findings),
             again=lambda error: ask_again.render(error=error),
             retries=_RETRIES,
         )

@@ -15,6 +15,8 @@ from typing import Any, Final
 
 from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
+from graphrag_pipeline.llm.schemas import LONGEST_TEXT, NUMBER, Schema, closed, listed
+from graphrag_pipeline.llm.schemas import text as a_text
 from graphrag_pipeline.reports.references import check_references
 from graphrag_pipeline.reports.text import Finding, ReportText
 
@@ -28,43 +30,19 @@ _LOWEST_SCORE = 1.0
 _MAX_TITLE_CHARS = 300
 _HEADLINE_CHARS = 120
 
-_TEXT_SCHEMA: Final = {"type": "string"}
-_NUMBER_SCHEMA: Final = {"type": "number"}
-
-
-def _object_schema(**properties: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a schema as strict structured output wants it: all keys required, none more."""
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-
-
-def _list_schema(items: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {"type": "array", "items": items}
-
-
-REPORT_SCHEMA: Final = _object_schema(
-    title=_TEXT_SCHEMA,
-    summary=_TEXT_SCHEMA,
-    rating=_NUMBER_SCHEMA,
-    rating_explanation=_TEXT_SCHEMA,
-    findings=_list_schema(_object_schema(summary=_TEXT_SCHEMA, explanation=_TEXT_SCHEMA)),
-)
-"""The JSON schema of what :func:`parse_report` reads."""
-POINTS_SCHEMA: Final = _object_schema(
-    points=_list_schema(_object_schema(description=_TEXT_SCHEMA, score=_NUMBER_SCHEMA))
+_MAX_SENTENCE_CHARS = 600
+_MOST_POINTS, _MOST_FOLLOW_UPS = 20, 10
+POINTS_SCHEMA: Final = closed(
+    points=listed(closed(description=a_text(_MAX_SENTENCE_CHARS), score=NUMBER), _MOST_POINTS)
 )
 """The JSON schema of what :func:`parse_points` reads."""
-DRIFT_SCHEMA: Final = _object_schema(
-    intermediate_answer=_TEXT_SCHEMA,
-    score=_NUMBER_SCHEMA,
-    follow_up_queries=_list_schema(_TEXT_SCHEMA),
+DRIFT_SCHEMA: Final = closed(
+    intermediate_answer=a_text(LONGEST_TEXT),
+    score=NUMBER,
+    follow_up_queries=listed(a_text(_MAX_TITLE_CHARS), _MOST_FOLLOW_UPS),
 )
 """The JSON schema of what :func:`parse_drift` reads."""
-RATING_SCHEMA: Final = _object_schema(reason=_TEXT_SCHEMA, rating=_NUMBER_SCHEMA)
+RATING_SCHEMA: Final = closed(reason=a_text(_MAX_SENTENCE_CHARS), rating=NUMBER)
 """The JSON schema of what :func:`parse_rating` reads."""
 
 _ALIASES = {
@@ -137,6 +115,18 @@ class DriftAnswer:
     answer: str
     score: float
     follow_ups: tuple[str, ...]
+
+
+def report_schema(findings: int) -> Schema:
+    """Return the JSON schema of what :func:`parse_report` reads, of at most so many findings."""
+    finding = closed(summary=a_text(_MAX_TITLE_CHARS), explanation=a_text(LONGEST_TEXT))
+    return closed(
+        title=a_text(_MAX_TITLE_CHARS),
+        summary=a_text(LONGEST_TEXT),
+        rating=NUMBER,
+        rating_explanation=a_text(_MAX_SENTENCE_CHARS),
+        findings=listed(finding, findings),
+    )
 
 
 def parse_report(text: str, allowed: Mapping[str, Collection[int]]) -> ParsedReport:

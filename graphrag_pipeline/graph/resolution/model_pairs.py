@@ -15,6 +15,7 @@ from graphrag_pipeline.llm.configured import prompts_folder, with_model
 from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
 from graphrag_pipeline.llm.running import work_through
+from graphrag_pipeline.llm.schemas import BOOLEAN, INTEGER, NUMBER, closed, listed, text
 
 if TYPE_CHECKING:
     from graphrag_pipeline.llm.client import ModelClient
@@ -26,27 +27,8 @@ FAILED = "the model gave no answer"
 _PAIRS_PER_CALL = 10
 _SURE = 0.7
 _DESCRIPTION = 300
-_ANSWERS = {
-    "type": "object",
-    "properties": {
-        "pairs": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "pair": {"type": "integer"},
-                    "same": {"type": "boolean"},
-                    "confidence": {"type": "number"},
-                    "reason": {"type": "string"},
-                },
-                "required": ["pair", "same", "confidence", "reason"],
-                "additionalProperties": False,
-            },
-        }
-    },
-    "required": ["pairs"],
-    "additionalProperties": False,
-}
+_PAIR = closed(pair=INTEGER, same=BOOLEAN, confidence=NUMBER, reason=text(_DESCRIPTION))
+_ANSWERS = closed(pairs=listed(_PAIR, _PAIRS_PER_CALL))
 
 
 def ask_about(pairs: Sequence[Pair], settings: Settings) -> list[Pair]:

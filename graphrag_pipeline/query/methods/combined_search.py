@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
+from graphrag_pipeline.llm.schemas import choice, closed
 from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.methods.basic_search import BASIC
 from graphrag_pipeline.query.methods.local_search import LOCAL
@@ -36,12 +36,7 @@ _REASONING = re.compile(
 )
 
 _KINDS = {"fact": False, "reasoning": True}
-_SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {"category": {"type": "string", "enum": [f"{kind}-based" for kind in _KINDS]}},
-    "required": ["category"],
-    "additionalProperties": False,
-}
+_SCHEMA = closed(category=choice(f"{kind}-based" for kind in _KINDS))
 
 
 @dataclass(frozen=True)

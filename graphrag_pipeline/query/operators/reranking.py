@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.errors import GraphRAGError
 from graphrag_pipeline.core.prompting import load_prompt
@@ -28,6 +28,7 @@ from graphrag_pipeline.llm.rerankers import (
     kept_scores,
 )
 from graphrag_pipeline.llm.running import run_calls, watched
+from graphrag_pipeline.llm.schemas import INTEGER, closed, listed
 from graphrag_pipeline.llm.windows import prompt_room
 from graphrag_pipeline.query.operators.chunks import chunk_records
 from graphrag_pipeline.query.operators.coverage import CANDIDATES, covering, rarity
@@ -48,12 +49,7 @@ _MOST_LISTED = 20
 _LONGEST_WORD = 12
 _NUMBER = re.compile(r"\d{1,6}(?:\.0)?")
 _BRACKETED = re.compile(r"\[(\d{1,6})\]")
-_SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {"passages": {"type": "array", "items": {"type": "integer"}}},
-    "required": ["passages"],
-    "additionalProperties": False,
-}
+_SCHEMA = closed(passages=listed(INTEGER, _MOST_LISTED))
 
 
 @operator

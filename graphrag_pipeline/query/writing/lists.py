@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
+from graphrag_pipeline.llm.schemas import Schema, closed, listed, text
 from graphrag_pipeline.query.writing.asking import Asking
 
 _LONGEST = 200
+_MOST = 40
 
 
 async def ask_lists(
@@ -49,11 +50,5 @@ def _words(value: object) -> list[str]:
     return list(dict.fromkeys(filter(None, words)))
 
 
-def _schema(names: Sequence[str]) -> Mapping[str, Any]:
-    words = {"type": "array", "items": {"type": "string"}}
-    return {
-        "type": "object",
-        "properties": dict.fromkeys(names, words),
-        "required": list(names),
-        "additionalProperties": False,
-    }
+def _schema(names: Sequence[str]) -> Schema:
+    return closed(**dict.fromkeys(names, listed(text(_LONGEST), _MOST)))

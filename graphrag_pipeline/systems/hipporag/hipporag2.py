@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
+from graphrag_pipeline.llm.schemas import INTEGER, closed, listed
 from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.methods.method import Method, flag, number, share
 from graphrag_pipeline.query.operators.facts import Fact, has_synonyms
@@ -21,12 +22,6 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.writing.asking import Asking, Final
 
 _STEP = "filter facts"
-_SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {"facts": {"type": "array", "items": {"type": "integer"}}},
-    "required": ["facts"],
-    "additionalProperties": False,
-}
 
 
 @dataclass(frozen=True)
@@ -129,8 +124,9 @@ async def _filtered(asking: Asking, facts: Sequence[Fact]) -> list[Fact]:
     """Return the facts that a model finds relevant; all, if its answer cannot be had or read."""
     numbered = "\n".join(f"{n}. {' '.join(fact.text.split())}" for n, fact in enumerate(facts, 1))
     read = partial(_numbers, most=len(facts))
+    schema = closed(facts=listed(INTEGER, len(facts)))
     try:
-        selection = await asking.read(_STEP, read, _SCHEMA, "filter_facts", facts=numbered)
+        selection = await asking.read(_STEP, read, schema, "filter_facts", facts=numbered)
     except ModelError as error:
         if error.stops_everything:
             raise

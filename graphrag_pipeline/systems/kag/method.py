@@ -24,9 +24,9 @@ from graphrag_pipeline.systems.kag.arithmetic import (
     year_in,
 )
 from graphrag_pipeline.systems.kag.plan import (
-    PLAN_SCHEMA,
     LogicalStep,
     plan_by_rule,
+    plan_schema,
     read_plan,
     use_of,
 )
@@ -145,7 +145,7 @@ async def _plan(asking: Asking, p: KagParameters) -> list[LogicalStep]:
     """Return the steps that a model gives; those of the rule where it gives none to read."""
     read = partial(read_plan, most=p.steps)
     try:
-        return await asking.read("plan", read, PLAN_SCHEMA, "kag_plan", most=str(p.steps))
+        return await asking.read("plan", read, plan_schema(p.steps), "kag_plan", most=str(p.steps))
     except ModelError as error:
         if error.stops_everything:
             raise

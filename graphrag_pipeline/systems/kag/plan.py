@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
+from graphrag_pipeline.llm.schemas import Schema, choice, closed, listed
+from graphrag_pipeline.llm.schemas import text as a_text
 from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.question import AnalysedQuestion
 from graphrag_pipeline.query.writing.lists import one_line_of
@@ -19,27 +21,6 @@ if TYPE_CHECKING:
 
 StepKind = Literal["retrieval", "deduction", "arithmetic", "summary"]
 KINDS: tuple[StepKind, ...] = get_args(StepKind)
-
-PLAN_SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {
-        "steps": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "kind": {"type": "string", "enum": list(KINDS)},
-                    "task": {"type": "string"},
-                    "subject": {"type": "string"},
-                },
-                "required": ["kind", "task", "subject"],
-                "additionalProperties": False,
-            },
-        }
-    },
-    "required": ["steps"],
-    "additionalProperties": False,
-}
 
 _LONGEST = 400
 _NAMED, _PAIR = 4, 2
@@ -70,6 +51,12 @@ class LogicalStep:
         return LogicalStep(
             self.kind, _with_results(self.task, results), _with_results(self.subject, results)
         )
+
+
+def plan_schema(most: int) -> Schema:
+    """Return the schema of a plan of at most so many steps."""
+    step = closed(kind=choice(KINDS), task=a_text(_LONGEST), subject=a_text(_LONGEST))
+    return closed(steps=listed(step, most))
 
 
 def read_plan(text: str, most: int) -> list[LogicalStep]:

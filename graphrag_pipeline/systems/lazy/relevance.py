@@ -5,14 +5,15 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 from graphrag_pipeline.extraction.rules.sentences import Span, sentence_spans
 from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
+from graphrag_pipeline.llm.schemas import INTEGER, closed, listed
 from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.systems.lazy.descent import Descent
@@ -25,12 +26,6 @@ _CHUNKS_REMEMBERED = 4096
 MARKED = 1.3
 """What numbers add to the tokens of a text's sentences, at most."""
 _NUMBER = re.compile(r"\[?(\d{1,9})(?:\.0)?\]?")
-_SCHEMA: Final[Mapping[str, Any]] = {
-    "type": "object",
-    "properties": {"sentences": {"type": "array", "items": {"type": "integer"}}},
-    "required": ["sentences"],
-    "additionalProperties": False,
-}
 
 
 @dataclass(frozen=True)
@@ -129,7 +124,7 @@ async def ask_test(asking: Asking, test: RelevanceTest) -> set[int]:
     return await asking.read(
         "test",
         partial(_read_numbers, count=len(test.places)),
-        _SCHEMA,
+        closed(sentences=listed(INTEGER, len(test.places))),
         "lazy_test",
         question=test.search.query,
         passages=test.passages,

@@ -13,12 +13,11 @@ from graphrag_cluster.pieces import MakePieces, Piece
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.prompting import load_prompt
 from graphrag_pipeline.core.settings import Settings, fingerprint
-from graphrag_pipeline.llm.cache import request_json, request_key
 from graphrag_pipeline.llm.configured import model_options, prompts_folder
 from graphrag_pipeline.llm.errors import ModelError
-from graphrag_pipeline.llm.requests import ChatRequest, chat_body
+from graphrag_pipeline.llm.requests import ChatRequest, chat_key
 from graphrag_pipeline.reports.model_writer import ROLE, STAGE, ModelWriter, report_messages
-from graphrag_pipeline.reports.parsing import REPORT_SCHEMA
+from graphrag_pipeline.reports.parsing import report_schema
 from graphrag_pipeline.reports.rendered import Rendered
 from graphrag_pipeline.reports.text import ReportText, WrittenReports
 
@@ -68,9 +67,10 @@ def asked_by(writer: ModelWriter) -> str:
     options = model_options(settings, ROLE)
     prompt = load_prompt("community_report", prompts_folder(settings))
     messages = report_messages(prompt, settings.reports, "")
-    request = ChatRequest(messages, STAGE, json_schema=REPORT_SCHEMA)
-    body = request_json(chat_body(request, options))
-    return fingerprint(writer.version, request_key(options.endpoint, body).hex())
+    request = ChatRequest(
+        messages, STAGE, json_schema=report_schema(settings.reports.written_findings)
+    )
+    return fingerprint(writer.version, chat_key(request, options).hex())
 
 
 def write_slice(settings: Settings, order: bytes) -> tuple[bytes, int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import duckdb
 import polars as pl
@@ -26,6 +26,7 @@ from graphrag_pipeline.llm.configured import model_prices, prompts_folder, with_
 from graphrag_pipeline.llm.errors import ModelError
 from graphrag_pipeline.llm.pricing import StagePlan
 from graphrag_pipeline.llm.running import work_through
+from graphrag_pipeline.llm.schemas import text
 from graphrag_pipeline.store.frames import streamed
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ GROUP BY ALL
 
 STAGE = "evaluation"
 """What the ledger calls the calls."""
+REASONING: Final = text(1000)
+"""The schema of why a model decides as it does."""
 
 Item = TypeVar("Item")
 Parsed = TypeVar("Parsed")

@@ -146,9 +146,9 @@ class Mumbling(Mind):
     """What it first says of each kind cannot be read, and one task's questions never."""
 
     def __call__(self, messages):
-        if len(messages) == 2 or "editor writes" in messages[1]["content"]:
+        said = messages[1]["content"]
+        if "could not be read" not in said or "editor writes" in said:
             return "I would rather talk about the weather."
-        assert "could not be read" in messages[-1]["content"]
         return super().__call__(messages)
 
 

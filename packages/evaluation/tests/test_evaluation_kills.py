@@ -79,7 +79,7 @@ class Bench:
 
     def key(self, request: Request) -> bytes:
         """The key under which the answer to a request is kept."""
-        return request_key(self.server.base_url, request_json(request.body))
+        return request_key(self.server.base_url, request_json(request.asked))
 
 
 Benches = Callable[[str], contextlib.AbstractContextManager[Bench]]

@@ -27,7 +27,7 @@ from graphrag_evaluation.inquiring import (
     unanswered,
 )
 from graphrag_evaluation.metrics.answers import bare
-from graphrag_evaluation.questions.fields import sourced
+from graphrag_evaluation.questions.fields import ASSERTIONS, sourced
 from graphrag_evaluation.running import load_questions, open_engine
 from graphrag_evaluation.step_models import model_label
 from graphrag_evaluation.store import EvaluationStore
@@ -37,6 +37,7 @@ from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
 from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
+from graphrag_pipeline.llm.schemas import INTEGER, closed, listed
 from graphrag_pipeline.store.frames import streamed
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ SELECT a.answer_id, x.question_id, a.question, a.text
 FROM (SELECT DISTINCT answer_id, question_id FROM experiment_answers WHERE experiment = ?) x
 JOIN answers a USING (answer_id) WHERE a.text <> '' ORDER BY ALL
 """
+_MOST_CHECKED = 50
 
 
 def parse_assertions(text: str) -> Mapping[str, Any]:
@@ -79,25 +81,7 @@ WRITING = QuestionForm(
     table="assertion_sets",
     key="set_id",
     parse=parse_assertions,
-    json_schema={
-        "type": "object",
-        "properties": {
-            "assertions": {
-                "type": "array",
-                "items": {
-                    "type": "object",
-                    "properties": {
-                        "statement": {"type": "string"},
-                        "sources": {"type": "array", "items": {"type": "integer"}},
-                    },
-                    "required": ["statement", "sources"],
-                    "additionalProperties": False,
-                },
-            }
-        },
-        "required": ["assertions"],
-        "additionalProperties": False,
-    },
+    json_schema=closed(assertions=ASSERTIONS),
     answer_tokens=300,
     columns={"assertions": _LISTED, "chunk_ids": pl.List(pl.String)},
 )
@@ -107,12 +91,7 @@ CHECKING = QuestionForm(
     table="gradings",
     key="grading_id",
     parse=parse_met,
-    json_schema={
-        "type": "object",
-        "properties": {"met": {"type": "array", "items": {"type": "integer"}}},
-        "required": ["met"],
-        "additionalProperties": False,
-    },
+    json_schema=closed(met=listed(INTEGER, _MOST_CHECKED)),
     answer_tokens=30,
 )
 

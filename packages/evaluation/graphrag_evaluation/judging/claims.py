@@ -40,6 +40,7 @@ from graphrag_pipeline.llm.configured import answered_by, model_prices, prompts_
 from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
 from graphrag_pipeline.llm.pricing import StagePlan
+from graphrag_pipeline.llm.schemas import INTEGER, closed, listed, text
 from graphrag_pipeline.store.frames import drop_rows, put_rows
 from graphrag_pipeline.store.index_store import insert
 
@@ -55,29 +56,13 @@ _WORD = re.compile(r"[^\W_]+")
 _BEFORE = 5
 _MOST = 1000
 _LONGEST = 1000
+_CLAIMS_OF_A_SENTENCE = 20
 _CLAIM_TOKENS_PER_TOKEN = 1.2
+_OF_A_SENTENCE = closed(number=INTEGER, claims=listed(text(_LONGEST), _CLAIMS_OF_A_SENTENCE))
 _WORDING = Wording(
     name=CLAIMS,
     prompt="eval_claims",
-    json_schema={
-        "type": "object",
-        "properties": {
-            "sentences": {
-                "type": "array",
-                "items": {
-                    "type": "object",
-                    "properties": {
-                        "number": {"type": "integer"},
-                        "claims": {"type": "array", "items": {"type": "string"}},
-                    },
-                    "required": ["number", "claims"],
-                    "additionalProperties": False,
-                },
-            }
-        },
-        "required": ["sentences"],
-        "additionalProperties": False,
-    },
+    json_schema=closed(sentences=listed(_OF_A_SENTENCE, SENTENCES)),
 )
 _MISSING = """
 SELECT answer_id, question, text FROM answers SEMI JOIN asked USING (answer_id)

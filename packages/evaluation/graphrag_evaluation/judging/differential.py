@@ -22,12 +22,14 @@ from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
 from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
+from graphrag_pipeline.llm.schemas import INTEGER, closed, listed
 from graphrag_pipeline.store.frames import streamed
 
 SUFFIX: Final = " (differential)"
 """What the name of a criterion ends with where answers are judged so."""
 NOTHING: Final = "(nothing that the other answer does not say)"
 
+_MOST_SENTENCES = 200
 _KEPT = """
 SELECT difference_id, first_shared, second_shared FROM differences SEMI JOIN asked
 USING (difference_id)
@@ -51,14 +53,7 @@ FORM = QuestionForm(
     table="differences",
     key="difference_id",
     parse=parse_shared,
-    json_schema={
-        "type": "object",
-        "properties": {
-            name: {"type": "array", "items": {"type": "integer"}} for name in ("first", "second")
-        },
-        "required": ["first", "second"],
-        "additionalProperties": False,
-    },
+    json_schema=closed(**dict.fromkeys(("first", "second"), listed(INTEGER, _MOST_SENTENCES))),
     answer_tokens=60,
     columns={"first_shared": pl.List(pl.Int32), "second_shared": pl.List(pl.Int32)},
 )

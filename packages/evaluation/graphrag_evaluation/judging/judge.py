@@ -23,7 +23,13 @@ import duckdb
 import polars as pl
 
 from graphrag_evaluation.criteria import CRITERIA
-from graphrag_evaluation.inquiring import STAGE, EvaluationInquiry, QuestionForm, unanswered
+from graphrag_evaluation.inquiring import (
+    REASONING,
+    STAGE,
+    EvaluationInquiry,
+    QuestionForm,
+    unanswered,
+)
 from graphrag_evaluation.judging.verdict_text import explain
 from graphrag_evaluation.judging.verdicts import Comparison, Verdict, Won, compare_verdicts
 from graphrag_evaluation.step_models import ROLE
@@ -34,6 +40,7 @@ from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.llm.configured import answered_by, prompts_folder
 from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
+from graphrag_pipeline.llm.schemas import closed, number_of
 from graphrag_pipeline.store.frames import drop_rows, put_rows
 from graphrag_pipeline.store.index_store import insert
 
@@ -108,15 +115,7 @@ FORM = QuestionForm(
     table="judgments",
     key="judgment_id",
     parse=parse_verdict,
-    json_schema={
-        "type": "object",
-        "properties": {
-            "reasoning": {"type": "string"},
-            "winner": {"type": "integer", "enum": [0, 1, 2]},
-        },
-        "required": ["reasoning", "winner"],
-        "additionalProperties": False,
-    },
+    json_schema=closed(reasoning=REASONING, winner=number_of([0, 1, 2])),
     # The explanations of the recorded judgments have 67 tokens on average.
     answer_tokens=80,
     model="judge",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from graphrag_evaluation.inquiring import (
+    REASONING,
     Asked,
     EvaluationInquiry,
     QuestionForm,
@@ -31,6 +32,7 @@ from graphrag_pipeline.core.identity import content_hash, make_id
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
+from graphrag_pipeline.llm.schemas import closed, number_of
 
 if TYPE_CHECKING:
     from graphrag_evaluation.experiment import Experiment
@@ -77,15 +79,7 @@ FORM = QuestionForm(
     table="gradings",
     key="grading_id",
     parse=parse_score,
-    json_schema={
-        "type": "object",
-        "properties": {
-            "reasoning": {"type": "string"},
-            "score": {"type": "integer", "enum": list(range(LOWEST, HIGHEST + 1))},
-        },
-        "required": ["reasoning", "score"],
-        "additionalProperties": False,
-    },
+    json_schema=closed(reasoning=REASONING, score=number_of(range(LOWEST, HIGHEST + 1))),
     answer_tokens=80,
 )
 

@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 
 from graphrag_evaluation.inquiring import (
+    REASONING,
     Asked,
     EvaluationInquiry,
     QuestionForm,
@@ -37,6 +38,7 @@ from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.llm.embedders import HashingEmbedder
 from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object, parse_yes_no
+from graphrag_pipeline.llm.schemas import BOOLEAN, closed
 from graphrag_pipeline.store.frames import put_rows, streamed
 
 if TYPE_CHECKING:
@@ -76,12 +78,7 @@ FORM = QuestionForm(
     table="gradings",
     key="grading_id",
     parse=parse_label,
-    json_schema={
-        "type": "object",
-        "properties": {"reasoning": {"type": "string"}, "relevant": {"type": "boolean"}},
-        "required": ["reasoning", "relevant"],
-        "additionalProperties": False,
-    },
+    json_schema=closed(reasoning=REASONING, relevant=BOOLEAN),
     answer_tokens=50,
 )
 

@@ -9,27 +9,18 @@ from typing import Any, Final
 from graphrag_evaluation.inquiring import Wording
 from graphrag_evaluation.question_writing.model_calls import (
     LONGEST,
-    closed,
     list_in,
     listing,
     one_line,
 )
-from graphrag_evaluation.questions.fields import sourced
+from graphrag_evaluation.questions.fields import ASSERTIONS, sourced
 from graphrag_evaluation.questions.question import Assertion, Passage, Question
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
+from graphrag_pipeline.llm.schemas import closed, listed, text
 
 MOST_ASSERTIONS: Final = 8
-_MOST_NAMES = 5
-_ASSERTIONS = {
-    "type": "array",
-    "items": closed(
-        {
-            "statement": {"type": "string"},
-            "sources": {"type": "array", "items": {"type": "integer"}},
-        }
-    ),
-}
-_NAMES = {"names": {"type": "array", "items": {"type": "string"}}}
+_MOST_NAMES, _MOST_DRAFTS = 5, 100
+_NAMES = {"names": listed(text(LONGEST), _MOST_NAMES)}
 
 
 @dataclass(frozen=True)
@@ -78,9 +69,11 @@ class Draft:
 
 def wording(prompt: str, *, named: bool = False) -> Wording:
     """Return how a model is asked for drafts; with the names that they are about if ``named``."""
-    properties = {"question": {"type": "string"}, **(_NAMES if named else {})}
-    items = closed({**properties, "assertions": _ASSERTIONS})
-    return Wording(name="questions", prompt=prompt, json_schema=listing("questions", items))
+    names = _NAMES if named else {}
+    items = closed(question=text(LONGEST), **names, assertions=ASSERTIONS)
+    return Wording(
+        name="questions", prompt=prompt, json_schema=listing("questions", _MOST_DRAFTS, items)
+    )
 
 
 def sentences_of(passage: Passage, place: int) -> list[DraftFact]:

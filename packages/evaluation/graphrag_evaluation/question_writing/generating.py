@@ -52,7 +52,7 @@ MOST: Final = 100
 """No more personas, tasks of one or questions for one than this."""
 
 PARTS: Final = {
-    part: Wording(name=part, prompt=f"eval_{part}", json_schema=listing(part))
+    part: Wording(name=part, prompt=f"eval_{part}", json_schema=listing(part, MOST))
     for part in ("personas", "tasks", "questions")
 }
 _PROMPTS = tuple(wording.prompt for wording in PARTS.values())

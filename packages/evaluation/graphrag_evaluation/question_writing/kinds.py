@@ -47,16 +47,17 @@ from graphrag_evaluation.question_writing.generating import (
     Numbers,
 )
 from graphrag_evaluation.question_writing.model_calls import (
+    LONGEST,
     GeneratingCalls,
     Item,
     SeenQuestions,
-    closed,
     list_in,
     listing,
 )
 from graphrag_evaluation.questions.fields import sourced
 from graphrag_evaluation.questions.question import Question
 from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.llm.schemas import INTEGER, closed, listed, text
 
 if TYPE_CHECKING:
     from graphrag_evaluation.questions.question import Passage
@@ -81,13 +82,7 @@ THEMES: Final = Wording(
     name="themes",
     prompt="eval_themes",
     json_schema=listing(
-        "themes",
-        closed(
-            {
-                "theme": {"type": "string"},
-                "questions": {"type": "array", "items": {"type": "integer"}},
-            }
-        ),
+        "themes", MOST, closed(theme=text(LONGEST), questions=listed(INTEGER, MOST))
     ),
 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
@@ -14,6 +14,7 @@ from graphrag_pipeline.llm.embedders import HashingEmbedder
 from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
 from graphrag_pipeline.llm.running import work_through
+from graphrag_pipeline.llm.schemas import Schema, closed, listed, text
 
 if TYPE_CHECKING:
     from graphrag_pipeline.core.settings import Settings
@@ -124,16 +125,6 @@ def one_line(value: object) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in plain).split())
 
 
-def listing(part: str, items: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def listing(part: str, most: int, items: Schema | None = None) -> Schema:
     """Return the schema of an object with one list; its items are texts, or as given."""
-    return closed({part: {"type": "array", "items": items or {"type": "string"}}})
-
-
-def closed(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schema of an object that has these properties, all of them, and no other."""
-    return {
-        "type": "object",
-        "properties": dict(properties),
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    return closed(**{part: listed(items or text(LONGEST), most)})

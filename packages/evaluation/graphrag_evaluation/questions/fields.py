@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from graphrag_evaluation.questions.question import Assertion, Passage
+from graphrag_pipeline.llm.schemas import INTEGER, closed, listed, text
 
 Entry = Mapping[str, Any]
 
 _LONGEST = 1000
+_MOST_ASSERTIONS, _MOST_SOURCES = 50, 20
+ASSERTIONS: Final = listed(
+    closed(statement=text(_LONGEST), sources=listed(INTEGER, _MOST_SOURCES)), _MOST_ASSERTIONS
+)
+"""The schema of statements with the numbers of what they rest on, as :func:`sourced` reads them."""
 
 
 class UnreadableEntryError(Exception):
