@@ -127,7 +127,9 @@ class _Recorder:
 
     def key_of(self, messages: Sequence[Mapping[str, Any]]) -> Key:
         system, user = _key(messages)
-        return (system, user) if (system, user) in self.rendered else ("", user)
+        # What is said after a bad answer stands in one message with the question.
+        last = user.rpartition("\n\n")[2]
+        return next(key for key in ((system, user), ("", user), ("", last)) if key in self.rendered)
 
     def hear(self, request: ChatRequest) -> None:
         """Note who makes a request: a stage, or a method of search."""
