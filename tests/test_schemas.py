@@ -78,7 +78,8 @@ def longest(schema: Mapping[str, Any]) -> Any:
 
 
 def dictionaries(path: Path) -> Iterator[dict[str, Any]]:
-    for node in ast.walk(ast.parse(path.read_text())):
+    code = path.read_text()
+    for node in ast.walk(ast.parse(code)) if '"type": "' in code else ():
         if isinstance(node, ast.Dict):
             keys = [key.value for key in node.keys if isinstance(key, ast.Constant)]
             values = [v.value if isinstance(v, ast.Constant) else None for v in node.values]

@@ -31,6 +31,8 @@ from graphrag_pipeline.llm.client import ModelClient
 from graphrag_pipeline.llm.completion import Completion
 from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
+from graphrag_pipeline.llm.schemas import Schema, choice, closed, listed
+from graphrag_pipeline.llm.schemas import text as a_text
 
 SCHEMA_VERSION: Final = "1"
 """Part of the extraction's version: another parser may find other records in the same answer."""
@@ -221,32 +223,13 @@ def _title(value: object) -> str:
     return title if normalize_title(title) and len(title) <= MAX_TITLE_CHARS else ""
 
 
-def _schema(
-    types: Sequence[str], shown: str, names: Sequence[str], keys: Sequence[str]
-) -> Mapping[str, Any]:
-    name: Json = {"type": "string", "maxLength": _NAME_CHARS}
-    end: Json = {"type": "string", "enum": [*names]} if names else name
-    description: Json = {"type": "string", "maxLength": _DESCRIPTION_CHARS}
-    kind: Json = {"type": "string", "enum": [each.upper() for each in types]}
+def _schema(types: Sequence[str], shown: str, names: Sequence[str], keys: Sequence[str]) -> Schema:
+    name, description = a_text(_NAME_CHARS), a_text(_DESCRIPTION_CHARS)
+    end = choice(names) if names else name
+    entity = closed(name=name, type=choice(each.upper() for each in types), description=description)
+    relationship = closed(source=end, target=end, description=description)
     lists = {
-        "entities": _list(
-            _closed(name=name, type=kind, description=description), most_entities(shown)
-        ),
-        "relationships": _list(
-            _closed(source=end, target=end, description=description), most_relationships(shown)
-        ),
+        "entities": listed(entity, most_entities(shown)),
+        "relationships": listed(relationship, most_relationships(shown)),
     }
-    return _closed(**{key: lists[key] for key in keys})
-
-
-def _list(items: Json, most: int) -> Json:
-    return {"type": "array", "items": items, "maxItems": most}
-
-
-def _closed(**properties: Json) -> Json:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    return closed(**{key: lists[key] for key in keys})
