@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 WINGS := $(patsubst %/pyproject.toml,-e ./%,$(wildcard packages/*/pyproject.toml))
 
 # With `core`, these are all that `test` runs.
-BESIDE := packages $(shell grep -lE 'graphrag_(server|evaluation|cluster)|mark\.beside|evaluation' tests/test_*.py)
+BESIDE = packages $(shell grep -lE 'graphrag_(server|evaluation|cluster)|mark\.beside|evaluation' tests/test_*.py)
 
 .DEFAULT_GOAL := help
 .PHONY: help install dev demo test dear core coverage nightly lint types docs ui bench clean
