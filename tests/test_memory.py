@@ -256,7 +256,7 @@ def test_vectors_are_not_begun_where_memory_is_short(
 ) -> None:
     monkeypatch.setattr(memory, "memory_is_short", lambda: True)
     with pytest.raises(OutOfMemoryError):
-        VectorStore(tmp_path)
+        VectorStore(tmp_path).version("chunks")
 
 
 @pytest.mark.waits

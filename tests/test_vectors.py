@@ -573,7 +573,7 @@ def test_the_rest_client_is_put_off_and_whole_for_all_threads_when_asked_for(tmp
 import sys, threading
 from graphrag_pipeline.store.lance import REST_CLIENT
 from graphrag_pipeline.store.vector_store import VectorStore
-VectorStore(sys.argv[1])
+VectorStore(sys.argv[1]).version("chunks")
 assert f"{REST_CLIENT}.models" in sys.modules, "the models are needed"
 assert not [name for name in sys.modules if name.startswith(f"{REST_CLIENT}.api")]
 import lance_namespace_urllib3_client as client
@@ -604,7 +604,7 @@ def test_a_rest_client_that_is_there_already_stays_as_it_is(tmp_path):
 import sys
 import lance_namespace_urllib3_client as client
 from graphrag_pipeline.store.vector_store import VectorStore
-VectorStore(sys.argv[1])
+VectorStore(sys.argv[1]).version("chunks")
 sys.exit(None if sys.modules["lance_namespace_urllib3_client"] is client else "another")
 """,
         tmp_path,
