@@ -4,7 +4,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from conftest import Engine, build, build_graph, workspace_of
+from conftest import Engine, build, build_graph
 from graphrag_pipeline.core.settings import GraphSettings, Settings
 from graphrag_pipeline.extraction.mentions import ENTITY_MENTIONS, RELATIONSHIP_MENTIONS, Extraction
 from graphrag_pipeline.graph import fold
@@ -45,7 +45,7 @@ def graph(folder, chunks, extractor="nlp", **settings):
             )
         insert(con, "entity_mentions", entity_rows.with_columns(batch=pl.lit("b")))
         insert(con, "relationship_mentions", relationship_rows.with_columns(batch=pl.lit("b")))
-    merge_graph(workspace_of(folder, Settings(graph=GraphSettings(**settings))))
+    merge_graph(store, GraphSettings(**settings), Settings().chunks.encoding)
     with store.read() as con:
         nodes = {row["title"]: row for row in con.sql("FROM entities").pl().iter_rows(named=True)}
         edges = {
