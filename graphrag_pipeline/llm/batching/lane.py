@@ -153,7 +153,8 @@ class BatchLane:
     async def _collect(self, sent: BatchUnderWay) -> None:
         """Bring those who wait for an earlier run's batch their answers."""
         try:
-            await self._follow(sent, f"batch of {len(sent.unclaimed) + 1:,} sent before")
+            number = len(sent.waiting) + len(sent.unclaimed)
+            await self._follow(sent, f"batch of {number:,} sent before")
             await self._deliver(sent)
         except Exception as error:
             fail(sent.waiting.values(), error)
