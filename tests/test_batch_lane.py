@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from batch_server import BatchServer, RunBatch
+from index_process import by_model, update
 from llm_helpers import KEY, ask_many, options_for, paid, processes, said
 from model_server import (
     Fault,
@@ -23,7 +24,9 @@ from model_server import (
     too_long,
     unsupported,
 )
+from test_llm_pipeline import FILES, mind
 
+from graphrag_pipeline import Index
 from graphrag_pipeline.core.progress import listening
 from graphrag_pipeline.llm import (
     BudgetExceededError,
@@ -394,3 +397,19 @@ def test_a_kill_in_each_phase_loses_nothing_and_pays_nothing_twice(tmp_path: Pat
 def test_a_kill_at_any_step_loses_nothing_and_pays_nothing_twice(tmp_path: Path) -> None:
     for step in range(number_of_steps(tmp_path)):
         check_kill(tmp_path, step)
+
+
+def test_an_index_is_made_in_batches_and_questions_are_asked_directly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with BatchServer(mind) as server:
+        engine = by_model(tmp_path, server.base_url, llm={"lane": "batch", "retry_seconds": 0.01})
+        engine.write(FILES)
+        update(engine)
+        assert server.in_batches == len(server.asked()) > len(FILES)
+        assert all(batch.status == "completed" for batch in server.batches.values())
+        in_batches_before = server.in_batches
+        Index(engine.workspace.settings).answer("Who is Alice Smith?", method="local")
+        assert len(server.asked()) > in_batches_before
+        assert server.in_batches == in_batches_before

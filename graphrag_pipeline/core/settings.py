@@ -170,6 +170,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Label = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:@-]{0,63}$")]
 
+Lane = Literal["direct", "batch"]
 Role = Literal["extraction", "summaries", "reports", "answers", "judging", "embeddings"]
 """What a model is asked for."""
 ROLES: tuple[Role, ...] = get_args(Role)
@@ -606,6 +607,9 @@ class LlmSettings(_Section):
     confirm_cost: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
     """`index` asks before it starts what may cost more US dollars than this, and what starts by
     itself waits for a person; 0: never."""
+    lane: Lane = "direct"
+    """How an index asks chat models: direct, or batch: in files, at half the price, answered within
+    a day (OpenAI's Batch API). Questions and embeddings are direct always."""
     structured_output: Literal["auto", "on", "off"] = "auto"
     """Whether to ask the server for JSON by schema; auto: if it takes it."""
     prices_file: str = ""
@@ -630,6 +634,10 @@ class PriceSettings(_Section):
     """Tokens of answers."""
     cached_input: Dollars | None = None
     """Tokens of prompts that the server still had in its own cache; not set: as input."""
+    batch_input: Dollars | None = None
+    """Tokens of prompts that are sent in batches; not set: half of input."""
+    batch_output: Dollars | None = None
+    """Tokens of answers that come in batches; not set: half of output."""
 
 
 class ModelSettings(_Section):
@@ -670,6 +678,8 @@ class ModelSettings(_Section):
     """How often a call that failed for a passing reason is tried again."""
     retry_seconds: Annotated[float, Field(ge=0, le=300)] | None = None
     """How long to wait before the first of these tries."""
+    lane: Lane | None = None
+    """How an index asks it: direct, or batch: in files, at half the price, within a day."""
     structured_output: Literal["auto", "on", "off"] | None = None
     """Whether to ask the server for JSON by schema; auto: if it takes it."""
     prices: PriceSettings | None = None

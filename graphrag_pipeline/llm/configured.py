@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -15,6 +16,7 @@ from graphrag_pipeline.core.settings import (
     EMBEDDINGS,
     LLM,
     ROLES,
+    Lane,
     LlmSettings,
     Role,
     Settings,
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from graphrag_pipeline.llm.embedders import Embedder, Vectors
 
 T = TypeVar("T")
+_INDEXING: tuple[Role, ...] = ("extraction", "summaries", "reports")
 
 
 class _Spending:
@@ -143,13 +146,28 @@ def calls_place(settings: Settings, home: Path | None = None) -> Place:
     return sharing_of(settings).calls() or home or settings.home_path
 
 
+def lane_of(settings: Settings, role: Role) -> Lane:
+    """Return the lane by which an index asks the model of a role."""
+    return settings.llm_for(role).lane if role in _INDEXING else "direct"
+
+
 def with_model(
-    settings: Settings, work: Callable[[ModelClient], Awaitable[T]], role: Role = "summaries"
+    settings: Settings,
+    work: Callable[[ModelClient], Awaitable[T]],
+    role: Role = "summaries",
+    *,
+    at_once: bool = False,
 ) -> T:
-    """Run some calls of a role's model to their end with one client, and return their result."""
+    """Run some calls of a role's model to their end with one client, and return their result.
+
+    Those that make an index go by the lane of the settings, unless somebody wants them ``at_once``.
+    """
+    options = model_options(settings, role)
+    if not at_once:
+        options = replace(options, lane=lane_of(settings, role))
 
     async def run() -> T:
-        async with counted_client(model_options(settings, role), calls_place(settings)) as client:
+        async with counted_client(options, calls_place(settings)) as client:
             return await work(client)
 
     return run_calls(run)

@@ -56,7 +56,9 @@ def tune(settings: Settings, folder: Path, target: Path) -> Tuning:
     if any(target.glob("*.txt")) or any(target.glob(f"{EXAMPLES}/*.txt")):
         raise InputError(f"{target} holds prompts already: name another folder, or move them away")
     sample = sample_chunks(settings, folder)
-    proposed = with_model(settings, lambda client: _propose(client, sample, settings), "extraction")
+    proposed = with_model(
+        settings, lambda client: _propose(client, sample, settings), "extraction", at_once=True
+    )
     files = tuple(_write(proposed, target, settings))
     return Tuning(
         domain=proposed.domain,

@@ -60,7 +60,7 @@ def _try(settings: Settings) -> str:
     async def run(client: ModelClient) -> list[tuple[ParsedExtraction, ParsedExtraction | None]]:
         return [await _answered(client, domain) for domain in _DOMAINS]
 
-    return failure_of(with_model(settings, run, _ROLE))
+    return failure_of(with_model(settings, run, _ROLE, at_once=True))
 
 
 async def _answered(
