@@ -547,3 +547,29 @@ def test_a_plan_refuses_what_the_run_would_refuse(
     engine = by_model(tmp_path, known.base_url, **given)
     with pytest.raises(ConfigError, match=message):
         plan_run(engine.workspace, engine.inbox)
+
+
+def test_a_plan_says_what_the_other_lane_and_the_cache_of_the_provider_would_take(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def planned() -> tuple[dict[str, Any], str]:
+        values = json.loads(CliRunner().invoke(app, ["plan", "--json"]).stdout)
+        return values, CliRunner().invoke(app, ["plan"]).output
+
+    direct, text = planned()
+    assert "in batches" in text
+    assert "by caches" in text
+    chat = sum(s["cost"] for s in direct["stages"] if s["stage"] != "embeddings")
+    assert direct["batch_cost"] == pytest.approx(direct["cost"] - chat / 2)
+    assert direct["rounds"] >= 4
+    extraction = direct["stages"][0]
+    assert 0.3 * extraction["prompt_tokens"] < direct["repeated_tokens"]
+    assert direct["repeated_tokens"] < extraction["prompt_tokens"]
+    saved = direct["repeated_tokens"] * (0.4 - 0.1) / 1e6
+    assert direct["cached_cost"] == pytest.approx(direct["cost"] - saved)
+
+    monkeypatch.setenv("GRAPHRAG_LLM__LANE", "batch")
+    batched, text = planned()
+    assert "directly" in text
+    assert batched["cost"] == direct["batch_cost"]
+    assert batched["direct_cost"] == direct["cost"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -31,6 +32,12 @@ if TYPE_CHECKING:
     from graphrag_pipeline.planning.tuning import Tuning
 
 
+_TOTALS = (
+    *("calls", "cached", "tokens", "cost"),
+    *("direct_cost", "batch_cost", "rounds", "repeated_tokens", "cached_cost"),
+)
+
+
 def plan_values(plan: Plan) -> dict[str, Any]:
     """Return a plan as plain values."""
     return {**asdict(plan), **_totals(plan)}
@@ -42,7 +49,7 @@ def plan_total(plan: Plan) -> str:
 
 
 def _totals(plan: Plan) -> dict[str, Any]:
-    return {name: getattr(plan, name) for name in ("calls", "cached", "tokens", "cost")}
+    return {name: getattr(plan, name) for name in _TOTALS}
 
 
 def show_plan(plan: Plan) -> None:
@@ -86,9 +93,29 @@ def show_plan(plan: Plan) -> None:
         ],
     )  # fmt: skip
     console.fact("total", plan_total(plan))
+    for name, text in _other_prices(plan):
+        console.fact(name, text)
     console.say("Assumed:")
     for assumption in plan.assumptions:
         console.say(f"  {assumption}")
+
+
+def _other_prices(plan: Plan) -> Iterator[tuple[str, str]]:
+    """Yield what else the run may cost: of the other lane, and with the provider's cache."""
+    direct, batch, cached = plan.direct_cost, plan.batch_cost, plan.cached_cost
+    if not direct or batch is None or cached is None:
+        return
+    rounds = counted(plan.rounds, "round")
+    time = f"about {rounds}, each answered within 24 hours, mostly sooner"
+    if plan.cost == direct:
+        if cached < direct:
+            begun = f"{plan.repeated_tokens:,} tokens in that begin as a prompt before"
+            yield "by caches", f"{money(cached)}, where the provider still has the {begun}"
+        if batch < direct:
+            yield "in batches", f'{money(batch)}, in {time} (llm.lane = "batch")'
+    else:
+        yield "in batches", f"{time}; what is asked later waits for what is asked first"
+        yield "directly", f'{money(direct)}, as fast as the server is (llm.lane = "direct")'
 
 
 def reread_documents(reread: Rereading) -> str:

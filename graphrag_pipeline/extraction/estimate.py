@@ -78,8 +78,9 @@ def estimate(settings: Settings, growth: Growth) -> Estimate:
         return Estimate()
     calls, prompt, completion = _tokens(settings, growth)
     in_all = ModelCalls(
-        STAGE, calls, prompt, completion, is_total=True, cached=growth.answered, role=ROLE
-    )
+        STAGE, calls, prompt, completion, is_total=True, cached=growth.answered, role=ROLE,
+        rounds=_rounds(settings), repeated=_repeated(settings, growth),
+    )  # fmt: skip
     return Estimate([in_all])
 
 
@@ -137,9 +138,7 @@ def _tokens(settings: Settings, growth: Growth) -> tuple[float, float, float]:
     if growth.extracted:
         return _as_before(settings, growth, growth.extracted, n, size)
     answer = max(_RECORDS * math.sqrt(size), _SHORTEST_ANSWER)
-    options = settings.extraction
-    gleanings = 0 if options.format in SCHEMA_PROMPTS else options.gleanings
-    checks = sum(_GOES_ON**i for i in range(gleanings))
+    checks = sum(_GOES_ON**i for i in range(_gleanings(settings)))
     again = _GOES_ON * checks
     calls = prompt = completion = 0.0
     for place, (overhead, share) in enumerate(conversations(settings)):
@@ -151,6 +150,40 @@ def _tokens(settings: Settings, growth: Growth) -> tuple[float, float, float]:
         )
         completion += first * answer_tokens + n * (checks + again * answer_tokens)
     return calls, prompt, completion
+
+
+def _gleanings(settings: Settings) -> int:
+    options = settings.extraction
+    return 0 if options.format in SCHEMA_PROMPTS else options.gleanings
+
+
+def _rounds(settings: Settings) -> int:
+    """Return how many calls about a chunk wait for one before them, the first among them."""
+    return len(list(conversations(settings))) * (1 + 2 * _gleanings(settings))
+
+
+def _repeated(settings: Settings, growth: Growth) -> float:
+    """Return the share of the prompts' tokens that begin as a prompt before.
+
+    A chunk's first prompt begins with the instructions, each later one with all of that before it.
+    """
+    n = growth.unasked.number + growth.begun.number
+    size = (growth.unasked.tokens + growth.begun.tokens) / n if n else 0.0
+    checks = sum(_GOES_ON**i for i in range(_gleanings(settings)))
+    read = repeated = 0.0
+    for overhead, share in conversations(settings):
+        answer = share * max(_RECORDS * math.sqrt(size), _SHORTEST_ANSWER)
+        first, later = overhead + size, overhead + size + answer + _CHECK_TOKENS
+        read += first + checks * (1 + _GOES_ON) * later
+        repeated += _in_caches(overhead) + checks * (
+            _in_caches(first) + _GOES_ON * _in_caches(later)
+        )
+    return repeated / read
+
+
+def _in_caches(tokens: float) -> int:
+    """Return how many of so many tokens a provider's cache keeps: OpenAI's from 1,024, by 128."""
+    return int(tokens) // 128 * 128 if tokens >= 1024 else 0
 
 
 def _as_before(

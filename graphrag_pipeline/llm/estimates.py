@@ -165,7 +165,9 @@ class ModelCalls:
     ``limit`` names the setting that bounds the tokens one is given, such as ``chunks.size``. What
     earlier calls of the stage took on average is reckoned with instead, unless ``is_total``: then
     the tokens are those of all calls together. ``cached`` calls are answered already. ``role`` says
-    which model is asked.
+    which model is asked. In ``rounds`` one after the other some calls wait for others, and
+    ``repeated`` is the share of the prompts' tokens that begin as a prompt before, as providers'
+    caches count them.
     """
 
     stage: str
@@ -176,6 +178,8 @@ class ModelCalls:
     is_total: bool = False
     cached: int = 0
     role: Role = "summaries"
+    rounds: int = 1
+    repeated: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,13 @@ from dataclasses import replace
 from graphrag_pipeline.core.settings import EMBEDDINGS, Settings
 from graphrag_pipeline.extraction import estimate as extraction
 from graphrag_pipeline.graph import estimate as graph
-from graphrag_pipeline.llm.configured import all_prices, model_of, model_options, model_prices
+from graphrag_pipeline.llm.configured import (
+    all_prices,
+    lane_of,
+    model_of,
+    model_options,
+    model_prices,
+)
 from graphrag_pipeline.llm.embeddings import MAX_PIECES, MAX_REQUEST_BYTES
 from graphrag_pipeline.llm.estimates import (
     RELATIONSHIPS_PER_ENTITY,
@@ -138,6 +144,10 @@ def _priced(
         prompt, completion = calls.number * mean.prompt, calls.number * mean.completion
     read, output = round(prompt), round(completion)
     model, prices = model_of(settings, calls.role), model_prices(settings, calls.role)
+    direct = batched = prices.cost(model, read, output)
+    if calls.role != EMBEDDINGS:
+        batched = prices.of_batches().cost(model, read, output)
+    repeated = round(read * calls.repeated)
     yield StagePlan(
         stage=calls.stage,
         model=model,
@@ -145,6 +155,11 @@ def _priced(
         cached=calls.cached,
         prompt_tokens=read,
         completion_tokens=output,
-        cost=prices.cost(model, read, output),
+        cost=batched if lane_of(settings, calls.role) == "batch" else direct,
         endpoint=model_options(settings, calls.role).endpoint,
+        direct_cost=direct,
+        batch_cost=batched,
+        rounds=calls.rounds if number and calls.role != EMBEDDINGS else 0,
+        repeated_tokens=repeated,
+        cached_cost=prices.cost(model, read, output, repeated),
     )

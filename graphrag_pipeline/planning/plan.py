@@ -7,7 +7,7 @@ estimated (``estimates``). Nothing is written and the model is not asked.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -133,8 +133,38 @@ class Plan:
     @property
     def cost(self) -> float | None:
         """US dollars of all stages, None if the price of some model is not known."""
-        costs = [stage.cost for stage in self.stages if stage.cost is not None]
-        return sum(costs) if len(costs) == len(self.stages) else None
+        return _sum(stage.cost for stage in self.stages)
+
+    @property
+    def direct_cost(self) -> float | None:
+        """US dollars where all models are asked over connections."""
+        return _sum(stage.direct_cost for stage in self.stages)
+
+    @property
+    def batch_cost(self) -> float | None:
+        """US dollars where all models are asked in batches that can be."""
+        return _sum(stage.batch_cost for stage in self.stages)
+
+    @property
+    def cached_cost(self) -> float | None:
+        """US dollars over connections where the provider's cache has all that is repeated."""
+        return _sum(stage.cached_cost for stage in self.stages)
+
+    @property
+    def rounds(self) -> int:
+        """Rounds of batches that wait for each other."""
+        return sum(stage.rounds for stage in self.stages)
+
+    @property
+    def repeated_tokens(self) -> int:
+        """Tokens of prompts that begin as one before."""
+        return sum(stage.repeated_tokens for stage in self.stages)
+
+
+def _sum(costs: Iterable[float | None]) -> float | None:
+    """Return the sum, None where one is not known."""
+    known = [*costs]
+    return None if None in known else sum(cost or 0.0 for cost in known)
 
 
 def plan_run(workspace: Workspace, folder: Path, *, recluster: bool = False) -> Plan:

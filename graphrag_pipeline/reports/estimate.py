@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from graphrag_pipeline.core.prompting import load_prompt
@@ -30,7 +31,11 @@ def estimate(settings: Settings, growth: Growth) -> Estimate:
     if settings.reports.writer != "llm":
         return Estimate(texts=texts)
     mean, n = _of_a_report(settings, growth), growth.reports + growth.further_reports
-    in_all = ModelCalls(STAGE, n, n * mean.prompt, n * mean.completion, is_total=True, role=ROLE)
+    # A community has some four below it, whose reports its own is made from.
+    levels = max(1, math.ceil(math.log(max(n, 1), 4)))
+    in_all = ModelCalls(
+        STAGE, n, n * mean.prompt, n * mean.completion, is_total=True, role=ROLE, rounds=levels
+    )
     return Estimate([in_all], texts=texts)
 
 
