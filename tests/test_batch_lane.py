@@ -40,6 +40,7 @@ from graphrag_pipeline.llm import (
 )
 from graphrag_pipeline.llm.batching import lane
 from graphrag_pipeline.llm.batching.api import BatchApi
+from graphrag_pipeline.llm.batching.records import keep_no_answers
 from graphrag_pipeline.llm.database import _File, reading
 
 TEXTS = [f"question {number}" for number in range(12)]
@@ -268,6 +269,24 @@ def test_answers_that_nobody_asks_for_again_are_counted_and_kept(tmp_path: Path)
         assert server.answered == len(TEXTS) + 1
         assert server.files == {}
     assert not_accounted(tmp_path) == 0
+
+
+def test_what_was_on_its_way_when_the_index_was_purged_is_counted_and_not_kept(
+    tmp_path: Path,
+) -> None:
+    with server_of() as server:
+        interrupted(server, tmp_path)
+        with reading(tmp_path) as tables:
+            assert tables is not None
+            tables.forget([keep_no_answers()])
+        [batch] = server.batches.values()
+        for _ in batch.steps:
+            pass
+        in_batches(server, tmp_path, ["another question"])
+        assert len(paid(tmp_path)) == len(TEXTS) + 1
+        with reading(tmp_path) as tables:
+            assert tables is not None
+            assert tables.read("SELECT text FROM responses") == [("answer to another question",)]
 
 
 def test_a_budget_holds_for_what_batches_may_cost(tmp_path: Path) -> None:

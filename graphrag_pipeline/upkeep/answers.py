@@ -21,6 +21,7 @@ import duckdb
 
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.llm.batching.records import keep_no_answers
 from graphrag_pipeline.llm.cache import (
     VectorSource,
     drop_embeddings,
@@ -99,7 +100,10 @@ def drop_unused(workspace: Workspace) -> KeptAnswers:
         if calls is None:
             return KeptAnswers()
         summary, answers, vectors = _sorted_out(calls, _wanted(workspace), workspace.settings)
-        calls.forget([drop_responses(answers), drop_embeddings(vectors), _TAKE_OUT_ERRORS])
+        # What is still on its way in batches is not kept unless it is asked for again.
+        awaited = [keep_no_answers()] if isinstance(calls_place(workspace.settings), Path) else []
+        gone = [drop_responses(answers), drop_embeddings(vectors), _TAKE_OUT_ERRORS]
+        calls.forget([*gone, *awaited])
         shared = _drop_shared(calls)
     return replace(summary, shared_dropped=shared)
 
