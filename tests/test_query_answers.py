@@ -521,6 +521,17 @@ def test_a_malformed_map_answer_is_asked_for_once_more_with_the_error(home):
     assert "no JSON at all" not in str(again)
 
 
+@pytest.mark.parametrize("words", ["[Data: Sources (1)]", "[1, 2]\n", "…"])
+def test_an_answer_without_words_is_none_streamed_or_not_and_is_not_kept(home, words):
+    with ModelServer(lambda _: words) as server:
+        for number in (1, 2):
+            with pytest.raises(ModelOutputError, match="held no words"):
+                ask(home, server, "basic", sections={"query": {"cache": True}})
+            assert len(server.asked()) == number
+        with engine_for(home, server) as engine, pytest.raises(ModelOutputError, match="no words"):
+            "".join(engine.stream_answer(QUESTION, "basic"))
+
+
 def _in_first_group(server: ModelServer) -> Callable[[Request], bool]:
     """Say whether a request is the first mapped group, or a second try at it."""
     seen: list[str] = []

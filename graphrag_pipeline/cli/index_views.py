@@ -12,6 +12,7 @@ from graphrag_pipeline.cli.left_out import show_left_out
 from graphrag_pipeline.cli.wording import amount, money
 from graphrag_pipeline.core.rows import one_line
 from graphrag_pipeline.core.text import counted
+from graphrag_pipeline.releases.quality import quality_line
 from graphrag_pipeline.store.sources import changed_files
 
 _MOST_UNREAD = 10
@@ -144,7 +145,9 @@ def _show_spent(summary: dict[str, Any]) -> None:
 
 
 def _show_failed(summary: dict[str, Any]) -> None:
-    """Print what the model failed at."""
+    """Print how good it is what the model made, and what it failed at."""
+    if quality := summary["quality"]:
+        console.say_whole(f"by the model: {quality_line(quality)}")
     if summary["failed_chunks"]:
         console.say(
             f"{counted(summary['failed_chunks'], 'chunk')} could not be extracted (see the table "

@@ -777,6 +777,10 @@ class ReleaseSettings(_Section):
     """Days that older releases stay readable; 0: as long as there is room by number."""
     max_failed_share: Annotated[float, Field(ge=0, le=1)] = 0.05
     """Share of chunks or of reports at which the model may fail: above it nothing is published."""
+    max_garbage_share: Annotated[float, Field(ge=0, le=1)] = 0.8
+    """Share of what a model extracted that may be wrong in one way: descriptions that copy their
+    text or hold one phrase, chunks with one entity. Above it, or without any relationship, nothing
+    is published. 1: publish all the same."""
 
 
 class AccessRule(_Section):

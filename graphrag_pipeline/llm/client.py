@@ -268,14 +268,16 @@ class ModelClient:
         temperature: float | None = None,
         use_cache: bool = False,
         variant: str | None = None,
+        check: Callable[[str], object] | None = None,
     ) -> CompletionStream:
         """Return the answer as a stream of pieces of text; its ``completion`` is there at the end.
 
-        With ``use_cache`` an answer in the cache is one piece, and a new one is kept.
+        With ``use_cache`` an answer in the cache is one piece, and a new one is kept. One that
+        ``check`` refuses is not kept, and its error is raised after the last piece.
         """
         request = ChatRequest(
             messages, stage, batch, max_output_tokens,
-            temperature=temperature, use_cache=use_cache, variant=variant,
+            temperature=temperature, use_cache=use_cache, variant=variant, check=check,
         )  # fmt: skip
         return CompletionStream(self, request)
 
@@ -298,7 +300,7 @@ class ModelClient:
     async def pieces_of(self, request: ChatRequest) -> AsyncGenerator[str | Completion, None]:
         """Yield the pieces of a streamed answer, then the whole of it."""
         body, key = self._prepared(request)
-        if request.use_cache and (response := await self._found(request, key)):
+        if request.use_cache and (response := await self._kept(request, key)):
             yield response.text
             yield self._from_cache(request, key, response)
             return
@@ -326,7 +328,8 @@ class ModelClient:
             if rest[0]:
                 yield rest[0]
             answer = ChatAnswer(heard.text, heard.reason, ended[0].usage)
-            yield await self._keep(request, key if request.use_cache else None, answer, ended[0])
+            kept_under = key if request.use_cache else None
+            yield await self._keep_usable(request, kept_under, answer, ended[0])
 
     def _prepared(self, request: ChatRequest) -> tuple[dict[str, Any], bytes]:
         body = chat_body(request, self.options)
@@ -362,6 +365,12 @@ class ModelClient:
             outgoing = replace(self._outgoing(request, body), key=key)
             answer, turn = await self._caller.send(outgoing, read)
         answer = _cut_back(request, body, answer)
+        return await self._keep_usable(request, key, answer, turn)
+
+    async def _keep_usable(
+        self, request: ChatRequest, key: bytes | None, answer: ChatAnswer, turn: CallTurn
+    ) -> Completion:
+        """Keep an answer; one that cannot be used is accounted for, and raises its error."""
         try:
             check_usable(request, answer.text, answer.finish_reason)
         except ModelOutputError as error:

@@ -64,6 +64,10 @@ class TooManyFailuresError(ModelError):
     """The model failed at so much that the index is not worth publishing."""
 
 
+class GarbageError(ModelError):
+    """What the model extracted says too little to be worth publishing."""
+
+
 class ModelOutputError(ModelError):
     """An answer that cannot be used. ``position`` is a character of it.
 

@@ -20,6 +20,7 @@ _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?=[\s,}\]/:#]|\
 _NAME = re.compile(r"[A-Za-z_$][\w$-]*")
 _BARE = re.compile(r"[^,}\]\n]+")
 _WORD = re.compile(r"(?:true|false|null|none|nan)\b(?!\s*\w)", re.IGNORECASE)
+_REFERENCES = re.compile(r"\[\s*Data\b[^\]]*(?:\]|\Z)|\[[\d\s,;]*\]")
 _DECISION = re.compile(r"[^\W_]+")
 _YES = frozenset(
     ["y", "yes", "yeah", "true", "ja", "oui", "si", "sí", "sim", "да", "是", "はい", "예"]
@@ -280,6 +281,17 @@ def _explain(text: str, position: int, excerpt: int) -> str:
     shown = f" near {text[position : position + excerpt]!r}" if excerpt else ""
     what = "is no JSON object" if "{" in text else "holds no JSON object"
     return f"the model's answer {what} (character {position} of {len(text)}){shown}: ask again"
+
+
+def has_words(text: str) -> bool:
+    """Say whether a text holds a word or a number besides references to records."""
+    return _DECISION.search(_REFERENCES.sub("", text)) is not None
+
+
+def check_words(text: str) -> None:
+    """Raise ModelOutputError for an answer that holds no words, but references at most."""
+    if not has_words(text):
+        raise ModelOutputError("the model's answer held no words: ask again, or ask another model")
 
 
 def parse_yes_no(text: str) -> bool | None:

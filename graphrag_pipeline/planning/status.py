@@ -18,6 +18,7 @@ from graphrag_pipeline.planning.pending import pending_batches
 from graphrag_pipeline.planning.rereading import reasons_by_batch
 from graphrag_pipeline.releases.kept_releases import release_file, rolled_back_from
 from graphrag_pipeline.releases.publishing import published_release, refresh_needed
+from graphrag_pipeline.releases.quality import model_quality
 from graphrag_pipeline.store.batches import BatchLog
 from graphrag_pipeline.store.index_store import connect_published
 from graphrag_pipeline.store.sources import ACTIONS
@@ -98,6 +99,7 @@ def _indexed(workspace: Workspace) -> dict[str, Any]:
         calls = _rows(con, _CALLS)
         failures = _rows(con, _FAILED)[0]
         release = _rows(con, _RELEASE, id=current) if current else []
+        quality = model_quality(con)
         absent = absent_titles(con, settings)
         reasons = reasons_by_batch(con, workspace.settings, workspace.batches, pending).values()
     return {
@@ -119,6 +121,7 @@ def _indexed(workspace: Workspace) -> dict[str, Any]:
             for rule in rules
         ],
         "estimate": compare_estimate(workspace),
+        "quality": quality.figures() if quality else None,
         **failures,
         "refresh_needed": refresh_needed(workspace),
         "published": release[0] if release else None,
@@ -138,6 +141,7 @@ def _not_indexed(workspace: Workspace) -> dict[str, Any]:
         **{name: [] for name in _LISTED},
         "titles_not_in_the_corpus": [],
         "estimate": None,
+        "quality": None,
         "failed_chunks": 0,
         "cut_chunks": 0,
         "outdated_chunks": 0,

@@ -34,6 +34,7 @@ from graphrag_pipeline.releases.kept_releases import (
     release_file,
 )
 from graphrag_pipeline.releases.labels import label_documents
+from graphrag_pipeline.releases.quality import check_floor, model_quality
 from graphrag_pipeline.releases.sources import record_sources
 from graphrag_pipeline.reports.levels import reports_current
 from graphrag_pipeline.reports.model_writer import report_writer
@@ -135,7 +136,8 @@ def publish(workspace: Workspace, *, anew: bool = False) -> PublishedRelease:
 
     Raises StorageError when graph, communities, reports and vectors do not belong together
     (another run changed the index meanwhile), or when the disk is full or read-only, and
-    TooManyFailuresError when the model failed at too much of it. The last release then stays.
+    TooManyFailuresError when the model failed at too much of it, and GarbageError when what it made
+    says too little. The last release then stays.
     """
     with changing_releases(workspace.home):
         return publish_while_changing(workspace, anew=anew)
@@ -152,6 +154,7 @@ def publish_while_changing(workspace: Workspace, *, anew: bool) -> PublishedRele
         label_documents(con, settings.access)
         record_sources(con, settings.access)
         _check_failures(con, settings.releases.max_failed_share)
+        check_floor(model_quality(con), settings.releases.max_garbage_share)
         _check_consistent(con, settings, embedder.name)
         content = content_hash(con)
         config = config_hash(settings)

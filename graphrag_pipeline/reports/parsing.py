@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from graphrag_pipeline.llm.errors import ModelOutputError
-from graphrag_pipeline.llm.parsing import parse_json_object
+from graphrag_pipeline.llm.parsing import has_words, parse_json_object
 from graphrag_pipeline.llm.schemas import LONGEST_TEXT, NUMBER, Schema, closed, listed
 from graphrag_pipeline.llm.schemas import text as a_text
 from graphrag_pipeline.reports.references import check_references
@@ -146,7 +146,7 @@ def parse_report(text: str, allowed: Mapping[str, Collection[int]]) -> ParsedRep
     findings = _findings(_get(fields, "findings"))
     rating = parse_rating(_get(fields, "rating"))
     explanation = _text(_get(fields, "rating_explanation"))
-    if not summary and not findings:
+    if not has_words(" ".join([summary, *(text for _, text in findings)])):
         raise ModelOutputError('the JSON object has neither a "summary" nor any "findings"')
     absent = {
         "title": not title,
@@ -202,7 +202,7 @@ def parse_drift(text: str) -> DriftAnswer:
     """
     fields, _ = parse_json_object(text)
     answer = _text(_get(fields, "answer"))
-    if not answer:
+    if not has_words(answer):
         raise ModelOutputError('the JSON object has no "intermediate_answer"')
     score = parse_rating(_get(fields, "score"), MAX_SCORE)
     follow_ups = _get(fields, "follow_ups")
@@ -325,7 +325,7 @@ def _check(report: ParsedReport, allowed: Mapping[str, Collection[int]]) -> Pars
 
 
 def _points(items: Iterable[object]) -> tuple[Point, ...]:
-    return tuple(point for point in map(_point, items) if point.description)
+    return tuple(point for point in map(_point, items) if has_words(point.description))
 
 
 def _point(value: object) -> Point:

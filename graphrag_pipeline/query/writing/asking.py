@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from graphrag_pipeline.core.prompting import Message, load_prompt
 from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
+from graphrag_pipeline.llm.parsing import check_words
 from graphrag_pipeline.llm.windows import history_tokens
 from graphrag_pipeline.query import short_answers as short
 from graphrag_pipeline.query.conversation import Turn
@@ -110,7 +111,9 @@ class Asking:
         return await self._say(step, self.messages(prompt, values))
 
     async def _say(self, step: str, talk: list[Message]) -> str:
-        completion = await self._client.complete(talk, stage=STAGE, use_cache=self._use_cache)
+        completion = await self._client.complete(
+            talk, stage=STAGE, use_cache=self._use_cache, check=check_words
+        )
         self.trace.spend(step, completion)
         return completion.text
 
@@ -150,9 +153,14 @@ class Asking:
         )
 
     async def pieces(self, final: Final) -> AsyncGenerator[str, None]:
-        """Yield the final answer as the model writes it."""
+        """Yield the final answer as the model writes it.
+
+        Raises ModelOutputError at its end where it held no words.
+        """
         talk = self._last_messages(final)
-        stream = self._client.stream(talk, stage=STAGE, use_cache=self._use_cache)
+        stream = self._client.stream(
+            talk, stage=STAGE, use_cache=self._use_cache, check=check_words
+        )
         async for piece in stream:
             yield piece
         if stream.completion is not None:
@@ -161,7 +169,7 @@ class Asking:
     async def text(self, final: Final) -> str:
         """Return the final answer at once; as JSON alone, where that was asked for.
 
-        Raises ModelOutputError where the model gave no JSON.
+        Raises ModelOutputError where the model gave no words, or no JSON.
         """
         say = self._say if self._format is None else self._say_json
         return await say(final.step, self._last_messages(final))
