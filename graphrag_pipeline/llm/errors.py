@@ -65,7 +65,7 @@ class TooManyFailuresError(ModelError):
 
 
 class GarbageError(ModelError):
-    """What the model extracted says too little to be worth publishing."""
+    """An extraction by a model that says too little to be worth publishing."""
 
 
 class ModelOutputError(ModelError):

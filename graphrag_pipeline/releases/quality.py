@@ -1,4 +1,4 @@
-"""What a model has made of a corpus, in figures, and the floor below which it is not published.
+"""Figures of what a model has made of a corpus, and the floor below which it is not published.
 
 Figures are of the whole index, never of the latest files alone. What rules found, and what was
 imported, is left out: rules quote the text by design. Descriptions are looked at in a sample, which
