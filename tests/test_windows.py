@@ -90,7 +90,7 @@ def test_a_plan_refuses_what_would_not_fit_and_says_where_a_window_is_not_known(
 
 def test_a_prompt_beyond_the_window_is_not_sent(tmp_path: Path) -> None:
     with StrictServer() as server:
-        with pytest.raises(ModelError, match=r"do not fit into the 200 of llama3\.1") as refused:
+        with pytest.raises(ModelError, match=r"do not fit into the window of llama3\.1") as refused:
             ask(server, tmp_path, "word " * 300, model="llama3.1", context_window=200)
         assert server.requests == []
         ask(server, tmp_path, "word " * 150, model="llama3.1", context_window=200)

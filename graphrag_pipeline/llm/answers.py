@@ -41,13 +41,17 @@ def read_answer(raw: Mapping[str, Any], most_chars: int) -> ChatAnswer:
         raise TerminalModelError(
             f"the answer has {len(text):,} characters, more than llm.max_answer_chars", "size"
         )
+    thoughts = _thoughts(message) or (text if text.lstrip().startswith(_THINKING) else "")
     text = without_thoughts(text)
-    check_answer(text, reason, refused=bool(message.get("refusal")))
+    check_answer(text, reason, refused=bool(message.get("refusal")), has_thought=bool(thoughts))
     return ChatAnswer(text, reason, read_usage(raw))
 
 
-def check_answer(text: str, reason: str, *, refused: bool) -> None:
-    """Raise the error of an answer that says nothing."""
+def check_answer(text: str, reason: str, *, refused: bool, has_thought: bool = False) -> None:
+    """Raise the error of an answer that says nothing.
+
+    ``has_thought`` says that there were thoughts, which reasoning models write beside an answer.
+    """
     if reason == "content_filter":
         raise TerminalModelError(
             "the answer was withheld by the provider's content filter", "filter"
@@ -56,6 +60,14 @@ def check_answer(text: str, reason: str, *, refused: bool) -> None:
         return
     if refused:
         raise TerminalModelError("the model refused to answer", "refusal")
+    if has_thought:
+        ended = "and its tokens ran out" if reason == "length" else "and answered nothing"
+        raise TerminalModelError(
+            f"the model thought, {ended} before its answer: raise max_output_tokens, or let it "
+            'think less: extra = { reasoning_effort = "low" }, or "none"; llama.cpp and vLLM: '
+            "extra = { chat_template_kwargs = { enable_thinking = false } }",
+            "thinking",
+        )
     if reason == "length":
         raise TerminalModelError(
             "the model used all its tokens before the answer began: raise max_output_tokens",
@@ -72,6 +84,7 @@ class StreamedAnswer:
         self.usage: TokenUsage | None = None
         self._reason = ""
         self._refused = False
+        self._has_thought = False
         self._begun = ""
         self._is_answer = False
 
@@ -93,6 +106,7 @@ class StreamedAnswer:
         delta = _mapping(choice.get("delta"))
         self._reason = str(choice.get("finish_reason") or self._reason)
         self._refused = self._refused or bool(delta.get("refusal"))
+        self._has_thought = self._has_thought or bool(_thoughts(delta))
         text = self._answered(clean(delta.get("content")))
         if text:
             self.texts.append(text)
@@ -124,7 +138,8 @@ class StreamedAnswer:
             raise TransientModelError(
                 "the stream of the answer broke off: ask again, or without streaming", "connection"
             )
-        check_answer(self.text, self.reason, refused=self._refused)
+        thought = self._has_thought or self._begun.lstrip().startswith(_THINKING)
+        check_answer(self.text, self.reason, refused=self._refused, has_thought=thought)
 
 
 def read_usage(raw: Mapping[str, Any]) -> TokenUsage | None:
@@ -146,6 +161,11 @@ def clean(content: object) -> str:
     if text.isascii():
         return text
     return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _thoughts(message: Mapping[str, Any]) -> str:
+    """Return the thoughts that servers give apart from the answer, each by its own name."""
+    return clean(message.get("reasoning_content")) or clean(message.get("reasoning"))
 
 
 def without_thoughts(text: str) -> str:

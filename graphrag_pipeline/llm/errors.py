@@ -1,6 +1,7 @@
 """Errors of models. The type says whether asking again can help.
 
-No message holds anything the server or a document said: providers quote prompts and keys in theirs.
+No message holds anything a document said, and of a server only words that repeat nothing it was
+sent (``server_words``): providers quote prompts and keys in theirs.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from graphrag_pipeline.core.errors import GraphRAGError
 if TYPE_CHECKING:
     from graphrag_pipeline.llm.completion import Completion
 
-_STOPPING_KINDS = frozenset({"auth", "quota", "model", "unreachable", "cancelled"})
+_STOPPING_KINDS = frozenset({"auth", "quota", "model", "unreachable", "unsupported", "cancelled"})
 
 
 class ModelError(GraphRAGError):
@@ -45,7 +46,7 @@ class TerminalModelError(ModelError):
 
     @property
     def stops_everything(self) -> bool:
-        """True if key, quota or model's name is at fault, no server answers, or a batch ended."""
+        """True if key, quota or model's name is at fault, no server can answer, or a batch ended."""
         return self.kind in _STOPPING_KINDS
 
 

@@ -15,10 +15,13 @@ import time
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from graphrag_pipeline.core.environment import KEYS, NO_KEY
 from graphrag_pipeline.llm.connections import Connections, goes_through_proxy
 from graphrag_pipeline.llm.errors import ModelError, TerminalModelError, TransientModelError
 from graphrag_pipeline.llm.options import LlmOptions
 from graphrag_pipeline.llm.requests import RefusedParameterError, parameters_named
+from graphrag_pipeline.llm.server_words import words_of
+from graphrag_pipeline.llm.windows import window_error
 
 if TYPE_CHECKING:
     import httpx2
@@ -31,9 +34,11 @@ _QUOTA = re.compile(r"insufficient_quota|billing|credit", re.IGNORECASE)
 _LARGER_THAN_RATE = re.compile(r"request too large", re.IGNORECASE)
 _TOO_LONG = re.compile(
     r"context.?length|context.?window|context size|maximum context|too many tokens"
-    r"|(prompt|input) is too long|maximum input length|reduce the length|exceeds? the .*context",
+    r"|(prompt|input) is too long|maximum input length|reduce the length|exceeds? the .*context"
+    r"|too large to process",
     re.IGNORECASE,
 )
+_STARTED_OTHERWISE = re.compile(r"start (it|the server) with(out)? `?--", re.IGNORECASE)
 _FILTERED = re.compile(r"content.?(filter|policy|management)|safety", re.IGNORECASE)
 _NO_MODEL = re.compile(r"model.{0,80}(not found|does not exist|not exist|unknown)", re.I | re.S)
 
@@ -105,7 +110,7 @@ class Transport:
                 response = await self._send(client, path, content)
             answer = json.loads(response.content)
         except self._status_error as caught:
-            failure = self._refusal(caught, model)
+            failure = self._refusal(caught, model, content)
         except ValueError:
             failure = self._not_json()
         except TimeoutError:
@@ -115,7 +120,7 @@ class Transport:
         else:
             if isinstance(answer, dict) and not isinstance(answer.get("error"), dict):
                 return answer
-            failure = self._error_inside(answer, model)
+            failure = self._error_inside(answer, model, content)
         raise failure
 
     @contextlib.contextmanager
@@ -193,13 +198,13 @@ class Transport:
             try:
                 while (event := await self._next(events)) is not None:
                     if not isinstance(event, dict) or isinstance(event.get("error"), dict):
-                        failure = self._error_inside(event, model)
+                        failure = self._error_inside(event, model, content)
                         break
                     yield event
             finally:
                 await events.close()
         except self._status_error as caught:
-            failure = self._refusal(caught, model)
+            failure = self._refusal(caught, model, content)
         except ValueError:
             failure = self._not_json()
         except TimeoutError:
@@ -214,20 +219,26 @@ class Transport:
         async with asyncio.timeout(self._timeout):
             return await anext(events, None)
 
-    def _refusal(self, caught: Any, model: str) -> ModelError:
+    def _refusal(self, caught: Any, model: str, sent: bytes) -> ModelError:
         body = caught.body if isinstance(caught.body, Mapping) else {}
-        return self._explain(caught.status_code, body, caught.response.headers, model)
+        headers = caught.response.headers
+        return self._explain(caught.status_code, body, headers, model, sent)
 
-    def _error_inside(self, answer: Any, model: str) -> ModelError:
+    def _error_inside(self, answer: Any, model: str, sent: bytes) -> ModelError:
         """Explain an error that came with status 200, as gateways send it."""
         body = answer.get("error") if isinstance(answer, dict) else None
         if not isinstance(body, Mapping):
             return self._not_json()
         code = body.get("code")
-        return self._explain(code if isinstance(code, int) else 500, body, {}, model)
+        return self._explain(code if isinstance(code, int) else 500, body, {}, model, sent)
 
     def _explain(
-        self, status: int, body: Mapping[str, Any], headers: Mapping[str, str], model: str
+        self,
+        status: int,
+        body: Mapping[str, Any],
+        headers: Mapping[str, str],
+        model: str,
+        sent: bytes,
     ) -> ModelError:
         said = " ".join(str(body.get(name) or "") for name in ("code", "type", "param", "message"))
         where = f"{self._endpoint} ({status})"
@@ -244,26 +255,37 @@ class Transport:
                 f"the account at {where} has no credit left: add some and run again", "quota"
             )
         if status in (401, 403):
+            section, name = self._options.section, self._options.api_key_env
+            keys = name if name not in ("", NO_KEY) else " or ".join(KEYS)
+            cure = f"set {section}.api_key_env" if name == NO_KEY else f"check {keys}"
             return TerminalModelError(
-                f"the key was refused by {where}: check OPENAI_API_KEY or GRAPHRAG_API_KEY, "
-                "and base_url",
-                "auth",
+                f"the key was refused by {where}: {cure}, and {section}.base_url", "auth"
             )
+        if status == 501 or _STARTED_OTHERWISE.search(said):
+            is_parameter = parameters_named(said)
+            return _refused(where, said) if is_parameter else self._unable(where, body, sent)
+        if status == 500 and _TOO_LONG.search(said):
+            return window_error(model, self._options.section, body, sent)
         if status in _TRANSIENT_STATUS or status >= 500:
             return self._busy(status, headers)
         if _FILTERED.search(f"{body.get('code')} {body.get('type')}"):
             return TerminalModelError(f"the prompt was refused by the filter of {where}", "filter")
         if status == 413 or _TOO_LONG.search(said):
-            return TerminalModelError(
-                f"the prompt is longer than {model} takes: lower the tokens of its context or "
-                "choose a model with a longer one",
-                "context_length",
-            )
+            return window_error(model, self._options.section, body, sent)
         if status == 404 or _NO_MODEL.search(said):
             return TerminalModelError(
                 f"model {model} is not known at {where}: check model and base_url", "model"
             )
         return _refused(where, said)
+
+    def _unable(self, where: str, body: Mapping[str, Any], sent: bytes) -> TerminalModelError:
+        words = words_of(body, sent, self._options.connection()[1])
+        says = f", and says: {words}" if words else ""
+        return TerminalModelError(
+            f"{where} cannot do what it was asked{says}; a server that does one thing needs "
+            "another beside it: see [models.NAME]",
+            "unsupported",
+        )
 
     def _busy(self, status: int, headers: Mapping[str, str]) -> TransientModelError:
         if status == 429:

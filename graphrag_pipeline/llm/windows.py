@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import functools
+import json
 import tomllib
 from collections.abc import Mapping
 from importlib import resources
+from typing import Any
 
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.core.tokens import count_tokens, encoding_for, model_encoding
 from graphrag_pipeline.llm.errors import TerminalModelError
 from graphrag_pipeline.llm.options import LlmOptions
+from graphrag_pipeline.llm.server_words import window_told
 
 HISTORY_TOKENS = 4000
 """Older turns of a conversation than fit into so many tokens are left out."""
@@ -65,6 +68,44 @@ def history_tokens(options: LlmOptions) -> int:
     return HISTORY_TOKENS if window is None else _history(_left(options, window))
 
 
+def window_error(
+    model: str, section: str, body: Mapping[str, Any], sent: bytes
+) -> TerminalModelError:
+    """Return the error of a prompt and answer that a server's window does not hold.
+
+    ``section`` is where the settings of the model are, ``body`` the server's error.
+    """
+    window, prompt = window_told(body)
+    try:
+        request = json.loads(sent)
+    except ValueError:
+        request = {}
+    if "input" in request:
+        return TerminalModelError(
+            f"a text is longer than {model} embeds at once"
+            f"{f' ({prompt:,} tokens)' if prompt else ''}: lower {section}.embedding_max_tokens, "
+            "or start the server for longer ones (llama.cpp: --ubatch-size)",
+            "context_length",
+        )
+    answer = request.get("max_tokens") or request.get("max_completion_tokens")
+    size = f"has {window:,} tokens" if window else "is too small"
+    parts = [f"the prompt {prompt:,}"] if prompt else ["the prompt"]
+    parts += [f"the answer up to {answer:,}"] if answer else []
+    return TerminalModelError(
+        f"the window of {model} {size}, and {' and '.join(parts)} "
+        f"{'do' if len(parts) > 1 else 'does'} not fit: {_cures(section)}",
+        "context_length",
+    )
+
+
+def _cures(section: str) -> str:
+    return (
+        f"start the server with a larger one, or lower {section}.max_output_tokens or what a "
+        "prompt holds (chunks.size and extraction.gleanings, reports.max_context_tokens, "
+        "query.max_context_tokens)"
+    )
+
+
 def check_fits(options: LlmOptions, text: str, answer: int = 1) -> None:
     """Raise TerminalModelError if a prompt and ``answer`` tokens do not fit into the window."""
     window = window_of(options)
@@ -75,8 +116,8 @@ def check_fits(options: LlmOptions, text: str, answer: int = 1) -> None:
     if counted + answer > window:
         raise TerminalModelError(
             f"a prompt of {counted:,} tokens and an answer of up to {answer:,} do not fit into the "
-            f"{window:,} of {options.model}: lower the tokens of the stage's context, or set "
-            "llm.context_window if the window is larger",
+            f"window of {options.model} ({window:,}): {_cures(options.section)}; set "
+            f"{options.section}.context_window if the window is larger",
             "context_length",
         )
 
@@ -92,8 +133,8 @@ def check_was_read(options: LlmOptions, text: str, n_read: int) -> None:
     if n_read < _READ_A_PART * sent:
         raise TerminalModelError(
             f"the server read {n_read:,} of about {sent:,} tokens and left out the rest: start it "
-            "with a larger window (Ollama: OLLAMA_CONTEXT_LENGTH), or set llm.context_window to "
-            "the one it has",
+            f"with a larger window (Ollama: OLLAMA_CONTEXT_LENGTH), or set {options.section}."
+            "context_window to the one it has",
             "context_length",
         )
 
