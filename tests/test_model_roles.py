@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from model_server import ModelServer
+from model_server import Fault, ModelServer
 from test_llm_pipeline import FILES, mind
 
 from conftest import Engine
@@ -16,6 +16,7 @@ from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.ownership import check_values
 from graphrag_pipeline.core.settings import ROLES, Settings, load_settings
 from graphrag_pipeline.index import Index
+from graphrag_pipeline.llm import BudgetExceededError, TerminalModelError, calls_since
 from graphrag_pipeline.llm.configured import all_prices, model_of, model_options, model_prices
 
 OPENAI = "https://api.openai.com/v1"
@@ -189,10 +190,49 @@ def test_each_stage_asks_its_own_model_and_another_for_answers_asks_nothing_agai
     assert asked(servers["cheap"]) == {("chat/completions", "cheap-model")}
     assert asked(servers["strong"]) == {("chat/completions", "strong-model")}
     assert asked(servers["vectors"]) == {("embeddings", "vectors-model")}
+    probes = [r for r in servers["strong"].requests if "are you there" in r.text]
     reports = [r for r in servers["strong"].requests if "community of" in r.text]
-    assert len(servers["strong"].requests) == len(reports) + 1
+    assert len(probes) == 1
+    assert len(servers["strong"].requests) == len(reports) + len(probes) + 1
     for server in servers.values():
         server.forget()
     other = settings_of(tmp_path, servers, roles={"answers": "cheap"})
     Index(other).update(engine.inbox)
     assert [request for server in servers.values() for request in server.requests] == []
+
+
+def test_a_model_that_cannot_do_its_part_is_told_of_before_the_first_chunk_is_extracted(
+    tmp_path: Path, servers: dict[str, ModelServer]
+) -> None:
+    words = "This server does not support embeddings. Start it with `--embeddings`"
+    servers["vectors"].misbehave(lambda request: Fault(501, {"code": 501, "message": words}))
+    settings = settings_of(tmp_path, servers)
+    engine = Engine(tmp_path, settings)
+    engine.write(FILES)
+    index = Index(settings)
+    with pytest.raises(TerminalModelError) as caught:
+        index.update(engine.inbox)
+    text, address = str(caught.value), servers["vectors"].base_url
+    for part in ("vectors-model", "[models.vectors]", "embeddings", address, words):
+        assert part in text
+    assert caught.value.is_outage
+    assert servers["cheap"].requests == []
+    assert len(servers["strong"].requests) == 1
+    assert len(servers["vectors"].requests) == 1
+    # Once it can, another run goes on, and asks once more whether all are there.
+    servers["vectors"].misbehave(())
+    index.update(engine.inbox)
+    assert sum("are you there" in r.text for r in servers["strong"].requests) == 2
+
+
+def test_what_a_run_spends_is_limited_over_all_its_models(
+    tmp_path: Path, servers: dict[str, ModelServer]
+) -> None:
+    settings = settings_of(tmp_path, servers, llm={"max_tokens": 4000})
+    engine = Engine(tmp_path, settings)
+    engine.write(FILES)
+    with pytest.raises(BudgetExceededError):
+        Index(settings).update(engine.inbox)
+    calls = calls_since(settings.home_path)
+    assert calls["prompt_tokens"].sum() + calls["completion_tokens"].sum() <= 4000
+    assert calls["model"].n_unique() > 1

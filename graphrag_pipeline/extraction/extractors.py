@@ -10,13 +10,27 @@ import polars as pl
 from graphrag_pipeline.core import progress
 from graphrag_pipeline.core.settings import Settings, fingerprint
 from graphrag_pipeline.extraction.mentions import Extraction
-from graphrag_pipeline.extraction.model.llm import extract_llm, llm_extraction_version
+from graphrag_pipeline.extraction.model.llm import (
+    LlmExtraction,
+    extract_llm,
+    llm_extraction_version,
+)
 from graphrag_pipeline.extraction.rules.nlp import NLP_VERSION, NlpOptions, chunk_names, extract_nlp
 from graphrag_pipeline.extraction.rules.records import extract_records, prose_of
-from graphrag_pipeline.llm.configured import answered_by, prompts_folder, with_model
+from graphrag_pipeline.llm.client import ModelClient
+from graphrag_pipeline.llm.configured import (
+    answered_by,
+    calls_place,
+    model_options,
+    prompts_folder,
+    with_model,
+)
+from graphrag_pipeline.llm.errors import TerminalModelError
+from graphrag_pipeline.llm.probing import is_there
 
 _SLICE_BYTES = 1_000_000
 _BYTES_OF_ROW = 40
+_MAY_BE_AT_FAULT = 2
 
 
 @dataclass(frozen=True)
@@ -90,16 +104,32 @@ def _by_rule(chunks: pl.DataFrame, options: NlpOptions) -> Extraction:
 def _by_model(chunks: pl.DataFrame, settings: Settings, batch: str) -> Extracted:
     if chunks.is_empty():
         return Extracted(())
-    done = with_model(
-        settings,
-        lambda client: extract_llm(
+
+    async def ask(client: ModelClient) -> LlmExtraction:
+        result = await extract_llm(
             chunks,
             client,
             settings.extraction,
             batch=batch,
             prompts=prompts_folder(settings),
             on_done=lambda done, total: progress.report("extractions", done, total),
-        ),
-        "extraction",
-    )
-    return Extracted((done.found,), done.claims, done.outcomes, chunk_names(chunks))
+        )
+        await _check_is_there(settings, result.outcomes)
+        return result
+
+    result = with_model(settings, ask, "extraction")
+    return Extracted((result.found,), result.claims, result.outcomes, chunk_names(chunks))
+
+
+async def _check_is_there(settings: Settings, outcomes: pl.DataFrame) -> None:
+    """Raise the error of an outage where no chunk has had an answer.
+
+    Of one or two the text may be at fault: the model is then asked whether it is there.
+    """
+    if not outcomes["transient"].all():
+        return
+    error = f"{outcomes['error'][-1]} (no chunk of {len(outcomes)} had an answer)"
+    options, place = model_options(settings, "extraction"), calls_place(settings)
+    if len(outcomes) <= _MAY_BE_AT_FAULT and await is_there(options, place):
+        return
+    raise TerminalModelError(error, "unreachable")

@@ -7,7 +7,16 @@ import contextlib
 import logging
 import random
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
@@ -26,6 +35,8 @@ from graphrag_pipeline.llm.transport import Transport
 log = logging.getLogger("graphrag_pipeline.llm")
 
 T = TypeVar("T")
+
+EMBEDDINGS_PATH = "/embeddings"
 
 _LONGEST_DELAY = 30.0
 _LONGEST_RETRY_AFTER = 300.0
@@ -51,6 +62,16 @@ class Outgoing:
     count_prompt: Callable[[], int]
     max_completion: int | None = None
     key: bytes | None = None
+
+    @property
+    def embeds(self) -> bool:
+        """Whether it asks for vectors, and not for a text."""
+        return self.path == EMBEDDINGS_PATH
+
+
+Ahead = Callable[[Outgoing, str], Awaitable[None]]
+ahead_of_calls: ContextVar[Ahead | None] = ContextVar("ahead_of_calls", default=None)
+"""Is awaited before the first call of a client is sent, with the call and its endpoint."""
 
 
 @dataclass
@@ -138,6 +159,7 @@ class CallerOfModels:
         self._halted = asyncio.Event()
         self._lost_in_a_row = 0
         self._running = 0
+        self._first, self._went_ahead = asyncio.Lock(), False
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
@@ -159,6 +181,7 @@ class CallerOfModels:
         The attempt is not in the ledger yet: it is written with the answer. Failed ones are.
         """
         failures = 0
+        await self._go_ahead(outgoing)
         await self._transport.ready()
         while True:
             content = self.dialect.write(outgoing.body)
@@ -184,6 +207,7 @@ class CallerOfModels:
         Once a piece has come nothing is tried again: it may have been shown already.
         """
         failures, begun = 0, False
+        await self._go_ahead(outgoing)
         await self._transport.ready()
         while True:
             content = self.dialect.write(outgoing.body)
@@ -200,6 +224,21 @@ class CallerOfModels:
                 if begun:
                     raise
                 failures = await self.after(error, failures, outgoing, content)
+
+    async def _go_ahead(self, outgoing: Outgoing) -> None:
+        """Wait for what is to be done before the first call; an error of it ends all calls."""
+        if self._went_ahead:
+            return
+        async with self._first:
+            self._raise_if_halted()
+            if self._went_ahead or (ahead := ahead_of_calls.get()) is None:
+                return
+            try:
+                await ahead(outgoing, self._options.endpoint)
+            except TerminalModelError as error:
+                self._halt_all(error)
+                raise
+            self._went_ahead = True
 
     @contextlib.asynccontextmanager
     async def turn(self, outgoing: Outgoing) -> AsyncIterator[CallTurn]:

@@ -16,7 +16,7 @@ from graphrag_pipeline.llm.cache import (
     VectorSource,
     put_embeddings,
 )
-from graphrag_pipeline.llm.calls import CallerOfModels, CallTurn, Outgoing, log
+from graphrag_pipeline.llm.calls import EMBEDDINGS_PATH, CallerOfModels, CallTurn, Outgoing, log
 from graphrag_pipeline.llm.database import Write
 from graphrag_pipeline.llm.embeddings import (
     TextPiece,
@@ -34,7 +34,6 @@ from graphrag_pipeline.llm.ledger import Call, is_heard, put_calls
 from graphrag_pipeline.llm.options import LlmOptions
 from graphrag_pipeline.llm.paid_answers import PaidAnswers
 
-_PATH = "/embeddings"
 _LOOKUP = 500
 _YIELD_EVERY = 20
 _SETTLED = 3
@@ -103,6 +102,11 @@ class EmbeddingCalls:
                 bought = self._bought(vectors, stage, self._width)
             await self._paid.keep(calls, bought, keys)
         return self._width
+
+    async def probe(self, stage: str) -> None:
+        """Ask for a vector that is not kept: does the server embed? Raises its error if not."""
+        _, turn = await self._request_vectors([_PROBE], stage, None, any_width=True)
+        await self._paid.keep([put_calls(turn.call())], [], [])
 
     async def _cut(self, texts: Sequence[str]) -> list[list[TextPiece]]:
         parts: list[list[TextPiece]] = []
@@ -185,7 +189,7 @@ class EmbeddingCalls:
                 self._check_width(vectors.shape[1])
             return vectors, read_usage(raw) or TokenUsage(count(), 0)
 
-        outgoing = Outgoing(_PATH, options.embedding_model, stage, batch, body, count, 0)
+        outgoing = Outgoing(EMBEDDINGS_PATH, options.embedding_model, stage, batch, body, count, 0)
         return await self._caller.send(outgoing, read)
 
     def _check_width(self, width: int) -> None:

@@ -25,11 +25,12 @@ _PROMPT = re.compile(
 def words_of(body: Mapping[str, Any], sent: bytes, key: str) -> str:
     """Return what a server said in an error, on one line; nothing where it may quote a secret.
 
-    That is the key, or twelve characters in a row of what it was sent.
+    That is the key, or twelve characters in a row of what it was sent; and all, where it is not
+    known what that was.
     """
     message = " ".join(str(body.get("message") or "").split())
     message = "".join(c for c in message if c.isprintable())[:_MOST_CHARS]
-    if (key and key in message) or _KEY.search(message) or _repeats(message, sent):
+    if not sent or (key and key in message) or _KEY.search(message) or _repeats(message, sent):
         return ""
     return message.rstrip(".")
 

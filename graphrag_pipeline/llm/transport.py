@@ -129,7 +129,7 @@ class Transport:
         try:
             yield
         except self._status_error as caught:
-            failure = self._refusal(caught, model)
+            failure = self._refusal(caught, model, b"")
         except ValueError:
             failure = self._not_json()
         except TimeoutError:
@@ -142,7 +142,7 @@ class Transport:
 
     def explain(self, status: int, error: Mapping[str, Any], model: str) -> ModelError:
         """Return the error of an answer with a status, by what the server says of it."""
-        return self._explain(status, error, {}, model)
+        return self._explain(status, error, {}, model, b"")
 
     async def _send(self, client: openai.AsyncOpenAI, path: str, content: bytes) -> httpx2.Response:
         """Return the answer to a request; raises the SDK's error of a status that is none."""

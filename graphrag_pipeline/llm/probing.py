@@ -1,0 +1,121 @@
+"""Probes of models: each that a run will use is asked something small before the first that costs.
+
+A server that cannot embed is then found before a corpus is extracted, and not after.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from graphrag_pipeline.core.settings import EMBEDDINGS, LLM, Role, Settings
+from graphrag_pipeline.llm.calls import Outgoing, ahead_of_calls
+from graphrag_pipeline.llm.configured import calls_place, counted_client, model_of, model_options
+from graphrag_pipeline.llm.database import Place
+from graphrag_pipeline.llm.errors import BudgetExceededError, ModelError, TerminalModelError
+from graphrag_pipeline.llm.options import LlmOptions
+
+STAGE: Final = "probe"
+_QUESTION: Final = "Answer with one word: are you there?"
+_MOST_TOKENS: Final = 16
+# A model that says nothing to the question is there all the same.
+_IS_THERE: Final = frozenset({"empty", "length", "thinking", "refusal", "filter"})
+
+
+@dataclass(frozen=True)
+class ModelInUse:
+    """One model at one server, asked in one way, and the roles that it has."""
+
+    options: LlmOptions
+    name: str
+    roles: tuple[Role, ...]
+
+    @property
+    def embeds(self) -> bool:
+        """Whether it is asked for vectors, and not for texts."""
+        return EMBEDDINGS in self.roles
+
+    @property
+    def id(self) -> tuple[str, str, bool]:
+        """Address, name and way to ask."""
+        return (self.options.endpoint, self.name, self.embeds)
+
+    def __str__(self) -> str:
+        section = "" if self.options.section == LLM else f" ([{self.options.section}])"
+        return f"{self.name}{section}, the model for {' and '.join(self.roles)}"
+
+
+def models_in_use(settings: Settings, roles: Collection[Role]) -> list[ModelInUse]:
+    """Return the models of some roles, each once."""
+    models: dict[tuple[str, str, bool], ModelInUse] = {}
+    for role in roles:
+        model = ModelInUse(model_options(settings, role), model_of(settings, role), (role,))
+        if before := models.get(model.id):
+            model = ModelInUse(before.options, before.name, (*before.roles, role))
+        models[model.id] = model
+    return list(models.values())
+
+
+_probed: set[tuple[object, ...]] = set()
+
+
+@contextlib.contextmanager
+def probing(settings: Settings, roles: Collection[Role], run_began: int) -> Iterator[None]:
+    """Ask the models of these roles before the first call within, but for the one it is made to.
+
+    That one says itself whether it can. A model is asked once in a run, which began at this
+    position of the ledger. A call that finds one that cannot raises a TerminalModelError that every
+    other would meet.
+    """
+    models = models_in_use(settings, roles)
+    run = (str(calls_place(settings)), run_began)
+
+    async def ask_others(outgoing: Outgoing, endpoint: str) -> None:
+        own = (endpoint, outgoing.model, outgoing.embeds)
+        for model in models:
+            if model.id != own and (*run, model.id) not in _probed:
+                await _probe(model, settings)
+            _probed.add((*run, model.id))
+
+    token = ahead_of_calls.set(ask_others)
+    try:
+        yield
+    finally:
+        ahead_of_calls.reset(token)
+
+
+async def _probe(model: ModelInUse, settings: Settings) -> None:
+    token = ahead_of_calls.set(None)
+    try:
+        await _ask(model.options, calls_place(settings), embeds=model.embeds)
+    except BudgetExceededError:
+        return
+    except ModelError as error:
+        if error.kind in _IS_THERE:
+            return
+        kind = error.kind if error.stops_everything else "unreachable"
+        raise TerminalModelError(f"{model}, cannot be used: {error}", kind) from None
+    finally:
+        ahead_of_calls.reset(token)
+
+
+async def is_there(options: LlmOptions, place: Place) -> bool:
+    """Whether a chat model answers a small question."""
+    try:
+        await _ask(options, place, embeds=False)
+    except ModelError as error:
+        return error.kind in _IS_THERE
+    return True
+
+
+async def _ask(options: LlmOptions, place: Place, *, embeds: bool) -> None:
+    # A batch may take a day.
+    async with counted_client(replace(options, lane="direct"), place) as client:
+        if embeds:
+            await client.probe_embeddings(stage=STAGE)
+            return
+        question = [{"role": "user", "content": _QUESTION}]
+        most = _MOST_TOKENS
+        await client.complete(question, stage=STAGE, max_output_tokens=most, use_cache=False)
