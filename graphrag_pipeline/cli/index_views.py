@@ -132,16 +132,15 @@ def _show_counts(summary: dict[str, Any]) -> None:
 
 
 def _show_spent(summary: dict[str, Any]) -> None:
-    """Print what the model cost until now."""
-    if summary["model_calls"]:
-        names = ("stage", "calls", "cached", "failed", "tokens", "cost")
-        console.table(
-            names,
-            [
-                (*(row[name] for name in names[:-1]), money(row["cost"]))
-                for row in summary["model_calls"]
-            ],
-        )
+    """Print what models cost until now: by stage, and where there are several, by model."""
+    models = summary["models"] if len(summary["models"]) > 1 else []
+    for by, rows in (("stage", summary["model_calls"]), ("model", models)):
+        names = ("calls", "cached", "failed", "tokens")
+        if rows:
+            console.table(
+                (by, *names, "cost"),
+                [(row[by], *(row[name] for name in names), money(row["cost"])) for row in rows],
+            )
 
 
 def _show_failed(summary: dict[str, Any]) -> None:

@@ -40,7 +40,8 @@ _TOTALS = (
 
 def plan_values(plan: Plan) -> dict[str, Any]:
     """Return a plan as plain values."""
-    return {**asdict(plan), **_totals(plan)}
+    models = [asdict(model) for model in plan.models]
+    return {**asdict(plan), "models": models, **_totals(plan)}
 
 
 def plan_total(plan: Plan) -> str:
@@ -92,6 +93,10 @@ def show_plan(plan: Plan) -> None:
             for s in plan.stages
         ],
     )  # fmt: skip
+    if len(plan.models) > 1:
+        names = ("by model", "at", "calls", "tokens", "cost")
+        rows = [(m.model, m.endpoint, m.calls, m.tokens, money(m.cost)) for m in plan.models]
+        console.table(names, rows)
     console.fact("total", plan_total(plan))
     for name, text in _other_prices(plan):
         console.fact(name, text)

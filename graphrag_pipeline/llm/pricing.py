@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 
@@ -28,3 +29,33 @@ class StagePlan:
     rounds: int = 0
     repeated_tokens: int = 0
     cached_cost: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelPlan:
+    """The calls of one model at one address, in all stages that are to be paid for."""
+
+    model: str
+    endpoint: str
+    calls: int
+    tokens: int
+    cost: float | None
+
+
+def by_model(stages: Iterable[StagePlan]) -> list[ModelPlan]:
+    """Return what each model takes, in the order in which they are asked first."""
+    models: dict[tuple[str, str], list[StagePlan]] = {}
+    for stage in stages:
+        models.setdefault((stage.model, stage.endpoint), []).append(stage)
+    return [_summed(model, endpoint, of_model) for (model, endpoint), of_model in models.items()]
+
+
+def _summed(model: str, endpoint: str, stages: Sequence[StagePlan]) -> ModelPlan:
+    costs = [stage.cost for stage in stages]
+    return ModelPlan(
+        model=model,
+        endpoint=endpoint,
+        calls=sum(stage.calls for stage in stages),
+        tokens=sum(stage.prompt_tokens + stage.completion_tokens for stage in stages),
+        cost=None if None in costs else sum(cost for cost in costs if cost),
+    )

@@ -30,7 +30,7 @@ from graphrag_pipeline.llm.configured import (
 )
 from graphrag_pipeline.llm.estimates import REPORTS_PER_ENTITY, Average, Chunks, Growth, Texts
 from graphrag_pipeline.llm.offline import vectors_known
-from graphrag_pipeline.llm.pricing import StagePlan
+from graphrag_pipeline.llm.pricing import ModelPlan, StagePlan, by_model
 from graphrag_pipeline.planning.estimates import assumptions, estimate, unpriced_models
 from graphrag_pipeline.planning.local_vectors import LocalVectors, local_vectors
 from graphrag_pipeline.planning.outdated import IndexState, extracted, look_at_index
@@ -129,6 +129,11 @@ class Plan:
     def tokens(self) -> int:
         """Tokens of all stages, read and written."""
         return sum(stage.prompt_tokens + stage.completion_tokens for stage in self.stages)
+
+    @property
+    def models(self) -> list[ModelPlan]:
+        """What each model is asked, with its tokens and cost."""
+        return by_model(self.stages)
 
     @property
     def cost(self) -> float | None:

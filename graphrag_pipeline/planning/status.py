@@ -46,6 +46,13 @@ SELECT stage, count(*) FILTER (NOT cached) AS calls, count(*) FILTER (cached) AS
        CASE WHEN bool_and(cost IS NOT NULL) THEN sum(cost) END AS cost
 FROM llm_calls GROUP BY stage ORDER BY min(called_at)
 """
+_BY_MODEL = """
+SELECT model, count(*) FILTER (NOT cached) AS calls, count(*) FILTER (cached) AS cached,
+       count(*) FILTER (error IS NOT NULL) AS failed,
+       coalesce(sum(prompt_tokens + completion_tokens) FILTER (NOT cached), 0)::BIGINT AS tokens,
+       CASE WHEN bool_and(cost IS NOT NULL) THEN sum(cost) END AS cost
+FROM llm_calls GROUP BY model ORDER BY min(called_at)
+"""
 _FAILED = """
 SELECT (SELECT count(*) FROM extractions WHERE status = 'failed') AS failed_chunks,
        (SELECT count(*) FROM extractions WHERE status = 'cut') AS cut_chunks,
@@ -60,6 +67,7 @@ _LISTED = (
     "pending_batches",
     "pending_because",
     "model_calls",
+    "models",
     "left_out",
 )
 _RELEASE = """
@@ -73,7 +81,8 @@ FROM releases WHERE id = $id
 def summarise(workspace: Workspace) -> dict[str, Any]:
     """Return plain values: counts, levels, pending batches, quarantined files, last release.
 
-    ``structures`` are the optional ones that there are, by table, with their rows. ``warnings`` are
+    ``model_calls`` are what was spent by stage, ``models`` the same by model. ``structures`` are
+    the optional ones that there are, by table, with their rows. ``warnings`` are
     sentences on what others than the settings say may read. ``left_out`` is what the last scan of
     each folder left out, by rule. ``follows`` is the url of an index that is made elsewhere. Of so
     many ``removed_files`` something is left until a purge.
@@ -96,7 +105,7 @@ def _indexed(workspace: Workspace) -> dict[str, Any]:
             {**row, "is_other_kind": is_of_other_kind(row["reason"])}
             for row in _rows(con, _QUARANTINED)
         ]
-        calls = _rows(con, _CALLS)
+        calls, models = _rows(con, _CALLS), _rows(con, _BY_MODEL)
         failures = _rows(con, _FAILED)[0]
         release = _rows(con, _RELEASE, id=current) if current else []
         quality = model_quality(con)
@@ -115,6 +124,7 @@ def _indexed(workspace: Workspace) -> dict[str, Any]:
         "pending_because": list(dict.fromkeys(why for each in reasons for why in each)),
         "titles_not_in_the_corpus": list(absent),
         "model_calls": calls,
+        "models": models,
         "left_out": [
             {"folder": root, **asdict(rule)}
             for root, rules in workspace.batches.left_out().items()
