@@ -46,7 +46,7 @@ class TerminalModelError(ModelError):
 
     @property
     def stops_everything(self) -> bool:
-        """True if key, quota or model's name is at fault, no server can answer, or a batch ended."""
+        """True if key, quota or name is at fault, no server can answer, or a batch ended."""
         return self.kind in _STOPPING_KINDS
 
 
