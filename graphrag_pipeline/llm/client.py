@@ -297,11 +297,6 @@ class ModelClient:
         with self._connected.running():
             return await self._vectors.width(stage)
 
-    async def probe_embeddings(self, *, stage: str) -> None:
-        """Ask for one vector that is not kept, to see that the server embeds."""
-        with self._caller.running():
-            await self._vectors.probe(stage)
-
     async def pieces_of(self, request: ChatRequest) -> AsyncGenerator[str | Completion, None]:
         """Yield the pieces of a streamed answer, then the whole of it."""
         body, key = self._prepared(request)

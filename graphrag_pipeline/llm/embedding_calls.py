@@ -103,11 +103,6 @@ class EmbeddingCalls:
             await self._paid.keep(calls, bought, keys)
         return self._width
 
-    async def probe(self, stage: str) -> None:
-        """Ask for a vector that is not kept: does the server embed? Raises its error if not."""
-        _, turn = await self._request_vectors([_PROBE], stage, None, any_width=True)
-        await self._paid.keep([put_calls(turn.call())], [], [])
-
     async def _cut(self, texts: Sequence[str]) -> list[list[TextPiece]]:
         parts: list[list[TextPiece]] = []
         for number, text in enumerate(texts):

@@ -114,7 +114,8 @@ async def _ask(options: LlmOptions, place: Place, *, embeds: bool) -> None:
     # A batch may take a day.
     async with counted_client(replace(options, lane="direct"), place) as client:
         if embeds:
-            await client.probe_embeddings(stage=STAGE)
+            # Asked of a server that has given none yet: a run without probes asks it later.
+            await client.embedding_width(stage="embeddings")
             return
         question = [{"role": "user", "content": _QUESTION}]
         most = _MOST_TOKENS

@@ -263,7 +263,8 @@ class Transport:
             )
         if status == 501 or _STARTED_OTHERWISE.search(said):
             is_parameter = parameters_named(said)
-            return _refused(where, said) if is_parameter else self._unable(where, body, sent)
+            words = self._words(body, sent)
+            return _refused(where, said, words) if is_parameter else self._unable(where, body, sent)
         if status == 500 and _TOO_LONG.search(said):
             return window_error(model, self._options.section, body, sent)
         if status in _TRANSIENT_STATUS or status >= 500:
@@ -276,10 +277,13 @@ class Transport:
             return TerminalModelError(
                 f"model {model} is not known at {where}: check model and base_url", "model"
             )
-        return _refused(where, said)
+        return _refused(where, said, self._words(body, sent))
+
+    def _words(self, body: Mapping[str, Any], sent: bytes) -> str:
+        return words_of(body, sent, self._options.connection()[1])
 
     def _unable(self, where: str, body: Mapping[str, Any], sent: bytes) -> TerminalModelError:
-        words = words_of(body, sent, self._options.connection()[1])
+        words = self._words(body, sent)
         says = f", and says: {words}" if words else ""
         return TerminalModelError(
             f"{where} cannot do what it was asked{says}; a server that does one thing needs "
@@ -321,11 +325,13 @@ class Transport:
         )
 
 
-def _refused(where: str, said: str) -> TerminalModelError:
+def _refused(where: str, said: str, words: str) -> TerminalModelError:
     named = parameters_named(said)
     about = f" for its {', '.join(sorted(named))}" if named else ""
     error = RefusedParameterError(
-        f"the request was refused by {where}{about}: check the model's parameters", "request"
+        f"the request was refused by {where}{about}: check the model's parameters"
+        f"{f'; it says: {words}' if words else ''}",
+        "request",
     )
     error.named = named
     return error
