@@ -15,6 +15,7 @@ from graphrag_pipeline.llm.calls import Outgoing, ahead_of_calls
 from graphrag_pipeline.llm.configured import calls_place, counted_client, model_of, model_options
 from graphrag_pipeline.llm.database import Place
 from graphrag_pipeline.llm.errors import BudgetExceededError, ModelError, TerminalModelError
+from graphrag_pipeline.llm.ledger import hearing
 from graphrag_pipeline.llm.options import LlmOptions
 
 STAGE: Final = "probe"
@@ -89,7 +90,9 @@ def probing(settings: Settings, roles: Collection[Role], run_began: int) -> Iter
 async def _probe(model: ModelInUse, settings: Settings) -> None:
     token = ahead_of_calls.set(None)
     try:
-        await _ask(model.options, calls_place(settings), embeds=model.embeds)
+        # The ledger has them, but they are none of the stage's calls within which they are made.
+        with hearing(lambda call: None, role="stage"):
+            await _ask(model.options, calls_place(settings), embeds=model.embeds)
     except BudgetExceededError:
         return
     except ModelError as error:
