@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 _TOTALS = (
-    *("calls", "cached", "tokens", "cost"),
+    *("calls", "cached", "tokens", "cost", "seconds"),
     *("direct_cost", "batch_cost", "rounds", "repeated_tokens", "cached_cost"),
 )
 
@@ -98,6 +98,8 @@ def show_plan(plan: Plan) -> None:
         rows = [(m.model, m.endpoint, m.calls, m.tokens, money(m.cost)) for m in plan.models]
         console.table(names, rows)
     console.fact("total", plan_total(plan))
+    if not plan.direct_cost or plan.cost == plan.direct_cost:
+        console.fact("time", _time_of(plan))
     for name, text in _other_prices(plan):
         console.fact(name, text)
     console.say("Assumed:")
@@ -121,6 +123,14 @@ def _other_prices(plan: Plan) -> Iterator[tuple[str, str]]:
     else:
         yield "in batches", f"{time}; what is asked later waits for what is asked first"
         yield "directly", f'{money(direct)}, as fast as the server is (llm.lane = "direct")'
+
+
+def _time_of(plan: Plan) -> str:
+    """Return in words how long the model's calls take, by those it has answered before."""
+    if plan.seconds is not None:
+        return f"{about(plan.seconds)} of model calls, by the speed of the last ones"
+    models = dict.fromkeys(stage.model for stage in plan.stages if stage.seconds is None)
+    return f"unknown: {' and '.join(models)} has answered no call of this index yet"
 
 
 def reread_documents(reread: Rereading) -> str:

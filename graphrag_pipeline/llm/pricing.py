@@ -10,10 +10,11 @@ from dataclasses import dataclass
 class StagePlan:
     """Model calls of one stage that are to be paid for, and ``cached`` ones that are not.
 
-    ``cost`` is in US dollars, None where the price is not known. ``endpoint`` is the address
-    of the model, empty where that is not said. ``direct_cost`` and ``batch_cost`` are those of
-    either lane, and ``rounds`` are of batches that wait for each other. ``repeated_tokens`` of the
-    prompts begin as one before: ``cached_cost`` is that of calls whose provider still has them.
+    ``cost`` is in US dollars, None where the price is not known. ``seconds`` is the time, None
+    where the speed of the model is not. ``endpoint`` is the address of the model, empty where that
+    is not said. ``direct_cost`` and ``batch_cost`` are those of either lane, and ``rounds`` are of
+    batches that wait for each other. ``repeated_tokens`` of the prompts begin as one before:
+    ``cached_cost`` is that of calls whose provider still has them.
     """
 
     stage: str
@@ -29,6 +30,7 @@ class StagePlan:
     rounds: int = 0
     repeated_tokens: int = 0
     cached_cost: float | None = None
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,6 +31,7 @@ from graphrag_pipeline.llm.configured import (
 from graphrag_pipeline.llm.estimates import REPORTS_PER_ENTITY, Average, Chunks, Growth, Texts
 from graphrag_pipeline.llm.offline import vectors_known
 from graphrag_pipeline.llm.pricing import ModelPlan, StagePlan, by_model
+from graphrag_pipeline.llm.speed import timed
 from graphrag_pipeline.planning.estimates import assumptions, estimate, unpriced_models
 from graphrag_pipeline.planning.local_vectors import LocalVectors, local_vectors
 from graphrag_pipeline.planning.outdated import IndexState, extracted, look_at_index
@@ -165,11 +166,16 @@ class Plan:
         """Tokens of prompts that begin as one before."""
         return sum(stage.repeated_tokens for stage in self.stages)
 
+    @property
+    def seconds(self) -> float | None:
+        """Time of the calls of all stages, None if the speed of some model is not known."""
+        return _sum(stage.seconds for stage in self.stages)
 
-def _sum(costs: Iterable[float | None]) -> float | None:
+
+def _sum(numbers: Iterable[float | None]) -> float | None:
     """Return the sum, None where one is not known."""
-    known = [*costs]
-    return None if None in known else sum(cost or 0.0 for cost in known)
+    summands = [*numbers]
+    return None if None in summands else sum(number or 0.0 for number in summands)
 
 
 def plan_run(workspace: Workspace, folder: Path, *, recluster: bool = False) -> Plan:
@@ -224,7 +230,7 @@ def _plan(
             index = look_at_index(con, settings, uris, chunks, todo, recluster=recluster)
     growth = _growth(workspace, todo, index)
     sample = [*todo["text"].to_list(), *index.texts]
-    stages = list(estimate(settings, growth))
+    stages = timed(list(estimate(settings, growth)), calls_place(settings, workspace.home))
     if stages:
         check_windows(settings)
     if settings.llm.max_cost and (models := unpriced_models(stages)):
