@@ -31,6 +31,7 @@ from graphrag_pipeline.llm.schemas import without_mosts
 
 METHOD = ":method"
 """Where the headers have the method of a request."""
+_MOST_ALONE = 40
 
 Messages = list[dict[str, Any]]
 Responder = Callable[[Messages], str]
@@ -60,13 +61,18 @@ class Request:
 
     @property
     def asked(self) -> dict[str, Any]:
-        """The body as it is known by in the cache: without the most that an answer may hold."""
+        """The body as it is known by in the cache: without the most that an answer may hold.
+
+        Nor does the cache know whether the answer came in pieces.
+        """
+        in_pieces = ("stream", "stream_options")
+        body = {name: value for name, value in self.body.items() if name not in in_pieces}
         if self.schema is None:
-            return self.body
-        form = self.body["response_format"]
+            return body
+        form = body["response_format"]
         schema = without_mosts(self.schema)
         by_schema = {**form, "json_schema": {**form["json_schema"], "schema": schema}}
-        return {**self.body, "response_format": by_schema}
+        return {**body, "response_format": by_schema}
 
     @property
     def text(self) -> str:
@@ -338,7 +344,8 @@ class ModelServer:
             return await _send(writer, fault.status, fault.raw, fault.headers)
         if endpoint == "embeddings":
             return await self._respond(writer, request, self._embeddings(request), fault)
-        if request.body.get("stream"):
+        whole = fault.reply is not None or "choices" in fault.change
+        if request.body.get("stream") and not whole:
             return await self._stream(writer, request, fault)
         return await self._respond(writer, request, self._completion(request, fault), fault)
 
@@ -426,11 +433,14 @@ class ModelServer:
             b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
             b"transfer-encoding: chunked\r\n" + _fields(fault.headers) + b"\r\n"
         )
-        if words_refused := fault.change.get("message", {}).get("refusal"):
-            _event(writer, {"choices": [{"index": 0, "delta": {"refusal": words_refused}}]})
+        if message := fault.change.get("message"):
+            _event(writer, {"choices": [{"index": 0, "delta": message}]})
             words = []
-        for word in words:
-            _event(writer, {"choices": [{"index": 0, "delta": {"content": word}}]})
+        # As servers do that make several tokens in a step; one by one would take most of a test.
+        size = 1 if fault.chunk_delay or len(words) < _MOST_ALONE else _MOST_ALONE
+        for begin in range(0, len(words), size):
+            piece = "".join(words[begin : begin + size])
+            _event(writer, {"choices": [{"index": 0, "delta": {"content": piece}}]})
             await writer.drain()
             if fault.chunk_delay:
                 await asyncio.sleep(fault.chunk_delay)

@@ -147,7 +147,9 @@ def test_calls_that_fail_between_answers_do_not_end_the_others(tmp_path: Path) -
         return server_error() if int(request.text[1:]) % 3 else None
 
     with ModelServer(faults=faults) as server:
-        results = ask_many(server, tmp_path, [f"q{n}" for n in range(90)], max_retries=0)
+        results = ask_many(
+            server, tmp_path, [f"q{n}" for n in range(90)], max_retries=0, concurrency=2
+        )
     assert sum(isinstance(result, Completion) for result in results) == 30
 
 

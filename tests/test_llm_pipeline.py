@@ -434,7 +434,10 @@ def test_very_many_descriptions_are_merged_in_parts(tmp_path: Path) -> None:
         words = document_in(messages)
         return f'("entity"<|>Alice Smith<|>PERSON<|>{words})\n<|COMPLETE|>'
 
-    files = {f"{n}.txt": f"Day {n}: " + f"Alice Smith sailed on {n}. " * 50 for n in range(30)}
+    files = {
+        f"{n}.txt": f"Day {n}: " + " ".join(f"Alice Smith sailed at {n}:{m}." for m in range(50))
+        for n in range(30)
+    }
     with ModelServer(say) as server:
         engine = build(server, tmp_path, files)
     asked = asked_for(server)

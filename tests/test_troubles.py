@@ -157,7 +157,7 @@ def test_a_schema_that_strict_mode_does_not_take_is_refused(
 def test_a_model_that_thinks_is_asked_in_its_own_terms(tmp_path: Path) -> None:
     with StrictServer(models={"o4-mini": Served(thinks=True)}) as server:
         answer = ask(server, tmp_path, model="o4-mini", max_output_tokens=500)
-        last = sorted(server.requests[-1].body)
+        last = sorted(server.requests[-1].asked)
     assert answer.text == echo(said("hello"))
     assert last == ["max_completion_tokens", "messages", "model"]
 

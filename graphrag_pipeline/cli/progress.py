@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from graphrag_pipeline.cli import console
-from graphrag_pipeline.core.progress import Listener, listening, time_left
-from graphrag_pipeline.core.rows import one_line
+from graphrag_pipeline.core.progress import Listener, listening, reading_remarks, time_left
+from graphrag_pipeline.core.rows import one_line, printable
 
 _STAGE_WIDTH = len("attributed communities")
 _SECONDS_BETWEEN_LINES = 30.0
@@ -80,7 +80,8 @@ def _lines(times: StageTimes) -> Iterator[Listener]:
             return
         told[0] = time.perf_counter()
 
-    yield hear
+    with reading_remarks(console.note):
+        yield hear
 
 
 @contextlib.contextmanager
@@ -113,6 +114,9 @@ def _bars(times: StageTimes, start: str) -> Iterator[Listener]:
         left = times.left(stage, done, total)
         bars.update(tasks[stage], completed=done, total=total, left=left)
 
-    with bars:
+    def read(line: str) -> None:
+        bars.console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
+
+    with bars, reading_remarks(read):
         yield hear
         bars.update(first, visible=False)

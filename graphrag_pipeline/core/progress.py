@@ -8,6 +8,7 @@ from contextvars import ContextVar
 
 Listener = Callable[[str, int, int], None]
 _listener: ContextVar[Listener | None] = ContextVar("progress_listener", default=None)
+_reader: ContextVar[Callable[[str], object] | None] = ContextVar("remark_reader", default=None)
 
 
 def report(stage: str, done: int, total: int) -> None:
@@ -15,6 +16,13 @@ def report(stage: str, done: int, total: int) -> None:
     listener = _listener.get()
     if listener is not None:
         listener(stage, done, total)
+
+
+def remark(line: str) -> None:
+    """Say in a line what holds a stage up. Costs nothing if no one reads."""
+    reader = _reader.get()
+    if reader is not None:
+        reader(line)
 
 
 def time_left(done: int, total: int, seconds: float) -> str:
@@ -47,3 +55,13 @@ def listening(listener: Listener) -> Iterator[None]:
         yield
     finally:
         _listener.reset(token)
+
+
+@contextlib.contextmanager
+def reading_remarks(reader: Callable[[str], object]) -> Iterator[None]:
+    """Let ``reader(line)`` have the remarks made within this context."""
+    token = _reader.set(reader)
+    try:
+        yield
+    finally:
+        _reader.reset(token)

@@ -589,7 +589,8 @@ class LlmSettings(_Section):
     tokens_per_minute: Annotated[int, Field(ge=0)] = 0
     """Most tokens a minute; 0: no limit."""
     timeout_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 180.0
-    """How long to wait for an answer."""
+    """How long to wait for an answer; of a server on this machine or network, for each piece of it.
+    Before the first it waits longer: while the prompt is read, or others are answered."""
     max_retries: Annotated[int, Field(ge=0)] = 6
     """How often a call that failed for a passing reason is tried again."""
     retry_seconds: Annotated[float, Field(ge=0, le=300)] = 0.5
@@ -673,7 +674,8 @@ class ModelSettings(_Section):
     tokens_per_minute: Annotated[int, Field(ge=0)] | None = None
     """Most tokens a minute; 0: no limit."""
     timeout_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    """How long to wait for an answer."""
+    """How long to wait for an answer; of a server on this machine or network, for each piece of it.
+    Before the first it waits longer: while the prompt is read, or others are answered."""
     max_retries: Annotated[int, Field(ge=0)] | None = None
     """How often a call that failed for a passing reason is tried again."""
     retry_seconds: Annotated[float, Field(ge=0, le=300)] | None = None

@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from graphrag_pipeline.llm.errors import TerminalModelError, TransientModelError
+from graphrag_pipeline.llm.loops import LoopFinder, loop_in
 
+LOOP = "loop"
+"""Why an answer ended that went round in circles."""
 _THINKING, _THOUGHT = "<think>", "</think>"
 
 
@@ -19,11 +22,19 @@ class TokenUsage(NamedTuple):
 
 
 class ChatAnswer(NamedTuple):
-    """A chat answer; ``usage`` is None if the server did not say."""
+    """A chat answer; ``usage`` is None if the server did not say.
+
+    From the character ``loop_begins`` on it only repeats itself.
+    """
 
     text: str
     finish_reason: str
     usage: TokenUsage | None
+    loop_begins: int | None = None
+
+    def without_loop(self) -> ChatAnswer:
+        """Return the answer as far as it says anything new."""
+        return self._replace(text=self.text[: self.loop_begins])
 
 
 def read_answer(raw: Mapping[str, Any], most_chars: int) -> ChatAnswer:
@@ -43,8 +54,10 @@ def read_answer(raw: Mapping[str, Any], most_chars: int) -> ChatAnswer:
         )
     thoughts = _thoughts(message) or (text if text.lstrip().startswith(_THINKING) else "")
     text = without_thoughts(text)
+    begins = loop_in(text)
+    reason = reason if begins is None else LOOP
     check_answer(text, reason, refused=bool(message.get("refusal")), has_thought=bool(thoughts))
-    return ChatAnswer(text, reason, read_usage(raw))
+    return ChatAnswer(text, reason, read_usage(raw), begins)
 
 
 def check_answer(text: str, reason: str, *, refused: bool, has_thought: bool = False) -> None:
@@ -60,6 +73,10 @@ def check_answer(text: str, reason: str, *, refused: bool, has_thought: bool = F
         return
     if refused:
         raise TerminalModelError("the model refused to answer", "refusal")
+    if reason == LOOP:
+        raise TerminalModelError(
+            "the model repeated itself before its answer began, and was stopped", LOOP
+        )
     if has_thought:
         ended = "and its tokens ran out" if reason == "length" else "and answered nothing"
         raise TerminalModelError(
@@ -74,6 +91,66 @@ def check_answer(text: str, reason: str, *, refused: bool, has_thought: bool = F
             "length",
         )
     raise _no_answer()
+
+
+class AssembledAnswer:
+    """A streamed answer put together as if it had come whole.
+
+    It may be stopped: it ``goes_round`` in circles or has more than ``most_chars`` characters.
+    """
+
+    def __init__(self, most_chars: int) -> None:
+        self.usage: TokenUsage | None = None
+        self.n_pieces = 0
+        self._most_chars = most_chars
+        self._whole: Mapping[str, Any] | None = None
+        self._texts: list[str] = []
+        self._thoughts: list[str] = []
+        self._n_chars = 0
+        self._refusal = ""
+        self._reason: str | None = None
+        self._finder = LoopFinder()
+
+    def take(self, piece: Mapping[str, Any]) -> bool:
+        """Add a piece; return whether more of the answer is of use."""
+        self.usage = read_usage(piece) or self.usage
+        choices = piece.get("choices")
+        choice = _mapping(choices[0]) if isinstance(choices, list) and choices else {}
+        if "message" in choice or not isinstance(choices, list):
+            self._whole = piece
+            return True
+        delta = _mapping(choice.get("delta"))
+        self._reason = choice.get("finish_reason") or self._reason
+        self._refusal += str(delta.get("refusal") or "")
+        text, thoughts = clean(delta.get("content")), _thoughts(delta)
+        self._texts.append(text)
+        self._thoughts.append(thoughts)
+        text = text or thoughts
+        self.n_pieces += bool(text)
+        self._n_chars += len(text)
+        if self._finder.feed(text) is not None:
+            self._reason = LOOP
+        return self._reason != LOOP and self._n_chars <= self._most_chars
+
+    @property
+    def raw(self) -> Mapping[str, Any]:
+        """The answer as a server gives it that does not stream.
+
+        Raises TransientModelError for one that did not come to its end.
+        """
+        if self._whole is not None:
+            return self._whole
+        is_stopped = self._n_chars > self._most_chars
+        if self._reason is None and self.usage is None and not is_stopped:
+            raise _broken_off()
+        message = {
+            "content": "".join(self._texts),
+            "refusal": self._refusal or None,
+            "reasoning_content": "".join(self._thoughts),
+        }
+        choices = [{"message": message, "finish_reason": self._reason}]
+        usage = {} if self.usage is None else {"usage": _as_told(self.usage)}
+        return {"choices": choices if self.n_pieces or self._reason else [], **usage}
 
 
 class StreamedAnswer:
@@ -103,7 +180,7 @@ class StreamedAnswer:
         self.usage = read_usage(piece) or self.usage
         choices = piece.get("choices")
         choice = _mapping(choices[0]) if isinstance(choices, list) and choices else {}
-        delta = _mapping(choice.get("delta"))
+        delta = _mapping(choice.get("delta") or choice.get("message"))
         self._reason = str(choice.get("finish_reason") or self._reason)
         self._refused = self._refused or bool(delta.get("refusal"))
         self._has_thought = self._has_thought or bool(_thoughts(delta))
@@ -135,9 +212,7 @@ class StreamedAnswer:
     def check(self) -> None:
         """Raise the error of an answer that says nothing or did not come to its end."""
         if not self._reason and self.usage is None:
-            raise TransientModelError(
-                "the stream of the answer broke off: ask again, or without streaming", "connection"
-            )
+            raise _broken_off()
         thought = self._has_thought or self._begun.lstrip().startswith(_THINKING)
         check_answer(self.text, self.reason, refused=self._refused, has_thought=thought)
 
@@ -186,3 +261,17 @@ def _number(given: object) -> int:
 
 def _no_answer() -> TransientModelError:
     return TransientModelError("the model answered with nothing: run again later", "empty")
+
+
+def _broken_off() -> TransientModelError:
+    return TransientModelError(
+        "the stream of the answer broke off: ask again, or without streaming", "connection"
+    )
+
+
+def _as_told(usage: TokenUsage) -> dict[str, Any]:
+    return {
+        "prompt_tokens": usage.prompt,
+        "completion_tokens": usage.completion,
+        "prompt_tokens_details": {"cached_tokens": usage.cached},
+    }

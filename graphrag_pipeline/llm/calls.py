@@ -17,10 +17,10 @@ from collections.abc import (
     Sequence,
 )
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
-from graphrag_pipeline.llm.answers import TokenUsage, read_usage
+from graphrag_pipeline.llm.answers import AssembledAnswer, TokenUsage, read_usage
 from graphrag_pipeline.llm.budget import Budget, BudgetAmount
 from graphrag_pipeline.llm.database import CallDatabase, Write
 from graphrag_pipeline.llm.errors import ModelError, TerminalModelError, TransientModelError
@@ -31,6 +31,7 @@ from graphrag_pipeline.llm.pace import Pace, Sent
 from graphrag_pipeline.llm.prices import Prices
 from graphrag_pipeline.llm.requests import Dialect
 from graphrag_pipeline.llm.transport import Transport
+from graphrag_pipeline.llm.tries import Tries
 
 log = logging.getLogger("graphrag_pipeline.llm")
 
@@ -45,13 +46,18 @@ _RETRIES_WHEN_EMPTY = 1
 _MOST_LOST_IN_A_ROW = 16
 _UNBOUNDED_ANSWER = 1000
 _TEMPLATE_TOKENS = 16
+_SLOWEST_READING = 80
+"""Bytes of a prompt that a slow server reads in a second: some 20 tokens."""
+STREAMED: Mapping[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
+"""What asks for an answer in pieces, with its tokens at the end."""
 
 
 @dataclass(frozen=True)
 class Outgoing:
     """A request on its way. ``count_prompt`` counts its tokens; asked only if a limit needs it.
 
-    ``key`` is what its answer is kept under, None if it is not.
+    ``key`` is what its answer is kept under, None if it is not. ``may_stream``: its answer can come
+    in pieces.
     """
 
     path: str
@@ -62,6 +68,7 @@ class Outgoing:
     count_prompt: Callable[[], int]
     max_completion: int | None = None
     key: bytes | None = None
+    may_stream: bool = False
 
     @property
     def embeds(self) -> bool:
@@ -154,6 +161,7 @@ class CallerOfModels:
             sleep=self._pause,
             clock=asyncio.get_running_loop().time,
         )
+        self.tries = Tries(options.max_retries + 1)
         self._excess: dict[str, float] = {}
         self._halt: TerminalModelError | None = None
         self._halted = asyncio.Event()
@@ -183,6 +191,8 @@ class CallerOfModels:
         failures = 0
         await self._go_ahead(outgoing)
         await self._transport.ready()
+        if outgoing.may_stream and self._options.is_private and self._lane is None:
+            outgoing = replace(outgoing, body={**outgoing.body, **STREAMED})
         while True:
             content = self.dialect.write(outgoing.body)
             try:
@@ -197,7 +207,31 @@ class CallerOfModels:
     async def _answer(self, turn: CallTurn, content: bytes) -> Mapping[str, Any]:
         if self._lane is not None:
             return await self._lane.buy(turn, content)
-        return await self._transport.post(turn.outgoing.path, content, turn.outgoing.model)
+        outgoing = turn.outgoing
+        if "stream" in outgoing.body and self.dialect.streams:
+            return await self._streamed(turn, content)
+        return await self._transport.post(outgoing.path, content, outgoing.model)
+
+    async def _streamed(self, turn: CallTurn, content: bytes) -> Mapping[str, Any]:
+        """Return an answer of a server of one's own, put together from its stream.
+
+        So the time allowed is for each word of a slow one, and an answer that goes round in circles
+        is stopped. Hosted models are fast, and to read each word by itself costs time here.
+        """
+        outgoing = turn.outgoing
+        whole = AssembledAnswer(self._options.max_answer_chars)
+        reading = len(content) / _SLOWEST_READING
+        pieces = self._transport.stream(outgoing.path, content, outgoing.model, reading=reading)
+        try:
+            async with contextlib.aclosing(pieces):
+                async for piece in pieces:
+                    self._lost_in_a_row = 0
+                    if not whole.take(piece):
+                        break
+        finally:
+            if whole.usage is None and whole.n_pieces:
+                turn.usage = TokenUsage(outgoing.count_prompt(), whole.n_pieces)
+        return whole.raw
 
     async def stream(
         self, outgoing: Outgoing, turn_done: Callable[[CallTurn], None]
@@ -291,6 +325,7 @@ class CallerOfModels:
         if self._limiter.shut_for > _LONGEST_SHUT:
             raise self._ended(error, f" (no call got through for {self._limiter.shut_for:.0f} s)")
         delay = self._delay(error, failures)
+        self.tries.begin(error, failures + 1)
         log.info("%s (stage %s): trying again in %.1f s", error, outgoing.stage, delay)
         await self._pause(delay)
         return failures

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.tokens import count_tokens, encoding_for
 from graphrag_pipeline.llm.answer_purposes import made_for
-from graphrag_pipeline.llm.answers import ChatAnswer, StreamedAnswer, TokenUsage, read_answer
+from graphrag_pipeline.llm.answers import LOOP, ChatAnswer, StreamedAnswer, TokenUsage, read_answer
 from graphrag_pipeline.llm.batching.lane import BatchLane, lane_options
 from graphrag_pipeline.llm.budget import Budget, BudgetAmount, plus
 from graphrag_pipeline.llm.cache import (
@@ -22,7 +22,7 @@ from graphrag_pipeline.llm.cache import (
     put_response,
     request_json,
 )
-from graphrag_pipeline.llm.calls import CallerOfModels, CallTurn, Outgoing, log
+from graphrag_pipeline.llm.calls import STREAMED, CallerOfModels, CallTurn, Outgoing, log
 from graphrag_pipeline.llm.completion import Completion
 from graphrag_pipeline.llm.database import Place, SharedCalls, Write
 from graphrag_pipeline.llm.embedding_calls import EmbeddingCalls
@@ -120,6 +120,7 @@ class ModelClient:
         return Budget(*limits, plus(spent_since(self._database, self._since), self._elsewhere))
 
     async def __aexit__(self, kind: object, *_: object) -> None:
+        self._caller.tries.tell()
         try:
             if self._lane is not None:
                 await self._lane.close(is_complete=kind is None)
@@ -158,11 +159,12 @@ class ModelClient:
         variant: str | None = None,
         check: Callable[[str], object] | None = None,
         response_format: Mapping[str, Any] | None = None,
+        keeps_sound_part: bool = False,
     ) -> Completion:
         """Return the model's answer to some messages; see :class:`ChatRequest`."""
         request = ChatRequest(
             messages, stage, batch, max_output_tokens, json_schema, logit_bias, temperature,
-            use_cache, variant, check, response_format,
+            use_cache, variant, check, response_format, keeps_sound_part,
         )  # fmt: skip
         return await self.ask(request)
 
@@ -304,7 +306,7 @@ class ModelClient:
             yield response.text
             yield self._from_cache(request, key, response)
             return
-        body |= {"stream": True, "stream_options": {"include_usage": True}}
+        body |= STREAMED
         heard = StreamedAnswer()
         ended: list[CallTurn] = []
         rest: list[str] = []
@@ -348,6 +350,7 @@ class ModelClient:
             body,
             lambda: count_tokens([text], self._encoding)[0],
             body.get("max_tokens"),
+            may_stream=True,
         )
 
     async def _buy(
@@ -359,7 +362,7 @@ class ModelClient:
             answer = read_answer(raw, self.options.max_answer_chars)
             usage = answer.usage or self._counted(request, answer.text)
             check_was_read(self.options, prompt_text(request.messages), usage.prompt)
-            return answer, usage
+            return answer.without_loop(), usage
 
         with self._caller.running():
             outgoing = replace(self._outgoing(request, body), key=key)
@@ -469,6 +472,8 @@ def check_usable(request: ChatRequest, text: str, finish_reason: str) -> None:
     is_json = request.json_schema is not None or request.response_format is not None
     if is_json and finish_reason == "length":
         raise ModelOutputError("the answer was cut off at the limit of tokens: write less")
+    if finish_reason == LOOP and (is_json or not request.keeps_sound_part):
+        raise ModelOutputError("the answer repeated itself and was stopped: say nothing twice")
     if request.check is not None:
         request.check(text)
 

@@ -6,7 +6,9 @@ what a call takes. Proxies and redirects are left to it.
 
 from __future__ import annotations
 
+import contextlib
 import ssl
+from collections.abc import AsyncGenerator, AsyncIterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 from urllib.request import getproxies
@@ -35,27 +37,49 @@ class Connections:
 
     async def send(self, request: httpx2.Request) -> httpx2.Response:
         """Return the answer to a request; raises httpx2.HTTPError and OSError."""
+        import httpx2
+
+        async with self._asked(request) as answer:
+            content = await answer.read()
+        return httpx2.Response(
+            answer.status, headers=answer.raw_headers, content=content, request=request
+        )
+
+    @contextlib.asynccontextmanager
+    async def stream(
+        self, request: httpx2.Request
+    ) -> AsyncGenerator[tuple[httpx2.Response, AsyncIterator[bytes]], None]:
+        """Yield the head of an answer and its body, piece by piece.
+
+        A body that is not read to its end is not waited for: the connection is closed. Raises as
+        :meth:`send`.
+        """
+        import httpx2
+
+        request.headers["accept-encoding"] = "identity"
+        async with self._asked(request) as answer:
+            head = httpx2.Response(answer.status, headers=answer.raw_headers, request=request)
+            yield head, answer.content.iter_any()
+
+    @contextlib.asynccontextmanager
+    async def _asked(self, request: httpx2.Request) -> AsyncGenerator[aiohttp.ClientResponse, None]:
         import aiohttp
         import httpx2
         from yarl import URL
 
-        url = URL(str(request.url), encoded=True)
         try:
             async with self._session.request(
                 request.method,
-                url,
+                URL(str(request.url), encoded=True),
                 headers=request.headers.multi_items(),
                 data=request.content,
                 allow_redirects=False,
             ) as answer:
-                content = await answer.read()
+                yield answer
         except aiohttp.ClientConnectorError as error:
             raise httpx2.ConnectError(str(error)) from None
         except aiohttp.ClientError as error:
             raise httpx2.RemoteProtocolError(str(error)) from error
-        return httpx2.Response(
-            answer.status, headers=answer.raw_headers, content=content, request=request
-        )
 
     async def close(self) -> None:
         """Close all that are open."""

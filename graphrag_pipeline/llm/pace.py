@@ -48,9 +48,12 @@ class Pace:
     def of(cls, options: LlmOptions) -> Pace:
         """Return what this process has learnt of a server's models."""
         key = (options.endpoint, options.model, options.embedding_model, options.retry_seconds)
-        return _LEARNT.setdefault(key, cls(options.retry_seconds))
+        # A server of one's own hardly ever limits rates.
+        first = _OPEN if options.is_private else _FIRST
+        return _LEARNT.setdefault(key, cls(options.retry_seconds, first))
 
-    def __init__(self, first_gap: float = 0.5) -> None:
+    def __init__(self, first_gap: float = 0.5, first_rate: float = _FIRST) -> None:
+        self._first_rate = first_rate
         self._first_gap = max(first_gap / _GAPS_IN_FIRST, _MOMENT)
         self._belief = _GAPS_BEFORE_BELIEF * first_gap
         self._lock = threading.Lock()
@@ -58,7 +61,7 @@ class Pace:
         self._forget()
 
     def _forget(self) -> None:
-        self._rate = _FIRST
+        self._rate = self._first_rate
         self._refused_rate = self._learnt_rate = math.inf
         self._debt = 0.0
         self._sent = self._refused_since = self._barren = 0

@@ -30,7 +30,8 @@ class ChatRequest:
     the same question (another sample). ``use_cache=False`` neither reads nor keeps.
     ``response_format`` asks for it as somebody else's API has it, in place of ``json_schema``.
     ``check`` is given the text of an answer and raises ModelOutputError if that cannot be used: it
-    is not kept then, and dropped where it was.
+    is not kept then, and dropped where it was. An answer that went round in circles cannot be used
+    either, unless the request ``keeps_sound_part``: its text then ends where it began to.
     """
 
     messages: Messages
@@ -44,6 +45,7 @@ class ChatRequest:
     variant: str | None = None
     check: Callable[[str], object] | None = None
     response_format: Mapping[str, Any] | None = None
+    keeps_sound_part: bool = False
 
 
 def chat_body(request: ChatRequest, options: LlmOptions) -> dict[str, Any]:
@@ -151,10 +153,11 @@ class Dialect:
         """Return the body without what this server does not take."""
         if self._routes and "messages" in body:
             body = {_ROUTE: _route(body["messages"], self._routes), **body}
+        left_out = self._left_out | ({"stream_options"} if "stream" in self._left_out else set())
         wire = {
             self._max_tokens if name == "max_tokens" and name not in self._own else name: value
             for name, value in body.items()
-            if name not in self._left_out
+            if name not in left_out
         }
         if "response_format" in wire and "response_format" not in self._own:
             wire["response_format"] = self._format(wire["response_format"])
@@ -174,6 +177,11 @@ class Dialect:
         without = without_lengths if best == "lists" else without_mosts
         form = asked["json_schema"]
         return {**asked, "json_schema": {**form, "schema": without(form.get("schema"))}}
+
+    @property
+    def streams(self) -> bool:
+        """Whether the server takes requests for streamed answers, as far as is known."""
+        return "stream" not in self._left_out
 
     def learn(self, refusal: TerminalModelError, sent: bytes, body: Mapping[str, Any]) -> bool:
         """Say whether the request can be put otherwise, having learned from its refusal."""
@@ -214,11 +222,13 @@ class RefusedParameterError(TerminalModelError):
 _ROUTE = "prompt_cache_key"
 _MOST_ROUTES = 64
 _OF_THE_FORMAT = frozenset(["response_format", "maxlength", "maxitems"])
-_MAY_BE_LEFT_OUT = {"temperature", "logit_bias", "stream_options", "encoding_format", _ROUTE}
+_MAY_BE_LEFT_OUT = {
+    "temperature", "logit_bias", "stream", "stream_options", "encoding_format", _ROUTE
+}  # fmt: skip
 _NAMES = re.compile(
     r"max_completion_tokens|max_tokens|temperature|logit_bias|stream_options|encoding_format"
     r"|prompt_cache_key|response_format|json_schema|json_object|structured output|grammar"
-    r"|maxLength|maxItems",
+    r"|maxLength|maxItems|streaming|\bstream\b",
     re.IGNORECASE,
 )
 
@@ -228,8 +238,10 @@ def parameters_named(text: str) -> frozenset[str]:
     found = [name.lower() for name in _NAMES.findall(text)]
     if any("max_" in name for name in found):
         return frozenset(found[:1])
-    formats = {"json_schema", "json_object", "structured output", "grammar"}
-    return frozenset("response_format" if name in formats else name for name in found)
+    formats = ("json_schema", "json_object", "structured output", "grammar")
+    same: dict[str, str] = {"streaming": "stream"}
+    same |= {name: "response_format" for name in formats}
+    return frozenset(same.get(name) or name for name in found)
 
 
 def _route(messages: Messages, number: int) -> str:

@@ -12,7 +12,7 @@ import logging
 import re
 import ssl
 import time
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.core.environment import KEYS, NO_KEY
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import openai
 
 _KEPT_OPEN = 20.0
+_GRANT_EVERY = 1.0
 _TALKATIVE = ("openai", "httpx2", "httpcore2")
 _TRANSIENT_STATUS = {408, 409, 425, 429}
 _QUOTA = re.compile(r"insufficient_quota|billing|credit", re.IGNORECASE)
@@ -48,7 +49,7 @@ class Transport:
 
     Its answers are read as plain JSON: building the SDK's own objects costs more CPU than all the
     rest of a call, and a body cut in half must be told from an answer. The SDK says once what a
-    request to a path is like, its address and headers; all but streamed ones then go over
+    request to a path is like, its address and headers; they then go over
     :class:`~graphrag_pipeline.llm.connections.Connections`, or through the SDK's HTTP client where
     there is a proxy.
     """
@@ -59,6 +60,8 @@ class Transport:
         self._timeout = options.timeout_seconds
         self._client: openai.AsyncOpenAI | None = None
         self._requests: dict[str, httpx2.Request] = {}
+        self._unheard: dict[asyncio.Timeout, float] = {}
+        self._granted = 0.0
 
     async def close(self) -> None:
         """Close all connections."""
@@ -88,7 +91,8 @@ class Transport:
         self._stream_class = openai.AsyncStream[object]
         self._status_error = openai.APIStatusError
         self._not_connected = httpx2.ConnectError
-        self._lost = (openai.APIError, httpx2.HTTPError, httpx2.StreamError, OSError)
+        lost = (openai.APIError, httpx2.HTTPError, httpx2.StreamError, OSError)
+        self._caught = (openai.APIStatusError, ValueError, TimeoutError, *lost)
         limits = httpx2.Limits(
             max_connections=None,
             max_keepalive_connections=options.concurrency + 4,
@@ -96,7 +100,8 @@ class Transport:
         )
         http = openai.DefaultAsyncHttpxClient(limits=limits, timeout=None, verify=_certificates())
         self._connections = Connections(_certificates(), _KEPT_OPEN)
-        self._send_whole = http.send if goes_through_proxy() else self._connections.send
+        self._through_proxy = goes_through_proxy()
+        self._send_whole = http.send if self._through_proxy else self._connections.send
         self._client = openai.AsyncOpenAI(
             api_key=key, base_url=base_url, max_retries=0, timeout=None, http_client=http
         )
@@ -109,18 +114,13 @@ class Transport:
             async with asyncio.timeout(self._timeout):
                 response = await self._send(client, path, content)
             answer = json.loads(response.content)
-        except self._status_error as caught:
-            failure = self._refusal(caught, model, content)
-        except ValueError:
-            failure = self._not_json()
-        except TimeoutError:
-            failure = self._timed_out()
-        except self._lost as caught:
-            failure = self._connection_lost(caught)
+        except self._caught as caught:
+            failure = self._failure(caught, model, content)
         else:
             if isinstance(answer, dict) and not isinstance(answer.get("error"), dict):
                 return answer
             failure = self._error_inside(answer, model, content)
+        # Not within the handler: what the server said would come along as the error's context.
         raise failure
 
     @contextlib.contextmanager
@@ -128,17 +128,22 @@ class Transport:
         """Raise a ModelError for what the SDK's client raises within; it is ready by then."""
         try:
             yield
-        except self._status_error as caught:
-            failure = self._refusal(caught, model, b"")
-        except ValueError:
-            failure = self._not_json()
-        except TimeoutError:
-            failure = self._timed_out()
-        except self._lost as caught:
-            failure = self._connection_lost(caught)
+        except self._caught as caught:
+            failure = self._failure(caught, model, b"")
         else:
             return
         raise failure
+
+    def _failure(
+        self, caught: Exception, model: str, sent: bytes, limit: float | None = None
+    ) -> ModelError:
+        if isinstance(caught, self._status_error):
+            return self._refusal(caught, model, sent)
+        if isinstance(caught, ValueError):
+            return self._not_json()
+        if isinstance(caught, TimeoutError):
+            return self._timed_out(limit or self._timeout)
+        return self._connection_lost(caught)
 
     def explain(self, status: int, error: Mapping[str, Any], model: str) -> ModelError:
         """Return the error of an answer with a status, by what the server says of it."""
@@ -146,22 +151,28 @@ class Transport:
 
     async def _send(self, client: openai.AsyncOpenAI, path: str, content: bytes) -> httpx2.Response:
         """Return the answer to a request; raises the SDK's error of a status that is none."""
-        if path not in self._requests:
-            self._requests[path] = await self._request_to(client, path)
-        like = self._requests[path]
-        fields = [field for field in like.headers.raw if field[0].lower() != b"content-length"]
-        request = self._request("POST", like.url, headers=fields, content=content)
-        response = await self._send_whole(request)
+        response = await self._send_whole(await self._like(client, path, content))
         if response.is_success:
             return response
         if response.has_redirect_location:
             return await client.post(path, content=content, cast_to=self._raw)
+        raise self._error_of(response)
+
+    def _error_of(self, response: httpx2.Response) -> Exception:
         try:
             body = response.json()
         except ValueError:
             body = None
         body = body.get("error", body) if isinstance(body, dict) else body
-        raise self._status_error(str(response.status_code), response=response, body=body)
+        return self._status_error(str(response.status_code), response=response, body=body)
+
+    async def _like(self, client: openai.AsyncOpenAI, path: str, content: bytes) -> httpx2.Request:
+        """Return a request with this content, like the SDK's own to the same path."""
+        if path not in self._requests:
+            self._requests[path] = await self._request_to(client, path)
+        like = self._requests[path]
+        fields = [field for field in like.headers.raw if field[0].lower() != b"content-length"]
+        return self._request("POST", like.url, headers=fields, content=content)
 
     async def _request_to(self, client: openai.AsyncOpenAI, path: str) -> httpx2.Request:
         """Return a request as the SDK makes it, without sending it."""
@@ -178,46 +189,88 @@ class Transport:
         return requests[0]
 
     async def stream(
-        self, path: str, content: bytes, model: str
+        self, path: str, content: bytes, model: str, *, reading: float = 0.0
     ) -> AsyncGenerator[dict[str, Any], None]:
         """Yield the JSON objects of a streamed answer. Raises a ModelError.
 
-        The time limit is on the wait for each piece.
+        The time limit is on the wait for each piece; for the first it is longer by ``reading``
+        seconds, and as long as the server sends something to other calls: a small one answers them
+        one after another. A server that does not stream gives its whole answer in one piece.
         """
         client = await self.ready()
+        limit, is_first = self._timeout + reading, True
         failure: ModelError | None = None
         try:
-            async with asyncio.timeout(self._timeout):
-                events = await client.post(
-                    path,
-                    content=content,
-                    cast_to=object,
-                    stream=True,
-                    stream_cls=self._stream_class,
-                )
-            try:
-                while (event := await self._next(events)) is not None:
+            async with contextlib.aclosing(self._events(client, path, content)) as events:
+                while (event := await self._next(events, limit, is_first)) is not None:
+                    limit, is_first = self._timeout, False
                     if not isinstance(event, dict) or isinstance(event.get("error"), dict):
                         failure = self._error_inside(event, model, content)
                         break
-                    yield event
-            finally:
-                await events.close()
-        except self._status_error as caught:
-            failure = self._refusal(caught, model, content)
-        except ValueError:
-            failure = self._not_json()
-        except TimeoutError:
-            failure = self._timed_out()
-        except self._lost as caught:
-            failure = self._connection_lost(caught)
+                    if event:
+                        yield event
+        except self._caught as caught:
+            failure = self._failure(caught, model, content, limit)
         if failure is not None:
             raise failure
 
-    async def _next(self, events: openai.AsyncStream[object]) -> object | None:
+    async def _events(
+        self, client: openai.AsyncOpenAI, path: str, content: bytes
+    ) -> AsyncGenerator[object, None]:
+        if not self._through_proxy:
+            request = await self._like(client, path, content)
+            async with self._connections.stream(request) as (head, body):
+                if not head.has_redirect_location:
+                    async for event in self._read_stream(head, body):
+                        yield event
+                    return
+        events = await client.post(
+            path, content=content, cast_to=object, stream=True, stream_cls=self._stream_class
+        )
+        try:
+            async for event in events:
+                yield event
+        finally:
+            await events.close()
+
+    async def _read_stream(
+        self, head: httpx2.Response, body: AsyncIterator[bytes]
+    ) -> AsyncGenerator[object, None]:
+        is_stream = "text/event-stream" in head.headers.get("content-type", "")
+        if head.is_success and is_stream:
+            async for event in events_in(body):
+                yield event
+            return
+        whole = b"".join([piece async for piece in body])
+        if not head.is_success:
+            raise self._error_of(
+                self._raw(
+                    head.status_code, headers=head.headers, content=whole, request=head.request
+                )
+            )
+        yield json.loads(whole)
+
+    async def _next(
+        self, events: AsyncGenerator[object, None], limit: float, is_first: bool
+    ) -> object | None:
         """Return the next piece, or None after the last; only this wait is timed."""
-        async with asyncio.timeout(self._timeout):
-            return await anext(events, None)
+        async with asyncio.timeout(limit) as deadline:
+            if is_first:
+                self._unheard[deadline] = limit
+            try:
+                event = await anext(events, None)
+            finally:
+                self._unheard.pop(deadline, None)
+        self._grant_patience()
+        return event
+
+    def _grant_patience(self) -> None:
+        """Let those that have got nothing wait on: the server is at work."""
+        now = asyncio.get_running_loop().time()
+        if now - self._granted >= _GRANT_EVERY:
+            self._granted = now
+            for deadline, limit in self._unheard.items():
+                deadline.reschedule(now + limit)
 
     def _refusal(self, caught: Any, model: str, sent: bytes) -> ModelError:
         body = caught.body if isinstance(caught.body, Mapping) else {}
@@ -305,9 +358,9 @@ class Transport:
             retry_after=_retry_after(headers),
         )
 
-    def _timed_out(self) -> TransientModelError:
+    def _timed_out(self, seconds: float) -> TransientModelError:
         return TransientModelError(
-            f"no answer from {self._endpoint} in {self._timeout:g} s: raise timeout_seconds",
+            f"no answer from {self._endpoint} in {round(seconds, 1):g} s: raise timeout_seconds",
             "timeout",
         )
 
@@ -323,6 +376,28 @@ class Transport:
         return TransientModelError(
             f"{self._endpoint} sent what is no answer of the OpenAI API: check base_url", "body"
         )
+
+
+async def events_in(body: AsyncIterator[bytes]) -> AsyncGenerator[object, None]:
+    """Yield the JSON values of server-sent events; a comment, which says "still here", is ``{}``.
+
+    Raises ValueError for what is no JSON.
+    """
+    waiting, data = b"", list[bytes]()
+    async for piece in body:
+        *lines, waiting = (waiting + piece).split(b"\n")
+        for line in map(bytes.rstrip, lines):
+            if line.startswith(b"data:"):
+                data.append(line[5:].lstrip())
+            elif line.startswith(b":"):
+                yield {}
+            elif not line and data:
+                if data == [b"[DONE]"]:
+                    return
+                yield json.loads(b"\n".join(data))
+                data.clear()
+    if data and data != [b"[DONE]"]:
+        yield json.loads(b"\n".join(data))
 
 
 def _refused(where: str, said: str, words: str) -> TerminalModelError:

@@ -41,6 +41,7 @@ from graphrag_pipeline.extraction.model.tuples import (
     parse_tuples,
 )
 from graphrag_pipeline.llm.answer_purposes import making
+from graphrag_pipeline.llm.answers import LOOP
 from graphrag_pipeline.llm.client import ModelClient
 from graphrag_pipeline.llm.completion import Completion
 from graphrag_pipeline.llm.errors import (
@@ -60,6 +61,7 @@ _BIAS = 100
 _TOKENS_OF_A_WORD = 5
 _MOST_CONTINUED = 2
 _CUT = "the answer was cut off at the limit of tokens: raise llm.max_output_tokens"
+_WENT_ROUND = "the model repeated itself and was stopped: what it said before is kept"
 
 CLAIMS = pl.Schema(
     {
@@ -272,6 +274,8 @@ class _Asker:
         """
         talk = list(messages)
         answers = await self._whole(talk, result, read)
+        if result.error == _WENT_ROUND:
+            return answers
         try:
             for turn in range(self._settings.gleanings):
                 decided = await self._something_missing(talk, result)
@@ -297,7 +301,7 @@ class _Asker:
 
         An answer without its end mark is asked to go on once, one that was cut off twice. If that
         is not its end either, the chunk is marked as cut and the pieces are not kept, so that a
-        later run asks again.
+        later run asks again. One that went round in circles is not asked to go on.
         """
         pieces: list[Completion] = []
         while True:
@@ -312,6 +316,9 @@ class _Asker:
                 break
             pieces.append(piece)
             talk.append({"role": "assistant", "content": piece.text})
+            if piece.finish_reason == LOOP:
+                result.status, result.error = "cut", _WENT_ROUND
+                break
             if piece.finish_reason != "length" and COMPLETE.search(piece.text):
                 break
             if len(pieces) > 1 and piece.finish_reason != "length" and _was_closed(piece):
@@ -331,7 +338,7 @@ class _Asker:
     ) -> Completion:
         try:
             completion = await self._client.complete(
-                talk, stage=STAGE, batch=self._batch, check=read
+                talk, stage=STAGE, batch=self._batch, check=read, keeps_sound_part=True
             )
         except ModelOutputError as error:
             if error.completion is not None:
