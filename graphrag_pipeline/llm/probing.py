@@ -64,7 +64,7 @@ _probed: set[tuple[object, ...]] = set()
 
 @contextlib.contextmanager
 def probing(settings: Settings, roles: Collection[Role], run_began: int) -> Iterator[None]:
-    """Ask the models of these roles before the first call within, but for the one it is made to.
+    """Ask the models of these roles before the first call within for a text, but for its own.
 
     That one says itself whether it can. A model is asked once in a run, which began at this
     position of the ledger. A call that finds one that cannot raises a TerminalModelError that every
@@ -74,7 +74,10 @@ def probing(settings: Settings, roles: Collection[Role], run_began: int) -> Iter
     run = (str(calls_place(settings)), run_began)
 
     async def ask_others(outgoing: Outgoing, endpoint: str) -> None:
-        own = (endpoint, outgoing.model, outgoing.embeds)
+        if outgoing.embeds:
+            # Texts are embedded once they are written: little is left to be asked of the others.
+            return
+        own = (endpoint, outgoing.model, False)
         for model in models:
             if model.id != own and (*run, model.id) not in _probed:
                 await _probe(model, settings)
