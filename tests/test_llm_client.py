@@ -68,7 +68,7 @@ def test_the_request_carries_the_key_and_every_parameter(tmp_path: Path) -> None
 
 
 def test_no_more_calls_than_allowed_are_in_flight(tmp_path: Path) -> None:
-    with ModelServer(latency=0.02) as server:
+    with ModelServer(latency=0.1) as server:
         ask_many(server, tmp_path, [f"q{n}" for n in range(60)], concurrency=5)
     assert server.max_in_flight == 5
     assert server.connections == 5

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from graphrag_pipeline.llm.options import LlmOptions
 
-_FIRST, _OPENING, _OPEN = 20.0, 1.1, 1e5
+_FIRST, _FIRST_PRIVATE, _OPENING, _OPEN = 20.0, 60.0, 1.1, 1e5
 _LAST, _RECENT = 3, 8
 _LONGEST_GAP = 15.0
 _GAPS_IN_FIRST, _GAPS_BEFORE_BELIEF = 4, 4
@@ -48,8 +48,8 @@ class Pace:
     def of(cls, options: LlmOptions) -> Pace:
         """Return what this process has learnt of a server's models."""
         key = (options.endpoint, options.model, options.embedding_model, options.retry_seconds)
-        # A server of one's own hardly ever limits rates.
-        first = _OPEN if options.is_private else _FIRST
+        # A refusal of a server of one's own is here sooner.
+        first = _FIRST_PRIVATE if options.is_private else _FIRST
         return _LEARNT.setdefault(key, cls(options.retry_seconds, first))
 
     def __init__(self, first_gap: float = 0.5, first_rate: float = _FIRST) -> None:
@@ -153,6 +153,9 @@ class Pace:
             self._rate = min(self._rate / 2, 1 / gap)
         # Those under way are refused, too: it is told by the time that this one took.
         under_way = now - call.at if is_first or self._barren else 0.0
+        if is_first:
+            # Faster than refusals come back would be blind.
+            self._rate = min(self._rate, 1 / max(under_way, _MOMENT))
         self._changed = now
         self._next = now + max(1 / self._rate, under_way)
 
