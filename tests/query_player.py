@@ -84,7 +84,9 @@ def play(messages: list[dict]) -> str:
         return json.dumps({"points": points})
     if step in ("reduce", "drift_reduce"):
         found = CITED.findall(messages[-1]["content"])
-        return "In short: " + " ".join(f"so [Data: {kind} ({n}, 9999)]." for kind, n in found)
+        return "In short: " + " ".join(
+            f"so [Data: {kind} ({n}, 9999)]." for kind, n in dict.fromkeys(found)
+        )
     if step == "rate":
         return json.dumps({"reason": "so", "rating": 5})
     if step in ("primer", "follow up"):

@@ -133,7 +133,7 @@ class Plan:
 
     @property
     def models(self) -> list[ModelPlan]:
-        """What each model is asked, with its tokens and cost."""
+        """The calls of each model, with their tokens and cost."""
         return by_model(self.stages)
 
     @property
