@@ -83,7 +83,7 @@ def play(messages: list[dict]) -> str:
         ]
         return json.dumps({"points": points})
     if step in ("reduce", "drift_reduce"):
-        found = CITED.findall(messages[-1]["content"])
+        found = dict.fromkeys(CITED.findall(messages[-1]["content"]))
         return "In short: " + " ".join(
             f"so [Data: {kind} ({n}, 9999)]." for kind, n in dict.fromkeys(found)
         )

@@ -165,4 +165,4 @@ def test_an_operator_that_has_moved_to_its_system_has_its_old_name_too(name: str
 
 def test_an_operator_that_no_system_has_is_no_attribute() -> None:
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        operators.nothing
+        assert operators.nothing
