@@ -130,7 +130,8 @@ def _time_of(plan: Plan) -> str:
     if plan.seconds is not None:
         return f"{about(plan.seconds)} of model calls, by the speed of the last ones"
     models = dict.fromkeys(stage.model for stage in plan.stages if stage.seconds is None)
-    return f"unknown: {' and '.join(models)} has answered no call of this index yet"
+    have = "has" if len(models) == 1 else "have"
+    return f"unknown: {' and '.join(models)} {have} answered no call of this index yet"
 
 
 def reread_documents(reread: Rereading) -> str:
