@@ -11,7 +11,7 @@ import test_versions
 
 ROOT = Path(graphrag_evaluation.__file__).parent
 CLAIMS = "judging/claims.py"
-RECORDED = {CLAIMS: ("1", "aefd31fc5064c685")}
+RECORDED = {CLAIMS: ("1", "ae37cab07b8b2239")}
 # Versions of a format of our own, which its reader checks.
 FORMATS = {"store.py"}
 
