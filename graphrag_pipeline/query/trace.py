@@ -49,7 +49,8 @@ class Spending:
         self.prompt_tokens += call.prompt_tokens
         self.completion_tokens += call.completion_tokens
         has_cost = self.cost is not None and call.cost is not None
-        self.cost = self.cost + call.cost if has_cost else None  # type: ignore[operator]
+        # Calls at once end in any order: the last digits of a sum of floats would say in which.
+        self.cost = round(self.cost + call.cost, 12) if has_cost else None  # type: ignore[operator]
 
 
 class Trace:
