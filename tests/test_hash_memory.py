@@ -127,3 +127,10 @@ def test_the_hashes_of_a_release_are_not_taken_for_the_index(home):
             published = hash_of(con, "documents")
         with workspace_of(home, SMALL).store.read() as con:
             assert hash_of(con, "documents") != published
+
+
+def test_where_the_memory_cannot_be_written_there_is_an_answer_all_the_same(home):
+    (home / "hashes.json").unlink()
+    (home / "hashes.json").mkdir()
+    (home / "hashes.json" / "in the way").touch()
+    assert not is_due(home)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import duckdb
 
+from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.hardening.files import write_beside
 from graphrag_pipeline.core.home import Home
 
@@ -109,5 +110,5 @@ def _write(file: Path, before: dict[str, object], memory: HashMemory, state: str
     values = {"duckdb": duckdb.__version__, "state": state, "hashes": hashes}
     text = json.dumps(values)
     if hashes and json.loads(text) != before:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(StorageError):
             write_beside(file, text.encode())
