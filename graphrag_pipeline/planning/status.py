@@ -40,18 +40,11 @@ JOIN (SELECT uri, max(batch) AS batch FROM batch_sources WHERE status <> 'supers
 ORDER BY q.uri
 """
 _CALLS = """
-SELECT stage, count(*) FILTER (NOT cached) AS calls, count(*) FILTER (cached) AS cached,
+SELECT {by}, count(*) FILTER (NOT cached) AS calls, count(*) FILTER (cached) AS cached,
        count(*) FILTER (error IS NOT NULL) AS failed,
        coalesce(sum(prompt_tokens + completion_tokens) FILTER (NOT cached), 0)::BIGINT AS tokens,
        CASE WHEN bool_and(cost IS NOT NULL) THEN sum(cost) END AS cost
-FROM llm_calls GROUP BY stage ORDER BY min(called_at)
-"""
-_BY_MODEL = """
-SELECT model, count(*) FILTER (NOT cached) AS calls, count(*) FILTER (cached) AS cached,
-       count(*) FILTER (error IS NOT NULL) AS failed,
-       coalesce(sum(prompt_tokens + completion_tokens) FILTER (NOT cached), 0)::BIGINT AS tokens,
-       CASE WHEN bool_and(cost IS NOT NULL) THEN sum(cost) END AS cost
-FROM llm_calls GROUP BY model ORDER BY min(called_at)
+FROM llm_calls GROUP BY {by} ORDER BY min(called_at)
 """
 _FAILED = """
 SELECT (SELECT count(*) FROM extractions WHERE status = 'failed') AS failed_chunks,
@@ -105,7 +98,7 @@ def _indexed(workspace: Workspace) -> dict[str, Any]:
             {**row, "is_other_kind": is_of_other_kind(row["reason"])}
             for row in _rows(con, _QUARANTINED)
         ]
-        calls, models = _rows(con, _CALLS), _rows(con, _BY_MODEL)
+        calls, models = (_rows(con, _CALLS.format(by=by)) for by in ("stage", "model"))
         failures = _rows(con, _FAILED)[0]
         release = _rows(con, _RELEASE, id=current) if current else []
         quality = model_quality(con)
