@@ -203,14 +203,8 @@ def _taken(option: Any, context: Any) -> str:
 
 def setting_parts() -> Iterator[Part]:
     """Yield the sections of ``graphrag.toml``, with their settings."""
-    from graphrag_pipeline.core.settings import (
-        PREFIX,
-        PROFILES,
-        ModelSettings,
-        Settings,
-        model_rows,
-        setting_rows,
-    )
+    from graphrag_pipeline.core.settings import PREFIX, PROFILES, ModelSettings, Settings
+    from graphrag_pipeline.core.settings_template import model_rows, setting_rows
 
     schema = Settings.model_json_schema()
     sections: dict[str, list[Entry]] = {}

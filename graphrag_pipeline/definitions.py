@@ -23,7 +23,8 @@ from graphrag_pipeline.assets import (
 from graphrag_pipeline.core.doors import Door, require_takes
 from graphrag_pipeline.core.errors import ConfigError, GraphRAGError
 from graphrag_pipeline.core.extras import how_to_install, missing_modules
-from graphrag_pipeline.core.settings import IN_PROCESS, Settings, load_settings
+from graphrag_pipeline.core.service_settings import IN_PROCESS
+from graphrag_pipeline.core.settings import Settings, load_settings
 from graphrag_pipeline.llm.configured import check_own_prompts
 from graphrag_pipeline.marts.build import MARTS_JOB, manifest
 from graphrag_pipeline.resources import IndexResource

@@ -14,7 +14,8 @@ import dagster as dg
 from graphrag_pipeline.core.doors import Door
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.extras import how_to_install
-from graphrag_pipeline.core.settings import IN_PROCESS, Settings
+from graphrag_pipeline.core.service_settings import IN_PROCESS
+from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.store.workspace import Workspace
 
 

@@ -275,7 +275,7 @@ def test_init_makes_the_folder_it_is_given(run: Run, tmp_path: Path) -> None:
 
 
 def test_every_setting_stands_commented_in_the_settings_file(run: Run, tmp_path: Path) -> None:
-    from graphrag_pipeline.core.settings import setting_rows
+    from graphrag_pipeline.core.settings_template import setting_rows
 
     run("init")
     text = (tmp_path / "graphrag.toml").read_text()

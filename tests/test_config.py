@@ -5,14 +5,8 @@ import tomllib
 import pytest
 
 from graphrag_pipeline.core.errors import ConfigError
-from graphrag_pipeline.core.settings import (
-    ChunkSettings,
-    Settings,
-    fingerprint,
-    load_settings,
-    setting_rows,
-    template,
-)
+from graphrag_pipeline.core.settings import ChunkSettings, Settings, fingerprint, load_settings
+from graphrag_pipeline.core.settings_template import setting_rows, template
 from graphrag_pipeline.definitions import build_definitions
 from graphrag_pipeline.llm.configured import model_options
 from graphrag_pipeline.sensors import check_crons

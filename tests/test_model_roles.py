@@ -13,8 +13,9 @@ from test_llm_pipeline import FILES, mind
 
 from conftest import Engine
 from graphrag_pipeline.core.errors import ConfigError
+from graphrag_pipeline.core.model_settings import ROLES
 from graphrag_pipeline.core.ownership import check_values
-from graphrag_pipeline.core.settings import ROLES, Settings, load_settings
+from graphrag_pipeline.core.settings import Settings, load_settings
 from graphrag_pipeline.index import Index
 from graphrag_pipeline.llm import BudgetExceededError, TerminalModelError, calls_since
 from graphrag_pipeline.llm.configured import all_prices, model_of, model_options, model_prices

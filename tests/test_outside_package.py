@@ -32,7 +32,8 @@ from graphrag_pipeline.core.prompting import (
     load_prompt,
     prompt_names,
 )
-from graphrag_pipeline.core.settings import Settings, template
+from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.core.settings_template import template
 from graphrag_pipeline.definitions import DEFINITIONS, build_definitions
 from graphrag_pipeline.exchange.exporting import EXPORTERS
 from graphrag_pipeline.index import Index

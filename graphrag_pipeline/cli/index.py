@@ -52,7 +52,8 @@ def init(
 ) -> None:
     """Write a graphrag.toml with every setting, its meaning and its default."""
     from graphrag_pipeline.core.hardening.files import write_beside
-    from graphrag_pipeline.core.settings import CONFIG_FILE, template
+    from graphrag_pipeline.core.settings import CONFIG_FILE
+    from graphrag_pipeline.core.settings_template import template
 
     target = folder / CONFIG_FILE
     if folder.exists() and not folder.is_dir():
@@ -129,7 +130,7 @@ def _watch(settings: Settings, source: str | None, *, yes: bool, verify: bool) -
     import time
 
     from graphrag_pipeline.core.notices import Notifier
-    from graphrag_pipeline.core.settings import IN_PROCESS
+    from graphrag_pipeline.core.service_settings import IN_PROCESS
     from graphrag_pipeline.index import Index
     from graphrag_pipeline.watching import watch
 

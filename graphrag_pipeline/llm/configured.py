@@ -11,16 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from graphrag_pipeline.core.errors import ConfigError
+from graphrag_pipeline.core.model_settings import ROLES, Lane
 from graphrag_pipeline.core.prompting import check_prompts
-from graphrag_pipeline.core.settings import (
-    EMBEDDINGS,
-    LLM,
-    ROLES,
-    Lane,
-    LlmSettings,
-    Role,
-    Settings,
-)
+from graphrag_pipeline.core.settings import EMBEDDINGS, LLM, LlmSettings, Role, Settings
 from graphrag_pipeline.core.sharing import sharing_of
 from graphrag_pipeline.llm.budget import BudgetAmount
 from graphrag_pipeline.llm.client import ModelClient

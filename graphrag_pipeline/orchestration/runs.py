@@ -33,7 +33,8 @@ from graphrag_pipeline.core.hardening.locks import locked
 from graphrag_pipeline.core.hardening.memory import OutOfMemoryError, says_out_of_memory
 from graphrag_pipeline.core.hardening.temporary import sweep, sweep_home, temporary_folder
 from graphrag_pipeline.core.home import Home, make_home
-from graphrag_pipeline.core.settings import IN_PROCESS, Settings
+from graphrag_pipeline.core.service_settings import IN_PROCESS
+from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.definitions import INGEST_JOB, REFRESH_JOB, build_definitions
 from graphrag_pipeline.index import Index, Update
 from graphrag_pipeline.ingest.stages import stage_versions

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import duckdb
 import polars as pl
 
-from graphrag_pipeline.core.settings import AccessRule, AccessSettings
+from graphrag_pipeline.core.service_settings import AccessRule
+from graphrag_pipeline.core.settings import AccessSettings
 from graphrag_pipeline.releases.kept_releases import ACCESS
 from graphrag_pipeline.store.frames import drop_rows, put_rows
 from graphrag_pipeline.store.index_store import replace_links, set_meta

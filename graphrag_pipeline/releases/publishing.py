@@ -19,7 +19,8 @@ import duckdb
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.languages import analysis_version
-from graphrag_pipeline.core.settings import ROLES, InputSettings, Settings, fingerprint
+from graphrag_pipeline.core.model_settings import ROLES
+from graphrag_pipeline.core.settings import InputSettings, Settings, fingerprint
 from graphrag_pipeline.graph.communities import communities_current
 from graphrag_pipeline.graph.fold import graph_current
 from graphrag_pipeline.graph.resolution.resolving import aliases_changed, resolution_current

@@ -16,7 +16,8 @@ from graphrag_cluster.embedding_slices import SpreadEmbedder, embed_slice
 from graphrag_cluster.objects import MissingObjectError, ObjectStore
 from graphrag_cluster.pieces import MakePieces, Piece
 from graphrag_cluster.report_slices import SpreadWriter, write_slice
-from graphrag_pipeline.core.settings import IN_PROCESS, Settings
+from graphrag_pipeline.core.service_settings import IN_PROCESS
+from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.reports.model_writer import REPORTS
 from graphrag_pipeline.structures.updating import EMBEDDINGS
 

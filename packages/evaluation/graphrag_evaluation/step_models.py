@@ -13,9 +13,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, Va
 
 from graphrag_pipeline.core.environment import NO_KEY
 from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.core.setting_values import Address, EnvironmentVariable
 from graphrag_pipeline.core.settings import (
-    Address,
-    EnvironmentVariable,
     LlmSettings,
     Role,
     Settings,
