@@ -81,6 +81,11 @@ class Request:
             return "\n".join(_inputs(self.body))
         return "\n".join(str(message.get("content", "")) for message in self.messages)
 
+    @property
+    def is_probe(self) -> bool:
+        """Whether it asks the model of vectors whether it is there, as every run does once."""
+        return self.endpoint == "embeddings" and self.text == "length"
+
 
 @dataclass(frozen=True)
 class Fault:

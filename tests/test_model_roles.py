@@ -226,6 +226,23 @@ def test_a_model_that_cannot_do_its_part_is_told_of_before_the_first_chunk_is_ex
     assert sum("are you there" in r.text for r in servers["strong"].requests) == 2
 
 
+def test_vectors_asked_for_before_are_asked_for_again_before_a_later_run_pays_for_a_text(
+    tmp_path: Path, servers: dict[str, ModelServer]
+) -> None:
+    settings = settings_of(tmp_path, servers)
+    engine = Engine(tmp_path, settings)
+    engine.write(FILES)
+    Index(settings).update(engine.inbox)
+    engine.write({"new.txt": "Carol Jones met Alice Smith in Berlin, and they founded a choir."})
+    for server in servers.values():
+        server.forget()
+    servers["vectors"].misbehave(lambda request: Fault(501, {"code": 501, "message": "no vectors"}))
+    with pytest.raises(TerminalModelError, match=r"vectors-model .* cannot be used: .*no vectors"):
+        Index(settings).update(engine.inbox)
+    assert servers["cheap"].requests == []
+    assert len(servers["vectors"].requests) == 1
+
+
 def test_what_a_run_spends_is_limited_over_all_its_models(
     tmp_path: Path, servers: dict[str, ModelServer]
 ) -> None:

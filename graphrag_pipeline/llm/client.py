@@ -299,6 +299,12 @@ class ModelClient:
         with self._connected.running():
             return await self._vectors.width(stage)
 
+    async def probe_embeddings(self, *, stage: str) -> None:
+        """Ask the embedding model for a vector, whatever is known of it already."""
+        self._refuse_unpriced(self.options.embedding_model)
+        with self._connected.running():
+            await self._vectors.probe(stage)
+
     async def pieces_of(self, request: ChatRequest) -> AsyncGenerator[str | Completion, None]:
         """Yield the pieces of a streamed answer, then the whole of it."""
         body, key = self._prepared(request)

@@ -103,6 +103,14 @@ class EmbeddingCalls:
             await self._paid.keep(calls, bought, keys)
         return self._width
 
+    async def probe(self, stage: str) -> None:
+        """Ask for a vector, also where one is kept: the server may have been changed since."""
+        if self._width is None:
+            await self.width(stage)
+            return
+        _, turn = await self._request_vectors([_PROBE], stage, None)
+        await self._paid.keep(turn.accounted(), [], [])
+
     async def _cut(self, texts: Sequence[str]) -> list[list[TextPiece]]:
         parts: list[list[TextPiece]] = []
         for number, text in enumerate(texts):

@@ -6,7 +6,7 @@ A server that cannot embed is then found before a corpus is extracted, and not a
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -63,14 +63,13 @@ _probed: set[tuple[object, ...]] = set()
 
 
 @contextlib.contextmanager
-def probing(settings: Settings, roles: Collection[Role], run_began: int) -> Iterator[None]:
-    """Ask the models of these roles before the first call within for a text, but for its own.
+def probing(settings: Settings, models: Sequence[ModelInUse], run_began: int) -> Iterator[None]:
+    """Ask some models before the first call within for a text, but for its own.
 
     That one says itself whether it can. A model is asked once in a run, which began at this
     position of the ledger. A call that finds one that cannot raises a TerminalModelError that every
     other would meet.
     """
-    models = models_in_use(settings, roles)
     run = (str(calls_place(settings)), run_began)
 
     async def ask_others(outgoing: Outgoing, endpoint: str) -> None:
@@ -120,8 +119,7 @@ async def _ask(options: LlmOptions, place: Place, *, embeds: bool) -> None:
     # A batch may take a day.
     async with counted_client(replace(options, lane="direct"), place) as client:
         if embeds:
-            # Asked of a server that has given none yet: a run without probes asks it later.
-            await client.embedding_width(stage="embeddings")
+            await client.probe_embeddings(stage="embeddings")
             return
         question = [{"role": "user", "content": _QUESTION}]
         most = _MOST_TOKENS

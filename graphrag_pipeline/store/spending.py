@@ -15,7 +15,7 @@ from graphrag_pipeline.llm.configured import (
     spending_since,
 )
 from graphrag_pipeline.llm.ledger import Call, calls_since, hearing, last_position
-from graphrag_pipeline.llm.probing import probing
+from graphrag_pipeline.llm.probing import models_in_use, probing
 from graphrag_pipeline.store.index_store import get_meta, insert, set_meta
 from graphrag_pipeline.store.workspace import Workspace
 
@@ -138,7 +138,7 @@ def counting(settings: Settings, run_began: int) -> Iterator[Spent]:
         return
     sums, place = _Sums(), calls_place(settings)
     try:
-        probes = probing(settings, roles_in_use(settings), run_began)
+        probes = probing(settings, models_in_use(settings, roles_in_use(settings)), run_began)
         with spending_since(place, run_began), hearing(sums.add, role="stage"), probes:
             yield calls_spent
     finally:

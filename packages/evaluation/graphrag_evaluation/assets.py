@@ -14,6 +14,7 @@ from graphrag_evaluation.evaluate import (
     finish,
     grade_answers,
     judge_answers,
+    judges_probed,
     score_answers,
 )
 from graphrag_evaluation.evaluating import prepare
@@ -116,7 +117,8 @@ def answer_experiment(index: IndexResource) -> StageOutcome:
     """Answer the experiment's questions in each of its conditions."""
     store = EvaluationStore(index.home)
     experiment = _experiment(index)
-    outcome = answer_questions(store, experiment, index.settings)
+    with judges_probed(experiment, index.settings):
+        outcome = answer_questions(store, experiment, index.settings)
     return StageOutcome(
         {
             "experiment": experiment.name,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from graphrag_evaluation.experiment import Experiment
@@ -31,11 +32,13 @@ from graphrag_evaluation.running import (
     told_once,
 )
 from graphrag_evaluation.scoring import score
-from graphrag_evaluation.step_models import model_label
+from graphrag_evaluation.step_models import ROLE, model_label
 from graphrag_evaluation.store import EvaluationStore
 from graphrag_pipeline.core import showing
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.llm.pricing import StagePlan
+from graphrag_pipeline.llm.probing import models_in_use, probing
+from graphrag_pipeline.store.spending import ledger_position
 
 GRADINGS = (reference, assertions, relevance)
 """Modules that plan and run what models do with each answer by itself."""
@@ -129,11 +132,12 @@ def run_fitted(store: EvaluationStore, experiment: Experiment, settings: Setting
     Of a :func:`~preset_runs.fitted` experiment. Raises InputError if no condition can be asked, and
     the model's error where no further call can succeed.
     """
-    summary = answer_questions(store, experiment, settings)
-    scores = score_answers(store, experiment, settings)
-    examined, unexamined = count_claims(store, experiment, settings)
-    graded = grade_answers(store, experiment, settings)
-    judged = judge_answers(store, experiment, settings)
+    with judges_probed(experiment, settings):
+        summary = answer_questions(store, experiment, settings)
+        scores = score_answers(store, experiment, settings)
+        examined, unexamined = count_claims(store, experiment, settings)
+        graded = grade_answers(store, experiment, settings)
+        judged = judge_answers(store, experiment, settings)
     with store.transaction() as con:
         record_means(con, experiment.name)
     if experiment.preset:
@@ -148,6 +152,21 @@ def run_fitted(store: EvaluationStore, experiment: Experiment, settings: Setting
         verdicts=judged.made,
         failures=(*unexamined, *graded.failures, *judged.failures),
     )
+
+
+@contextlib.contextmanager
+def judges_probed(experiment: Experiment, settings: Settings) -> Iterator[None]:
+    """Ask the models that look at answers whether they are there before the first answer is paid.
+
+    The first call within that finds one that cannot be used raises its TerminalModelError.
+    """
+    models = [
+        model
+        for step in experiment.steps
+        for model in models_in_use(step.settings(settings), [ROLE])
+    ]
+    with probing(settings, models, ledger_position(settings)):
+        yield
 
 
 def finish(store: EvaluationStore, experiment: Experiment) -> None:

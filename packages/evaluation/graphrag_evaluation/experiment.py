@@ -34,6 +34,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from graphrag_evaluation.answers_elsewhere import METHOD, GivenAnswers, read_answers
 from graphrag_evaluation.file_errors import parsed
 from graphrag_evaluation.paper import Paper, paper_of
+from graphrag_evaluation.step_models import StepModel
 from graphrag_evaluation.steps import Assertions, Claims, Judge, Reference, Relevance
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.query.ask import Ask
@@ -152,9 +153,15 @@ class Experiment:
         return list(dict.fromkeys(condition.name for condition in self.conditions))
 
     @property
+    def steps(self) -> list[StepModel]:
+        """The steps in which a model looks at the answers, or at what was retrieved for them."""
+        steps = (self.claims, self.reference, self.assertions, self.relevance, self.judge)
+        return [step for step in steps if step]
+
+    @property
     def asks_models(self) -> bool:
         """Whether a model is to look at the answers, or at what was retrieved for them."""
-        return any((self.reads_answers, self.relevance))
+        return bool(self.steps)
 
     @property
     def reads_answers(self) -> bool:

@@ -11,12 +11,13 @@ from graphrag_evaluation.criteria import CRITERIA
 from graphrag_evaluation.evaluating import plan_experiment, run_experiment
 from graphrag_evaluation.experiment import Experiment, read_experiment
 from graphrag_evaluation.store import EvaluationStore
-from model_server import Messages
+from model_server import Fault, Messages
 from query_fixture import publish
 from strict_server import StrictServer
 
 from graphrag_pipeline.core.errors import ConfigError, InputError
-from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.core.settings import QuerySettings, Settings
+from graphrag_pipeline.llm import ModelError
 
 QUESTIONS = ["Who was the clerk of Scrooge?", "Where was Marie Curie born?"]
 MAIN_KEY, JUDGE_KEY = "sk-of-the-answers", "sk-of-the-judge"
@@ -93,6 +94,23 @@ def test_a_step_has_its_model_address_and_key_and_the_others_have_theirs(
     assert MAIN_KEY.encode() not in written
     with EvaluationStore(home).read() as con:
         assert con.execute("SELECT DISTINCT judge FROM judgments").fetchall() == [("gpt-4o",)]
+
+
+def test_a_judge_that_cannot_be_asked_is_found_before_the_first_answer_is_paid(
+    home: Path, tmp_path: Path
+) -> None:
+    with StrictServer(said) as main, StrictServer(said) as other:
+        spec = experiment(tmp_path, f'[judge]\nreplicates = 1\nbase_url = "{other.base_url}"')
+        settings = settings_for(home, main).model_copy(
+            update={"query": QuerySettings(answers="llm")}
+        )
+        other.misbehave(lambda request: Fault(401, {"error": {"message": "a wrong key"}}))
+        with pytest.raises(ModelError, match=r"the model for judging, cannot be used: .*wrong key"):
+            run_experiment(settings, spec)
+        assert (len(main.requests), len(other.requests)) == (0, 1)
+        other.misbehave(())
+        assert run_experiment(settings, spec).verdicts == 5 * VERDICTS
+        assert sum("are you there" in request.text for request in other.requests) == 2
 
 
 def test_the_key_of_the_answers_is_not_sent_to_the_address_of_a_judge(
