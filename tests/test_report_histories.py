@@ -146,7 +146,7 @@ def test_contexts_are_made_only_where_a_digest_changed(told, monkeypatch):
 
 def test_levels_of_one_session_read_the_graph_once(told, monkeypatch):
     read = []
-    for name in ("read_elements", "community_digests"):
+    for name in ("read_elements", "read_sentences", "community_digests"):
         reading = getattr(levels, name)
         monkeypatch.setattr(
             levels, name, lambda *a, name=name, reading=reading: read.append(name) or reading(*a)
@@ -154,10 +154,21 @@ def test_levels_of_one_session_read_the_graph_once(told, monkeypatch):
     forgotten(told)
     with told.store.session():
         bring_up_by_level(told)
-    assert sorted(read) == ["community_digests", "read_elements"]
+    assert sorted(read) == ["community_digests", "read_elements", "read_sentences"]
     forgotten(told)
     bring_up_by_level(told)
     assert len(read) > 4
+
+
+def test_reports_are_the_same_where_sentences_are_too_many_to_be_held(told, monkeypatch):
+    forgotten(told)
+    bring_up(told)
+    before = reports(told)
+    monkeypatch.setattr(levels, "_FEW_RELATIONSHIPS", 0)
+    monkeypatch.delattr(levels, "read_sentences")
+    forgotten(told)
+    assert bring_up(told).written
+    assert reports(told) == before
 
 
 def test_a_session_sums_the_graph_up_once_and_again_where_somebody_wrote(told, monkeypatch):

@@ -83,22 +83,44 @@ class Evidence:
 
 
 def read_evidence(
-    con: duckdb.DuckDBPyConnection, contexts: Sequence[Context], hierarchy: Hierarchy = GRAPH
+    con: duckdb.DuckDBPyConnection,
+    contexts: Sequence[Context],
+    hierarchy: Hierarchy = GRAPH,
+    sentences: pl.DataFrame | None = None,
 ) -> Evidence:
-    """Read what some contexts rest on."""
+    """Read what some contexts rest on.
+
+    ``sentences`` are those of :func:`read_sentences` of these relationships and of others, where
+    they were read before.
+    """
     communities = [c.community_id for c in contexts]
     communities += [child for context in contexts for child in context.sub_reports]
-    put_rows(con, "reported", _distinct("community_id", communities))
     relationships = (told for context in contexts for told in context.relationships)
-    put_rows(con, "told", _distinct("relationship_id", relationships))
-    con.execute(f"CREATE OR REPLACE TEMP TABLE cited AS {hierarchy.sql(_SENTENCES)}")
+    told = _distinct("relationship_id", relationships)
+    if sentences is None:
+        cited = read_sentences(con, told, hierarchy)
+    else:
+        cited = sentences.join(told, "relationship_id", "semi")
+    put_rows(con, "reported", _distinct("community_id", communities))
+    put_rows(con, "told", told)
+    put_rows(con, "cited", cited)
     evidence = Evidence(
         con.sql(hierarchy.sql(_COMMUNITIES)).pl(),
-        con.sql("FROM cited").pl(),
+        cited,
         dict(con.execute(hierarchy.sql(_PLACES)).fetchall()),
     )
     drop_rows(con, "reported", "told", "cited")
     return evidence
+
+
+def read_sentences(
+    con: duckdb.DuckDBPyConnection, relationships: pl.DataFrame, hierarchy: Hierarchy = GRAPH
+) -> pl.DataFrame:
+    """Return the instances behind some relationships (relationship_id): ``Evidence.sentences``."""
+    put_rows(con, "told", relationships)
+    sentences = con.sql(hierarchy.sql(_SENTENCES)).pl()
+    drop_rows(con, "told")
+    return sentences
 
 
 def _distinct(name: str, values: Iterable[str]) -> pl.DataFrame:

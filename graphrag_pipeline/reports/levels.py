@@ -22,7 +22,7 @@ from graphrag_pipeline.reports.digests import (
     remember_compared,
     reports_digest,
 )
-from graphrag_pipeline.reports.evidence import read_evidence
+from graphrag_pipeline.reports.evidence import read_evidence, read_sentences
 from graphrag_pipeline.reports.extractive import ExtractiveWriter
 from graphrag_pipeline.reports.inputs import (
     MIN_SIZE,
@@ -80,6 +80,9 @@ FAILURES = pl.Schema(
     }
 )
 
+# Of no more relationships the sentences are read once for all levels: to look for them takes as
+# long as the index is large. Those of more would fill the memory.
+_FEW_RELATIONSHIPS = 25_000
 _STATE = "reports_state:"
 _STATES = "SELECT key, value FROM meta WHERE starts_with(key, ?)"
 # How much of what a report was written from is not what it would be written from now. An element
@@ -210,7 +213,7 @@ def outdated_reports(
         find_changed(con, GRAPH, level, graph.communities(con), version)
         held = read_level(con, level, GRAPH, _COMMUNITIES_CHANGED)
         for part in _slices(graph.elements(con, held, version), held, settings, by):
-            part = _cited(con, part, by, GRAPH)
+            part = _cited(con, part, by, graph)
             changed = _changed(part, held)
             kept = _tolerated(con, part.elements_of(changed), settings, by)
             outdated |= {c.community_id: c.n_tokens for c in changed if c.community_id not in kept}
@@ -284,7 +287,7 @@ def _update_level(
     n_written = n_todo = n_kept = 0
     for part in _slices(elements, held, settings, writer):
         with store.read() as con:
-            part = _cited(con, part, writer, hierarchy)
+            part = _cited(con, part, writer, graph)
             changed = _changed(part, held)
             kept = _tolerated(con, part.elements_of(changed), settings, writer)
             todo = [context for context in changed if context.community_id not in kept]
@@ -313,15 +316,16 @@ class _Graph:
 
     def __init__(self, digest: str, writer: ReportWriter, hierarchy: Hierarchy) -> None:
         self.digest = digest
+        self.hierarchy = hierarchy
         self._writer = writer
-        self._hierarchy = hierarchy
         self._communities: pl.DataFrame | None = None
         self._elements: Elements | None = None
+        self._sentences: pl.DataFrame | None = None
 
     def communities(self, con: duckdb.DuckDBPyConnection) -> pl.DataFrame:
         """Return what :func:`community_digests` does."""
         if self._communities is None:
-            self._communities = community_digests(con, self._hierarchy, self._writer)
+            self._communities = community_digests(con, self.hierarchy, self._writer)
         return self._communities
 
     def elements(self, con: duckdb.DuckDBPyConnection, level: Level, version: str) -> Elements:
@@ -334,13 +338,23 @@ class _Graph:
         if known is None or len(members.join(known.entities, "id", "anti")):
             of_graph = self.communities(con)
             changed = [
-                find_changed(con, self._hierarchy, number, of_graph, version)
+                find_changed(con, self.hierarchy, number, of_graph, version)
                 for number in of_graph["level"].unique().to_list() or [0]
             ]
-            members = read_roots(con, pl.concat(changed), self._hierarchy)
-            known = read_elements(con, self._writer, self._hierarchy, members)
-            self._elements = known
+            members = read_roots(con, pl.concat(changed), self.hierarchy)
+            known = read_elements(con, self._writer, self.hierarchy, members)
+            self._elements, self._sentences = known, None
         return known
+
+    def sentences(self, con: duckdb.DuckDBPyConnection) -> pl.DataFrame | None:
+        """Return the sentences behind all that :meth:`elements` has, None where these are many."""
+        elements = self._elements
+        if elements is None or len(elements.relationships) > _FEW_RELATIONSHIPS:
+            return None
+        if self._sentences is None:
+            told = elements.relationships.select(relationship_id="id")
+            self._sentences = read_sentences(con, told, self.hierarchy)
+        return self._sentences
 
 
 def _graph(
@@ -367,11 +381,11 @@ def _slices(
 
 
 def _cited(
-    con: duckdb.DuckDBPyConnection, part: Slice, writer: ReportWriter, hierarchy: Hierarchy
+    con: duckdb.DuckDBPyConnection, part: Slice, writer: ReportWriter, graph: _Graph
 ) -> Slice:
     if not writer.cites_places:
         return part
-    evidence = read_evidence(con, part.contexts, hierarchy)
+    evidence = read_evidence(con, part.contexts, graph.hierarchy, graph.sentences(con))
     return replace(part, contexts=with_places(part.contexts, evidence), evidence=evidence)
 
 
