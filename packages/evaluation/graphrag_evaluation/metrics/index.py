@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import duckdb
+import polars as pl
 
 from graphrag_evaluation.metrics.answers import NO_ANSWER, POLAR
 from graphrag_evaluation.metrics.groundedness import groundedness
@@ -49,6 +50,7 @@ ABOUT: Final = {
 """What each metric is. The last two are of one question set, whose name follows after an @."""
 
 _MOST_WORDS = 6
+_SCHEMA = {"name": pl.String, "value": pl.Float64, "level": pl.Int32}
 
 
 def _bare_name(column: str) -> str:
@@ -173,16 +175,18 @@ def measure_index(release: Release, store: EvaluationStore, question_set: str = 
         measurements += _of_answers(con, release.facts.id)
         if question_set:
             measurements += answer_entities(con, release, question_set)
-        rows = [
-            (release.facts.id, measurement.name, measurement.level, measurement.value)
-            for measurement in measurements
-        ]
+        put_rows(con, "measured", pl.DataFrame(measurements, schema=_SCHEMA))
         con.execute(
             "DELETE FROM index_metrics WHERE release = ? AND NOT contains(metric, '@')",
             [release.facts.id],
         )
-        if rows:
-            con.executemany("INSERT OR REPLACE INTO index_metrics VALUES (?, ?, ?, ?, now())", rows)
+        con.execute(
+            """INSERT OR REPLACE INTO index_metrics BY NAME
+               SELECT ? AS release, name AS metric, level, value, now() AS measured_at
+               FROM measured""",
+            [release.facts.id],
+        )
+        drop_rows(con, "measured")
     return measurements
 
 
