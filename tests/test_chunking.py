@@ -126,6 +126,12 @@ def test_a_sentence_end_where_the_last_quarter_begins_is_used(n_tokens, cut_at):
     assert first.n_tokens == cut_at
 
 
+def test_a_sentence_end_that_the_next_window_would_begin_at_or_before_is_not_used():
+    text = "cat cat cat cat cat." + " dog" * 20
+    spans = split(text, ChunkSettings(size=8, overlap=6, sentences=True))
+    assert [span.n_tokens for span in spans[:2]] == [8, 8]
+
+
 @pytest.mark.parametrize("encoding", ["cl100k_base", "o200k_base"])
 @given(TEXTS, chunk_settings(), st.integers(1, 30))
 @example("a  \n b/\n/c\n\n。d_\n1 23", ChunkSettings(size=3, overlap=0), 1)

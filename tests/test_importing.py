@@ -378,6 +378,16 @@ RELATIONSHIPS = {
 }
 
 
+@pytest.mark.parametrize("weight", [0.0, -2.0, float("inf"), float("nan"), None])
+def test_a_weight_that_says_nothing_is_imported_as_one(tmp_path, weight):
+    tables = {"documents": DOCUMENTS, "text_units": UNITS, "entities": ENTITIES}
+    edges = {**RELATIONSHIPS, "weight": [weight, None, 7.0, 1.0]}
+    folder = write_index(tmp_path / "ragtest" / "output", **tables, relationships=edges)
+    import_graphrag(folder, workspace_of(tmp_path, SETTINGS))
+    weights = "SELECT weight FROM relationships WHERE 'ENGINE' NOT IN (source, target)"
+    assert rows(tmp_path, weights) == [(2.0,)]
+
+
 def test_a_small_index_is_imported_and_edges_in_both_directions_are_one(tmp_path):
     folder = write_index(
         tmp_path / "ragtest" / "output",

@@ -95,6 +95,17 @@ def test_cached_answers_need_no_budget(tmp_path: Path) -> None:
             ask(server, tmp_path, "new", max_tokens=0)
 
 
+def test_answers_that_a_resumed_run_had_from_the_cache_leave_its_budget_whole(
+    tmp_path: Path,
+) -> None:
+    with ModelServer() as server:
+        ask_many(server, tmp_path, TEXTS)
+        begin = last_position(tmp_path)
+        ask_many(server, tmp_path, TEXTS, since=begin)
+        most = {"since": begin, "max_tokens": 500, "max_output_tokens": 25}
+        assert isinstance(ask(server, tmp_path, "new", **most), Completion)
+
+
 def test_answers_that_failed_but_were_billed_count(tmp_path: Path) -> None:
     async def use(client) -> int:
         with pytest.raises(BudgetExceededError):

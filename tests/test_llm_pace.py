@@ -16,6 +16,7 @@ from graphrag_pipeline.llm import LlmOptions, TerminalModelError, TransientModel
 from graphrag_pipeline.llm.answers import TokenUsage
 from graphrag_pipeline.llm.budget import Budget
 from graphrag_pipeline.llm.calls import CallerOfModels, Outgoing
+from graphrag_pipeline.llm.pace import Pace
 from graphrag_pipeline.llm.prices import load_prices
 
 HONEST = -1.0
@@ -201,3 +202,14 @@ def test_a_wait_of_minutes_that_the_server_means_is_kept() -> None:
     server = Simulated(Window(2, 100), HONEST, latency=0.1)
     assert seconds_of(server, 1000) < 1.2 * 500
     assert server.refusals <= 0.05 * 1000
+
+
+def test_half_of_a_wait_that_the_server_means_is_kept_once_a_call_may_have_got_through() -> None:
+    pace = Pace(first_gap=0.5)
+    pace.passed(pace.send(0.0))
+    for now in (1.0, 30.0, 34.0):
+        pace.refused(pace.send(now), now + 0.1, asked=60.0)
+    assert pace.wait(34.1) == pytest.approx(60.0)
+    _under_way, refused = pace.send(95.0), pace.send(95.0)
+    pace.refused(refused, 95.1, asked=60.0)
+    assert pace.wait(95.1) == pytest.approx(30.0)

@@ -24,7 +24,10 @@ from graphrag_pipeline.core.identity import make_id
 from graphrag_pipeline.core.settings import LlmSettings, ResolutionSettings, Settings
 from graphrag_pipeline.core.text import normalize_title
 from graphrag_pipeline.graph.descriptions import update_graph
+from graphrag_pipeline.graph.resolution.merging import merge_pairs
 from graphrag_pipeline.graph.resolution.model_pairs import FAILED
+from graphrag_pipeline.graph.resolution.names import take_apart
+from graphrag_pipeline.graph.resolution.pairs import Entity, Pair
 from graphrag_pipeline.graph.resolution.resolving import (
     resolution_current,
     resolve_entities,
@@ -515,3 +518,14 @@ def test_the_user_names_and_types_an_entity_and_takes_it_back(tmp_path):
     engine.settings = told(tmp_path)
     engine.merge()
     assert tables(engine) == before
+
+
+def test_an_alias_is_as_sure_as_the_least_sure_pair_that_leads_to_it():
+    full, named, last = (
+        Entity(title, take_apart(title, P)) for title in ("Ada Byron", "Miss Byron", "Byron")
+    )
+    pairs = [Pair(full, named, "r", 0.9), Pair(named, last, "r", 0.6)]
+    aliases, _ = merge_pairs([], [], pairs)
+    assert [(a.entity.title, a.canonical.title, a.confidence, a.through) for a in aliases] == [
+        ("Byron", "Ada Byron", 0.6, "Miss Byron"), ("Miss Byron", "Ada Byron", 0.9, "")
+    ]  # fmt: skip
