@@ -15,6 +15,7 @@ import pytest
 from index_process import by_model
 from llm_helpers import ask, document_in, stage_of
 from model_server import Messages, ModelServer
+from query_fixture import DOCUMENTS, publish, settings_for
 from test_llm_pipeline import mind
 from test_ocr import scan
 from traces import stores, traces, traces_of
@@ -29,11 +30,12 @@ from graphrag_pipeline.orchestration.runs import index_folder, opened_instance
 from graphrag_pipeline.pipeline.updating import cut_batches, run_stages
 from graphrag_pipeline.planning.status import summarise
 from graphrag_pipeline.query import open_release
+from graphrag_pipeline.releases.kept_releases import keep_published
 from graphrag_pipeline.resources.liveness import show_life
 from graphrag_pipeline.store.scanning import LeftOut
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.upkeep.checking import check
-from graphrag_pipeline.upkeep.purging import Purge, plan_purge, purge
+from graphrag_pipeline.upkeep.purging import Purge, clean_releases, plan_purge, purge
 
 LOGS = "the logs of the model's server"
 UNFINISHED = (
@@ -250,6 +252,20 @@ def test_only_what_is_known_and_would_not_come_back_is_forgotten(engine, tmp_pat
     with pytest.raises(InputError, match=r"changes are waiting to be indexed"):
         plan([id])
     assert traces(engine.log.home, TEXT, tmp_path)
+
+
+def test_a_release_is_clean_where_all_its_documents_are_in_the_index(tmp_path):
+    for release, names in (("r1", [*DOCUMENTS][:2]), ("r2", [*DOCUMENTS])):
+        publish(tmp_path, documents={name: DOCUMENTS[name] for name in names}, release=release)
+        keep_published(tmp_path)
+    workspace = Workspace(settings_for(tmp_path))
+    shutil.copy(tmp_path / "index-r2.duckdb", workspace.paths.index)
+    assert clean_releases(workspace) == {"r1", "r2"}
+    with workspace.store.transaction() as con:
+        con.execute("DELETE FROM documents WHERE title = ?", [[*DOCUMENTS][-1]])
+        ((source, *_), *_) = con.execute("SELECT source FROM documents").fetchall()
+    assert clean_releases(workspace) == {"r1"}
+    assert clean_releases(workspace, [source]) == set()
 
 
 def test_logs_of_a_model_that_is_not_asked_any_more_are_named_too(engine, server):

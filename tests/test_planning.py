@@ -26,9 +26,11 @@ from graphrag_pipeline import Index
 from graphrag_pipeline.cli.app import app
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.prompting import PROMPTS
+from graphrag_pipeline.core.settings import EmbeddingSettings, Settings
 from graphrag_pipeline.llm import ModelError
-from graphrag_pipeline.llm.estimates import Chunks
+from graphrag_pipeline.llm.estimates import Chunks, Growth, Texts
 from graphrag_pipeline.pipeline.updating import check_key
+from graphrag_pipeline.planning.estimates import estimate
 from graphrag_pipeline.planning.learned import learn_effect
 from graphrag_pipeline.planning.outdated import look_at_index
 from graphrag_pipeline.planning.plan import Plan, plan_run
@@ -573,3 +575,12 @@ def test_a_plan_says_what_the_other_lane_and_the_cache_of_the_provider_would_tak
     assert "directly" in text
     assert batched["cost"] == direct["batch_cost"]
     assert batched["direct_cost"] == direct["cost"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "requests"), [(Texts(1000, 20_000), 4), (Texts(10, 1_000_000), 3), (Texts(1, 1), 1)]
+)
+def test_texts_are_embedded_in_requests_bounded_by_number_and_by_size(texts, requests):
+    settings = Settings(embeddings=EmbeddingSettings(embedder="llm"))
+    (embeddings,) = estimate(settings, Growth(texts=[texts]))
+    assert (embeddings.stage, embeddings.calls) == ("embeddings", requests)

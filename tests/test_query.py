@@ -39,6 +39,7 @@ from graphrag_pipeline.query import (
     aanswer,
     answer,
     aretrieve,
+    citations,
     open_release,
     parameter_rows,
     render_context,
@@ -51,6 +52,7 @@ from graphrag_pipeline.query.ask import default_method
 from graphrag_pipeline.query.evidence.sentences import sentences_of
 from graphrag_pipeline.query.memory import rows_in_memory as kept_rows
 from graphrag_pipeline.query.methods.method import as_mapping
+from graphrag_pipeline.query.operators.scoring import MOST_EMBEDDED
 from graphrag_pipeline.query.published_arrays import carry_arrays
 from graphrag_pipeline.query.several_indexes import retrieve_across
 
@@ -450,6 +452,28 @@ def test_a_finding_without_a_place_cites_a_chunk_of_its_community(engine):
     assert found.citations[0].document_title == "Marie Curie"
     assert "Nobel Prize" in found.citations[0].text
     assert found.citations[0].report_id == make_id("report", "curie")
+
+
+def test_a_finding_without_a_place_cites_a_chunk_that_names_most_of_its_community(
+    engine, monkeypatch
+):
+    members = """SELECT chunk_id, count(*) AS n FROM community_members
+        JOIN entity_chunks USING (entity_id) WHERE community_id = $id
+        GROUP BY chunk_id ORDER BY n DESC"""
+    most, *others = engine.index.rows(members, id=make_id("community", "curie"))
+    assert others
+    assert others[0]["n"] < most["n"]
+    monkeypatch.setattr(citations, "_CHUNKS_CONSIDERED", 1)
+    records = engine.retrieve("What did the Curie family win in two generations?", "global").records
+    (finding,) = [record for record in records if record.text.startswith("Prize family")]
+    (citation,) = citations.citations_of(engine.index, [finding])
+    assert citation.chunk_id == most["chunk_id"]
+
+
+def test_of_many_texts_those_with_most_words_of_a_question_are_compared_by_meaning_too(engine):
+    texts = ["A line about something else."] * (2 * MOST_EMBEDDED)
+    scores = op.relevance(engine.index, "prize turkey", [*texts, "prize turkey"])
+    assert scores[-1] == pytest.approx(1.0)
 
 
 def test_a_finding_nothing_supports_cites_its_report(tmp_path):

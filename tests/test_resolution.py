@@ -24,6 +24,7 @@ from graphrag_pipeline.core.identity import make_id
 from graphrag_pipeline.core.settings import LlmSettings, ResolutionSettings, Settings
 from graphrag_pipeline.core.text import normalize_title
 from graphrag_pipeline.graph.descriptions import update_graph
+from graphrag_pipeline.graph.resolution import blocks
 from graphrag_pipeline.graph.resolution.merging import merge_pairs
 from graphrag_pipeline.graph.resolution.model_pairs import FAILED
 from graphrag_pipeline.graph.resolution.names import take_apart
@@ -529,3 +530,10 @@ def test_an_alias_is_as_sure_as_the_least_sure_pair_that_leads_to_it():
     assert [(a.entity.title, a.canonical.title, a.confidence, a.through) for a in aliases] == [
         ("Byron", "Ada Byron", 0.6, "Miss Byron"), ("Miss Byron", "Ada Byron", 0.9, "")
     ]  # fmt: skip
+
+
+def test_of_a_last_name_that_too_many_bear_nothing_is_decided(monkeypatch):
+    bearers = [(title, P, "a") for title in ("Ebenezer Scrooge", "Mr. Scrooge", "Mr. E. Scrooge")]
+    assert len(merged(*bearers)) == 2
+    monkeypatch.setattr(blocks, "MOST_OF_A_NAME", 2)
+    assert merged(*bearers) == set()

@@ -262,11 +262,13 @@ def test_a_majority_is_more_than_half_of_all_verdicts() -> None:
     labels = majorities(
         [verdict("won", "overall", w) for w in ("first", "first", "first", "second", "tie")]
         + [verdict("even", "overall", w) for w in ("first", "first", "second", "tie", "tie")]
+        + [verdict("half", "overall", w) for w in ("first", "first", "second", "second")]
         + [verdict("tied", "overall", w) for w in ("tie", "tie", "tie", "first", "second")]
     )
     assert dict(zip(labels["question_id"], labels["majority"], strict=True)) == {
         "won": "a",
         "even": "",
+        "half": "",
         "tied": "",
     }
 
