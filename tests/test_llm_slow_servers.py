@@ -15,7 +15,9 @@ from model_server import Fault, ModelServer, half_stream, server_error, slow_str
 from test_llm_loops import OTHERS, RECORD, SENTENCE, SOUND
 from virtual_time import run_virtually
 
+from graphrag_pipeline.cli.progress import progress
 from graphrag_pipeline.core.progress import reading_remarks
+from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.llm import (
     Completion,
     LlmOptions,
@@ -26,7 +28,7 @@ from graphrag_pipeline.llm import (
 from graphrag_pipeline.llm.answers import LOOP
 from graphrag_pipeline.llm.ledger import Call, put_calls
 from graphrag_pipeline.llm.pricing import StagePlan
-from graphrag_pipeline.llm.speed import speed_of, timed
+from graphrag_pipeline.llm.speed import foretell, speed_of, timed
 from graphrag_pipeline.llm.transport import Transport
 from graphrag_pipeline.llm.tries import Tries
 
@@ -244,6 +246,34 @@ def test_the_time_of_a_plan_is_that_of_calls_made_before_so_many_at_once(tmp_pat
     )
     assert known.seconds == pytest.approx(100 / 4 * 20)
     assert (one.seconds, none.seconds, unknown.seconds) == (10.0, 0.0, None)
+
+
+def test_the_time_of_a_prompt_is_measured_where_calls_differ_enough(tmp_path: Path) -> None:
+    # A token read takes 10 ms, one written 100.
+    shapes = [(100, 90), (900, 20), (300, 300), (1000, 150), (40, 200), (800, 60), (500, 500)]
+    for n, (prompt, completion) in enumerate([*shapes, (600, 10)]):
+        seconds = 0.01 * prompt + 0.1 * completion
+        ledger(
+            tmp_path, Call("s", "m", None, prompt, completion, 0.0, seconds, called_at=1000.0 * n)
+        )
+    speed = speed_of(tmp_path, "m")
+    assert speed is not None
+    assert speed.reading == pytest.approx(0.1)
+    assert speed.seconds(50_000, 1000) == pytest.approx(600)
+
+
+def test_a_stage_says_how_long_it_takes_before_its_first_part_is_done(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = Settings(home=str(tmp_path), llm={"model": "m"})
+    with progress("start"):
+        foretell(settings, "extraction", "s", "parts", 4, 8)
+    assert "left" not in capsys.readouterr().err
+    # Two at once, of 40 seconds each.
+    ledger(tmp_path, *[Call("s", "m", None, 4, 2, 0.0, 40.0, called_at=5.0) for _ in range(2)])
+    with progress("start"):
+        foretell(settings, "extraction", "s", "parts", 4, 8)
+    assert capsys.readouterr().err.strip() == "parts                  about 3 min left"
 
 
 def test_where_no_call_was_made_the_time_is_not_known(tmp_path: Path) -> None:

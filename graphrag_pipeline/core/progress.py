@@ -8,6 +8,9 @@ from contextvars import ContextVar
 
 Listener = Callable[[str, int, int], None]
 _listener: ContextVar[Listener | None] = ContextVar("progress_listener", default=None)
+_foreteller: ContextVar[Callable[[str, float], object] | None] = ContextVar(
+    "foreteller", default=None
+)
 _reader: ContextVar[Callable[[str], object] | None] = ContextVar("remark_reader", default=None)
 
 
@@ -16,6 +19,13 @@ def report(stage: str, done: int, total: int) -> None:
     listener = _listener.get()
     if listener is not None:
         listener(stage, done, total)
+
+
+def expect(stage: str, seconds: float) -> None:
+    """Say how many seconds a stage is likely to take, before its first part is done."""
+    foreteller = _foreteller.get()
+    if foreteller is not None:
+        foreteller(stage, seconds)
 
 
 def remark(line: str) -> None:
@@ -55,6 +65,16 @@ def listening(listener: Listener) -> Iterator[None]:
         yield
     finally:
         _listener.reset(token)
+
+
+@contextlib.contextmanager
+def foretelling(foreteller: Callable[[str, float], object]) -> Iterator[None]:
+    """Let ``foreteller(stage, seconds)`` hear what stages are expected to take within."""
+    token = _foreteller.set(foreteller)
+    try:
+        yield
+    finally:
+        _foreteller.reset(token)
 
 
 @contextlib.contextmanager

@@ -11,7 +11,9 @@ from graphrag_pipeline.core import progress
 from graphrag_pipeline.core.settings import Settings, fingerprint
 from graphrag_pipeline.extraction.mentions import Extraction
 from graphrag_pipeline.extraction.model.llm import (
+    STAGE,
     LlmExtraction,
+    calls_of_chunk,
     extract_llm,
     llm_extraction_version,
 )
@@ -27,6 +29,7 @@ from graphrag_pipeline.llm.configured import (
 )
 from graphrag_pipeline.llm.errors import TerminalModelError
 from graphrag_pipeline.llm.probing import is_there
+from graphrag_pipeline.llm.speed import foretell
 
 _SLICE_BYTES = 1_000_000
 _BYTES_OF_ROW = 40
@@ -112,11 +115,13 @@ def _by_model(chunks: pl.DataFrame, settings: Settings, batch: str) -> Extracted
             settings.extraction,
             batch=batch,
             prompts=prompts_folder(settings),
-            on_done=lambda done, total: progress.report("extractions", done, total),
+            on_done=lambda done, total: progress.report(STAGE, done, total),
         )
         await _check_is_there(settings, result.outcomes)
         return result
 
+    calls = len(chunks) * calls_of_chunk(settings.extraction)
+    foretell(settings, "extraction", STAGE, STAGE, len(chunks), calls)
     result = with_model(settings, ask, "extraction")
     return Extracted((result.found,), result.claims, result.outcomes, chunk_names(chunks))
 

@@ -23,6 +23,7 @@ from graphrag_pipeline.llm.client import ModelClient
 from graphrag_pipeline.llm.configured import model_of, prompts_folder, with_model
 from graphrag_pipeline.llm.errors import ModelError
 from graphrag_pipeline.llm.running import work_through
+from graphrag_pipeline.llm.speed import foretell
 from graphrag_pipeline.llm.windows import prompt_room
 from graphrag_pipeline.store.frames import drop_rows, put_rows
 from graphrag_pipeline.store.index_store import IndexStore, insert
@@ -85,6 +86,7 @@ def summarise_descriptions(store: IndexStore, settings: Settings) -> dict[str, i
     if not todo:
         return {"summarised": 0, "failed_summaries": 0}
     prompts = prompts_folder(settings)
+    foretell(settings, ROLE, STAGE, STAGE, len(todo), len(todo))
     texts = with_model(settings, lambda client: _summarise(todo, client, budget, prompts), ROLE)
     rows = [
         (descriptions.id, descriptions.input_hash, text, model_of(settings, ROLE))
@@ -125,7 +127,7 @@ async def _summarise(
             if error.stops_everything:
                 raise
         n_done += 1
-        progress.report("summaries", n_done, len(todo))
+        progress.report(STAGE, n_done, len(todo))
 
     await work_through(range(len(todo)), summarise_entity, 2 * client.options.concurrency)
     return texts

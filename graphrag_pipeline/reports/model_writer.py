@@ -19,6 +19,7 @@ from graphrag_pipeline.llm.configured import (
 )
 from graphrag_pipeline.llm.errors import ModelError
 from graphrag_pipeline.llm.running import work_through
+from graphrag_pipeline.llm.speed import foretell
 from graphrag_pipeline.reports.contexts import Context
 from graphrag_pipeline.reports.evidence import Evidence
 from graphrag_pipeline.reports.extractive import ExtractiveWriter
@@ -30,6 +31,7 @@ from graphrag_pipeline.store.index_store import IndexStore
 
 STAGE = "community_reports"
 ROLE: Role = "reports"
+BAR = "report calls"
 REPORTS = "report"
 """The kind of work that others may stand in for: to write on contexts."""
 _PROMPTS = ("community_report", "report_retry")
@@ -90,6 +92,7 @@ class ModelWriter:
 
     def write_on(self, contexts: Sequence[Rendered]) -> WrittenReports:
         """Write a report on each of these contexts, as :meth:`write` does."""
+        foretell(self.settings, ROLE, STAGE, BAR, len(contexts), len(contexts))
         return with_model(self.settings, lambda client: self._write_all(client, contexts), ROLE)
 
     async def _write_all(self, client: ModelClient, contexts: Sequence[Rendered]) -> WrittenReports:
@@ -106,7 +109,7 @@ class ModelWriter:
                 if error.stops_everything:
                     raise
                 failures[context.community_id] = str(error)
-            progress.report("report calls", len(reports) + len(failures), len(contexts))
+            progress.report(BAR, len(reports) + len(failures), len(contexts))
 
         await work_through(contexts, write_report, 2 * client.options.concurrency)
         return WrittenReports(reports, failures)

@@ -162,6 +162,13 @@ async def extract_llm(
     return _gather([result for result in results if result is not None])
 
 
+def calls_of_chunk(settings: ExtractionSettings) -> int:
+    """Return the calls that a chunk usually takes: each gleaning is one, and claims are."""
+    if settings.format in SCHEMA_PROMPTS:
+        return len(SCHEMA_PROMPTS[settings.format]) + settings.claims
+    return settings.passes * (1 + settings.gleanings) + settings.claims
+
+
 def _prompts(settings: ExtractionSettings) -> tuple[str, ...]:
     if settings.format in SCHEMA_PROMPTS:
         return (*SCHEMA_PROMPTS[settings.format], *(_GOING_ON if settings.claims else ()))
