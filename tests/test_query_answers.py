@@ -367,6 +367,25 @@ def test_a_stream_cut_off_is_one_line(home):
     assert "\n" not in str(caught.value)
 
 
+def test_an_answer_that_goes_round_is_stopped_streamed_or_not_and_says_so(home):
+    begins = "Bob Cratchit was the clerk [Data: Sources (1)]. "
+    endless = begins + "He was paid fifteen shillings a week for it. " * 3000
+    with ModelServer(lambda _: endless, faults=lambda _: slow_stream(0.0002)) as server:
+        with engine_for(home, server) as engine:
+            stream = engine.stream_answer(QUESTION, "basic")
+            pieces = "".join(stream)
+            plain = engine.answer(QUESTION, "basic")
+        assert server.answered == 0
+    streamed = stream.answer
+    assert streamed.text == pieces
+    for answer in (streamed, plain):
+        assert "Bob Cratchit was the clerk" in answer.text
+        assert len(answer.text) < len(endless) / 50
+        assert answer.doubts[0].startswith("The model repeated itself and was stopped")
+        assert 20 < answer.completion_tokens < 3000
+    assert paid(home)["error"].to_list() == [None, None]
+
+
 TRICKY = (
     "a [Data: Sources (1, 2)] b (see [Data: Sources (1)]) [x](y) [[1]] ( ) ) ] "
     "【Data: Sources (2)】 (Data: Sources (1, 7)) [Data:\nSources (1);\nReports (2)] [never closed "

@@ -164,6 +164,12 @@ class StreamedAnswer:
         self._has_thought = False
         self._begun = ""
         self._is_answer = False
+        self._finder = LoopFinder()
+
+    @property
+    def goes_round(self) -> bool:
+        """Whether it only repeats itself now: no more of it is of use."""
+        return self._reason == LOOP
 
     @property
     def text(self) -> str:
@@ -183,8 +189,11 @@ class StreamedAnswer:
         delta = _mapping(choice.get("delta") or choice.get("message"))
         self._reason = str(choice.get("finish_reason") or self._reason)
         self._refused = self._refused or bool(delta.get("refusal"))
-        self._has_thought = self._has_thought or bool(_thoughts(delta))
-        text = self._answered(clean(delta.get("content")))
+        content, thoughts = clean(delta.get("content")), _thoughts(delta)
+        self._has_thought = self._has_thought or bool(thoughts)
+        if self._finder.feed(content or thoughts) is not None:
+            self._reason = LOOP
+        text = self._answered(content)
         if text:
             self.texts.append(text)
         return text

@@ -234,11 +234,15 @@ class CallerOfModels:
         return whole.raw
 
     async def stream(
-        self, outgoing: Outgoing, turn_done: Callable[[CallTurn], None]
+        self,
+        outgoing: Outgoing,
+        turn_done: Callable[[CallTurn], None],
+        is_enough: Callable[[], bool],
     ) -> AsyncGenerator[tuple[dict[str, Any], CallTurn], None]:
         """Yield the pieces of a streamed answer with the attempt they belong to.
 
-        Once a piece has come nothing is tried again: it may have been shown already.
+        After each piece ``is_enough`` says whether the server is to be stopped. Once a piece has
+        come nothing is tried again: it may have been shown already.
         """
         failures, begun = 0, False
         await self._go_ahead(outgoing)
@@ -252,6 +256,8 @@ class CallerOfModels:
                         async for piece in pieces:
                             begun = True
                             yield piece, turn
+                            if is_enough():
+                                break
                     turn_done(turn)
                 return
             except ModelError as error:

@@ -274,12 +274,14 @@ class ModelClient:
     ) -> CompletionStream:
         """Return the answer as a stream of pieces of text; its ``completion`` is there at the end.
 
-        With ``use_cache`` an answer in the cache is one piece, and a new one is kept. One that
-        ``check`` refuses is not kept, and its error is raised after the last piece.
+        With ``use_cache`` an answer in the cache is one piece, and a new one is kept. One that goes
+        round in circles is stopped, and its ``finish_reason`` is ``loop``. One that ``check``
+        refuses is not kept, and its error is raised after the last piece.
         """
         request = ChatRequest(
             messages, stage, batch, max_output_tokens,
             temperature=temperature, use_cache=use_cache, variant=variant, check=check,
+            keeps_sound_part=True,
         )  # fmt: skip
         return CompletionStream(self, request)
 
@@ -327,7 +329,8 @@ class ModelClient:
         # Beside the request: to read an encoding takes as long as the first words of an answer.
         counting = asyncio.create_task(asyncio.to_thread(outgoing.count_prompt))
         with self._connected.running():
-            async with aclosing(self._connected.stream(outgoing, account)) as heard_of:
+            stream = self._connected.stream(outgoing, account, lambda: heard.goes_round)
+            async with aclosing(stream) as heard_of:
                 async for piece, turn in heard_of:
                     if text := heard.take(piece):
                         prompt = counting.result() if counting.done() else 0

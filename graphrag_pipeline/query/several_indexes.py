@@ -290,7 +290,11 @@ async def _written(fused: _Fused) -> Answer:
         references = ReferenceFilter(Shown(fused.records))
         text = references.take(await asking.text(final)) + references.finish()
         checks = reference_fields(
-            text, final.shown, references.n_removed, may_refer=asking.may_refer
+            text,
+            final.shown,
+            references.n_removed,
+            may_refer=asking.may_refer,
+            is_stopped=asking.is_stopped,
         )
     cited = await asyncio.to_thread(_resolved, fused, list(references.cited))
     return replace(

@@ -119,7 +119,13 @@ async def _with_places(
 
 def _references(asking: Asking, draft: _Written, shown_records: Shown) -> dict[str, Any]:
     n_removed = asking.references_removed + draft.references.n_removed
-    return reference_fields(draft.text, shown_records, n_removed, may_refer=asking.may_refer)
+    return reference_fields(
+        draft.text,
+        shown_records,
+        n_removed,
+        may_refer=asking.may_refer,
+        is_stopped=asking.is_stopped,
+    )
 
 
 def _timings(asking: Asking, total: float, first: float) -> dict[str, float]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from graphrag_pipeline.core.prompting import Message, load_prompt
 from graphrag_pipeline.core.tokens import count_tokens
+from graphrag_pipeline.llm.answers import LOOP
 from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
 from graphrag_pipeline.llm.parsing import check_words
 from graphrag_pipeline.llm.windows import history_tokens
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from graphrag_pipeline.llm.client import ModelClient
+    from graphrag_pipeline.llm.completion import Completion
     from graphrag_pipeline.query.ask import Ask
     from graphrag_pipeline.query.release import Release
 
@@ -59,6 +61,7 @@ class Asking:
         self.index = index.traced(self.trace)
         self.question = ask.question
         self.failures: list[str] = []
+        self.is_stopped = False
         self.references_removed = 0
         self.retrieval_seconds = 0.0
         self._retrieving = 0
@@ -110,11 +113,15 @@ class Asking:
         """Return a model's answer to a prompt."""
         return await self._say(step, self.messages(prompt, values))
 
-    async def _say(self, step: str, talk: list[Message]) -> str:
+    async def _say(self, step: str, talk: list[Message], *, keeps_sound_part: bool = False) -> str:
         completion = await self._client.complete(
-            talk, stage=STAGE, use_cache=self._use_cache, check=check_words
+            talk,
+            stage=STAGE,
+            use_cache=self._use_cache,
+            check=check_words,
+            keeps_sound_part=keeps_sound_part,
         )
-        self.trace.spend(step, completion)
+        self._spend(step, completion)
         return completion.text
 
     async def _say_json(self, step: str, talk: list[Message]) -> str:
@@ -164,15 +171,21 @@ class Asking:
         async for piece in stream:
             yield piece
         if stream.completion is not None:
-            self.trace.spend(final.step, stream.completion)
+            self._spend(final.step, stream.completion)
+
+    def _spend(self, step: str, completion: Completion) -> None:
+        self.is_stopped = self.is_stopped or completion.finish_reason == LOOP
+        self.trace.spend(step, completion)
 
     async def text(self, final: Final) -> str:
         """Return the final answer at once; as JSON alone, where that was asked for.
 
         Raises ModelOutputError where the model gave no words, or no JSON.
         """
-        say = self._say if self._format is None else self._say_json
-        return await say(final.step, self._last_messages(final))
+        talk = self._last_messages(final)
+        if self._format is not None:
+            return await self._say_json(final.step, talk)
+        return await self._say(final.step, talk, keeps_sound_part=True)
 
     async def each(
         self, step: str, work: Sequence[Callable[[], Awaitable[T]]], *, one_at_least: bool = True

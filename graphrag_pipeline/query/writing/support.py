@@ -25,6 +25,7 @@ _REFERENCE = re.compile(r"[ \t]?\[Data: ([^\[\]]*)\]")
 _SECTION = re.compile(r"(\w+) \(([^()]*)\)")
 _MOST_SHOWN = 300
 _MOST_NAMED = 5
+_STOPPED = "The model repeated itself and was stopped there: the answer may lack its end."
 
 
 @dataclass(frozen=True)
@@ -36,11 +37,17 @@ class Support:
 
 
 def reference_fields(
-    text: str, shown: Shown, n_removed: int, *, may_refer: bool = True
+    text: str,
+    shown: Shown,
+    n_removed: int,
+    *,
+    may_refer: bool = True,
+    is_stopped: bool = False,
 ) -> dict[str, Any]:
     """Return what an answer says of its references, by the names of its fields.
 
-    ``may_refer`` is false where the model was told to refer to nothing.
+    ``may_refer`` is false where the model was told to refer to nothing, ``is_stopped`` true where
+    it was stopped because it went round in circles.
     """
     support = support_of(text, shown)
     names_no_source = may_refer and not support.n_references
@@ -50,6 +57,7 @@ def reference_fields(
         "unsupported": support.unsupported,
         "names_no_source": names_no_source,
         "doubts": (
+            *([_STOPPED] if is_stopped else []),
             *([_unnamed(shown)] if names_no_source else []),
             *_doubts(support, n_removed),
         ),
