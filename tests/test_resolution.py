@@ -182,6 +182,12 @@ def test_in_documents_of_one_of_them_alone_a_last_name_means_that_one():
     assert merged(*people, ("Smith", P, "ae")) == set()
 
 
+@pytest.mark.parametrize(("of_him", "is_one"), [("ab", True), ("a", False)])
+def test_a_word_that_mostly_stands_without_its_bearer_is_not_his_name(of_him, is_one):
+    aliases = merged(("Ebenezer Scrooge", P, of_him), ("Scrooge", "OTHER", "abcd"))
+    assert aliases == ({("Scrooge", "Ebenezer Scrooge")} if is_one else set())
+
+
 def test_letters_told_one_by_one_name_nothing_that_is_also_written_together():
     for frequent in ("I-B-M", "IBM"):
         told = [(title, ORG, "abcdef" if title == frequent else "ab") for title in ("I-B-M", "IBM")]
