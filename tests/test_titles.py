@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 from query_fixture import publish, settings_for
 
@@ -13,6 +14,7 @@ from graphrag_pipeline.graph.titles import names_of_title
 from graphrag_pipeline.query import METHODS, QueryEngine
 from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.methods.ppr_search import PprParameters
+from graphrag_pipeline.query.operators import coverage
 
 
 @pytest.mark.parametrize(
@@ -236,6 +238,32 @@ def test_the_first_chunks_together_hold_the_question(tmp_path):
         ]
         links = index.graph.links_among([ids["Brand (play)"], ids["贾宝玉"], ids["Third Brand"]])
         assert links.tolist() == [[0, 1, 0], [1, 0, 0], [0, 0, 0]]
+
+
+def chosen(relevance, holds=(), links=()):
+    """Return the order of chunks by relevance, terms of equal weight and links (one, two)."""
+    n = len(relevance)
+    held, linked = np.zeros((n, 2), bool), np.zeros((n, n))
+    for place, term in holds:
+        held[place, term] = True
+    for one, two in links:
+        linked[one, two] = linked[two, one] = 1.0
+    return coverage._greedy(np.array(relevance), held, np.ones(2), linked)
+
+
+def test_a_term_that_no_chunk_before_holds_counts_a_half_of_its_share_and_a_link_a_half():
+    holds = [(0, 0), (1, 0), (2, 1)]
+    assert chosen([1.0, 0.45, 0.15, 0.0]) == [0, 1, 2, 3]
+    assert chosen([1.0, 0.45, 0.15, 0.0], holds) == [0, 1, 2, 3]
+    assert chosen([1.0, 0.45, 0.3, 0.0], holds) == [0, 2, 1, 3]
+    assert chosen([1.0, 0.45, 0.3, 0.0], holds, [(0, 3)]) == [0, 2, 3, 1]
+
+
+def test_six_chunks_are_chosen_and_the_first_four_of_them_lead_to_others():
+    relevance = [1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3]
+    assert chosen(relevance) == [0, 1, 2, 3, 4, 5]
+    assert chosen(relevance, links=[(3, 7)]) == [0, 1, 2, 3, 7, 4]
+    assert chosen(relevance, links=[(4, 7)]) == [0, 1, 2, 3, 4, 5]
 
 
 def test_a_word_that_no_text_has_says_nothing_of_what_names_carry(titled):
