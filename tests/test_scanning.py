@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import shutil
@@ -281,3 +282,21 @@ def test_ten_thousand_files_under_many_patterns_are_scanned_in_a_second_of_cpu(t
     found = scan(tmp_path, exclude=[f"drafts-{n}*/" for n in range(20)])
     assert len(found.files) == 10_000
     assert os.times().user - before < 1
+
+
+def test_a_folder_that_cannot_be_read_is_told_and_only_the_whole_folder_is_an_error(
+    tmp_path, monkeypatch
+):
+    write(tmp_path, "a.txt", "closed/b.txt")
+    listed = os.scandir
+
+    def scandir(path):
+        if Path(path).name == "closed":
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return listed(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    seen = scan(tmp_path)
+    assert (list(seen.files), seen.unreadable) == (["a.txt"], ["closed"])
+    with pytest.raises(InputError, match=r"cannot read folder .*closed: Permission denied"):
+        scan(tmp_path / "closed")

@@ -246,9 +246,12 @@ def test_recall_counts_the_passages_held_by_the_first_chunks(store, release, chu
     assert first["title"] == second["title"]
     assert len(others) >= 2
     passages = [(first["title"], first["text"][5:30].replace(" ", "\n\xa0")), ("", second["text"])]
-    (found,) = held(store, release, [first["id"], *others[:2], second["id"]], passages)
+    ids = [others[0], first["id"], others[1], second["id"]]
+    found, document = held(store, release, ids, passages, [(first["title"], "")])
     assert (found["recall@2"], found["all_gold@2"]) == (0.5, 0.0)
     assert (found["recall@5"], found["all_gold@5"]) == (1.0, 1.0)
+    # Two chunks are of the document, the second of all and the fourth: the first of them counts.
+    assert (document["recall@2"], document["all_gold@2"]) == (1.0, 1.0)
 
 
 def test_a_chunk_holds_a_passage_by_title_and_text(store, release, chunks) -> None:
