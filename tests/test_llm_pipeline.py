@@ -37,6 +37,7 @@ from strict_server import StrictServer
 from conftest import Engine
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.graph.descriptions import _parts, summarise_descriptions, update_graph
+from graphrag_pipeline.index import Index
 from graphrag_pipeline.llm import BudgetExceededError, TerminalModelError
 from graphrag_pipeline.llm.cache import VectorSource, request_json, request_key
 from graphrag_pipeline.orchestration.runs import RunFailedError, index_folder
@@ -348,6 +349,38 @@ def test_a_wrong_key_stops_at_once_and_nothing_is_paid_twice(
     ingest(engine.workspace, "extractions", key)
     assert not answered & {request.content_hash for request in server.requests}
     assert engine.rows("SELECT count(*) FROM staging.extractions WHERE status = 'ok'") == [(30,)]
+
+
+def test_a_batch_of_which_no_chunk_was_answered_ends_the_run_and_is_asked_later_alone(
+    server: ModelServer, tmp_path: Path
+) -> None:
+    settings = engine_for(server, tmp_path, llm={"max_retries": 0}).settings
+    engine, index = Engine(tmp_path, settings), Index(settings)
+    engine.write({f"{n}.txt": f"Alice Smith met Bob Jones on day {n}." for n in range(6)})
+    before = index.update(engine.inbox).release
+    bought = {request.content_hash for request in server.requests if not request.is_probe}
+    engine.write({f"new {n}.txt": f"Carol King met Bob Jones on day {n}." for n in range(5)})
+
+    def outage(request: Request) -> Fault | None:
+        return server_error(503) if stage_of(request.messages) == "extract" else None
+
+    server.forget()
+    server.misbehave(lambda request: outage(request) if request.endpoint != "embeddings" else None)
+    with pytest.raises(TerminalModelError, match=r"no chunk of 5 had an answer") as caught:
+        index.update(engine.inbox)
+    assert caught.value.is_outage
+    # Neither summaries nor reports were asked for after it, and readers keep what they had.
+    assert {stage_of(request.messages) for request in server.asked()} == {"extract"}
+    assert [release.id for release in index.releases()] == [before]
+    assert engine.rows("SELECT count(*) FROM staging.extractions") == [(0,)]
+
+    server.misbehave(())
+    server.forget()
+    assert index.update(engine.inbox).release != before
+    asked = [request for request in server.requests if not request.is_probe]
+    assert not bought & {request.content_hash for request in asked}
+    texts = [request for request in server.asked() if stage_of(request.messages) == "extract"]
+    assert len(texts) == 5
 
 
 @pytest.mark.parametrize("limit", [{"max_tokens": 30_000}, {"max_cost": 0.02}])
