@@ -7,11 +7,13 @@ import traceback
 from dataclasses import asdict
 from pathlib import Path
 
+import openai
 import pytest
 from llm_helpers import KEY, ask, options_for, said, with_client
 from model_server import Fault, ModelServer, bad_request, half_body, hang, refusal, too_long
 
-from graphrag_pipeline.llm import LlmOptions, ModelClient, ModelError, calls_since
+from graphrag_pipeline.llm import LlmOptions, ModelClient, ModelError, calls_since, run_calls
+from graphrag_pipeline.llm.transport import Transport
 
 DOCUMENT = "CONFIDENTIAL merger of Acme"
 ANSWER = "PRIVATE conclusion about Acme"
@@ -58,6 +60,25 @@ def test_no_key_and_no_document_in_logs_errors_or_ledger(
     assert_private(caplog.text)
     assert_private("".join(capfd.readouterr()))
     assert_private("".join(error or "" for error in calls_since(tmp_path)["error"]))
+
+
+def test_an_error_of_the_sdk_does_not_bring_the_servers_words_along() -> None:
+    async def ask_sdk(client: openai.AsyncOpenAI) -> object:
+        return await client.post("/chat/completions", body={"messages": []}, cast_to=object)
+
+    async def run() -> ModelError:
+        transport = Transport(options_for(server))
+        try:
+            with pytest.raises(ModelError) as caught:
+                await transport.call(ask_sdk, "m", 5)
+        finally:
+            await transport.close()
+        return caught.value
+
+    with ModelServer(faults=lambda request: FAULTS["403"]) as server:
+        error = run_calls(run)
+    assert error.__context__ is None
+    assert_private("".join(traceback.format_exception(error)))
 
 
 def test_a_good_call_leaves_no_content_in_the_logs(tmp_path: Path, caplog) -> None:

@@ -71,6 +71,25 @@ def test_what_cannot_fit_is_refused_with_a_number_that_does(
         check_windows(small(**(rest | {section: {**sections.get(section, {}), name: size + 1}})))
 
 
+def test_where_the_room_for_answers_is_the_cause_less_of_it_is_offered() -> None:
+    def settings(answer: int) -> Settings:
+        llm = {"model": "m", "base_url": OWN, "context_window": 4096, "max_output_tokens": answer}
+        rest = {"reports": {"max_words": 150, "max_context_tokens": 500}}
+        return Settings(profile="llm", llm=llm, chunks={"size": 600}, **rest)
+
+    with pytest.raises(ConfigError) as refused:
+        check_windows(settings(3000))
+    (line,) = str(refused.value).splitlines()
+    answer = int(line.split("set llm.max_output_tokens to ")[1].split()[0])
+    check_windows(settings(answer))
+    with pytest.raises(ConfigError, match=r"chunks\.size = 600"):
+        check_windows(settings(answer + 2))
+    # Whatever the answer, 3,000 tokens of text and the instructions do not fit.
+    with pytest.raises(ConfigError) as refused:
+        check_windows(small(chunks={"size": 3000}))
+    assert "max_output_tokens" not in str(refused.value)
+
+
 def test_a_report_longer_than_an_answer_may_be_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"set max_words to 400 or less"):
         check_windows(Settings(profile="llm", llm={"max_output_tokens": 600}))

@@ -12,8 +12,8 @@ import logging
 import re
 import ssl
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from graphrag_pipeline.core.environment import KEYS, NO_KEY
 from graphrag_pipeline.llm.connections import Connections, goes_through_proxy
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import httpx2
     import openai
 
+T = TypeVar("T")
 _KEPT_OPEN = 20.0
 _GRANT_EVERY = 1.0
 _TALKATIVE = ("openai", "httpx2", "httpcore2")
@@ -123,15 +124,17 @@ class Transport:
         # Not within the handler: what the server said would come along as the error's context.
         raise failure
 
-    @contextlib.contextmanager
-    def explained(self, model: str) -> Iterator[None]:
-        """Raise a ModelError for what the SDK's client raises within; it is ready by then."""
+    async def call(
+        self, ask: Callable[[openai.AsyncOpenAI], Awaitable[T]], model: str, seconds: float
+    ) -> T:
+        """Return what the SDK's client answers in time. Raises a ModelError."""
+        client = await self.ready()
         try:
-            yield
+            async with asyncio.timeout(seconds):
+                return await ask(client)
         except self._caught as caught:
             failure = self._failure(caught, model, b"")
-        else:
-            return
+        # As in :meth:`post`; a context manager would bring the SDK's error along all the same.
         raise failure
 
     def _failure(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from graphrag_pipeline.core.errors import ConfigError
@@ -15,11 +16,14 @@ from graphrag_pipeline.structures.registry import wanted_structures
 
 # With less than this much text in a prompt the instructions are most of what is paid for.
 _LEAST_ROOM = 200
+# And an answer of less is cut off.
+_LEAST_ANSWER = 400
 
 
 def check_windows(settings: Settings) -> None:
     """Raise ConfigError, a line for each setting, where a stage's calls cannot fit."""
     problems: dict[str, str] = {}
+    rooms: dict[str, int] = {}
     for call in _calls(settings):
         options = model_options(settings, call.role)
         window, factor = window_of(options), excess(options.model)
@@ -27,12 +31,13 @@ def check_windows(settings: Settings) -> None:
             continue
         size = _value(settings, call.limit)
         room = int((window - call.answer) / factor) - call.instructions
-        if size > room:
-            mend = (
-                f"set {call.limit} to {room} or less"
-                if room >= _LEAST_ROOM
-                else "take a model with a larger window"
-            )
+        if size > room and room < rooms.get(call.limit, size):
+            rooms[call.limit] = room
+            cures = [f"set {call.limit} to {room} or less"] if room >= _LEAST_ROOM else []
+            answer = window - math.ceil(factor * (call.instructions + size))
+            if options.max_output_tokens == call.answer and answer >= _LEAST_ANSWER:
+                cures.append(f"set {options.section}.max_output_tokens to {answer} or less")
+            mend = ", or ".join(cures) or "take a model with a larger window"
             problems[call.limit] = (
                 f"{call.limit} = {size}: with the prompt and answer of {call.stage}, it does not "
                 f"fit into the {window} tokens of {options.model}: {mend}, or set "

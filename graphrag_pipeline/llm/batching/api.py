@@ -193,10 +193,8 @@ class BatchApi:
     async def _once(
         self, call: Callable[[openai.AsyncOpenAI], Awaitable[T]], *, seconds: float | None = None
     ) -> T:
-        client = await self._transport.ready()
-        with self._transport.explained(self._options.model):
-            async with asyncio.timeout(seconds or self._options.timeout_seconds):
-                return await call(client)
+        limit = seconds or self._options.timeout_seconds
+        return await self._transport.call(call, self._options.model, limit)
 
     async def _pause_after(self, error: TransientModelError, failures: int) -> int:
         """Wait before the next try; raise the error if there were enough. Returns the failures."""
