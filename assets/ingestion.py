@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import dagster as dg
 import duckdb
 
-from graphrag_pipeline.assets.common import OWNERS
+from graphrag_pipeline.assets.common import OWNERS, adorned
 from graphrag_pipeline.assets.names import Names
 from graphrag_pipeline.assets.stages import (
     AssetStage,
@@ -22,6 +23,7 @@ from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.ingest.stages import StageResult, chunks_without_extraction
 from graphrag_pipeline.ingest.staging import of_batch
 from graphrag_pipeline.pipeline.stages import ingest
+from graphrag_pipeline.releases.quality import batch_quality, quality_line
 from graphrag_pipeline.resources import IndexResource
 
 # Dagster would say so three times in every process of the UI.
@@ -52,6 +54,10 @@ SELECT count(*) AS "dagster/partition_row_count", count(*) FILTER (status = 'fai
        count(*) FILTER (status = 'ok' AND n_entities = 0) AS without_entities
 FROM ({of_batch("extractions")})
 """
+_FIGURES = (
+    *("entities_a_chunk", "relationships_a_chunk"),
+    *("single", "cut", "copied", "doubled", "alike"),
+)
 _LONG_CELL = 240
 _DOCUMENT_PREVIEW = f"""
 SELECT title, n_chars AS characters, uri FROM ({of_batch("documents")}) ORDER BY uri LIMIT 8
@@ -108,8 +114,20 @@ def cut_chunks(index: IndexResource, batch: str) -> StageOutcome:
 def extract(index: IndexResource, batch: str) -> StageOutcome:
     """Extract from the chunks of a batch."""
     outcome = _outcome(ingest(index.workspace, "extractions", batch))
+    quality = adorned("quality", lambda: _quality(index, batch))
     index.workspace.hand_over()
-    return outcome
+    return replace(outcome, facts={**outcome.facts, **quality})
+
+
+def _quality(index: IndexResource, batch: str) -> dict[str, Any]:
+    """Return the figures of what a model extracted from a batch; none where none was asked."""
+    with index.workspace.store.read() as con:
+        quality = batch_quality(con, of_batch, batch)
+    if quality is None:
+        return {}
+    figures = quality.figures()
+    line = quality_line(figures)
+    return {"quality": line, **{name: figures[name] for name in _FIGURES}}
 
 
 def _outcome(result: StageResult) -> StageOutcome:

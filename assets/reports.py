@@ -21,7 +21,11 @@ from graphrag_pipeline.resources import IndexResource
 GROUP = "reports"
 _FACTS = """
 SELECT count(*) AS "dagster/row_count", avg(rating) AS mean_rating, avg(coverage) AS mean_coverage,
-       sum(n_tokens)::BIGINT AS tokens
+       sum(n_tokens)::BIGINT AS tokens,
+       sum(len([f FOR f IN findings IF NOT contains(f.summary || f.explanation, '[Data:')]))
+           FILTER (writer NOT IN ('extractive', 'import'))
+           / nullif(sum(len(findings)) FILTER (writer NOT IN ('extractive', 'import')), 0)
+           AS findings_without_a_reference
 FROM community_reports WHERE level BETWEEN $first AND $last
 """
 _PREVIEW = """

@@ -53,7 +53,7 @@ ALL = Settings(
         raptor=True, raptor_cluster_tokens=200, hirag=True, attributed=True
     ),
 )
-_OWN = ("meta", "llm_calls", "releases", "community_updates", "batch_stages")
+_OWN = ("meta", "llm_calls", "releases", "model_quality", "community_updates", "batch_stages")
 
 pytestmark = pytest.mark.usefixtures("plain_stores")
 

@@ -6,7 +6,9 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import dagster as dg
 import pytest
+from dagster_helpers import Pipeline, metadata_of
 from index_process import by_model, update
 from llm_helpers import document_in, stage_of
 from model_server import Messages, ModelServer
@@ -15,6 +17,7 @@ from conftest import Engine
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.llm.errors import GarbageError
 from graphrag_pipeline.planning.status import summarise
+from graphrag_pipeline.query import open_release
 from graphrag_pipeline.releases.quality import (
     FEW_CHUNKS,
     ModelQuality,
@@ -129,6 +132,36 @@ def test_a_good_model_is_far_above_the_floor_and_few_bad_chunks_are_judged_with_
     assert quality_of(engine).single == 1 / (len(TEXTS) + 1)
     published = summarise(Workspace(engine.settings))["published"]
     assert published["documents"] == len(TEXTS) + 1
+    with open_release(engine.log.home, settings=engine.settings) as release:
+        rows = release.rows(
+            "SELECT q.*, r.n_chunks FROM model_quality q JOIN releases r ON r.id = release"
+            " ORDER BY created_at"
+        )
+    assert [row["single"] for row in rows] == [0, 1 / (len(TEXTS) + 1)]
+    for row in rows:
+        assert (row["chunks"], row["unreferenced"]) == (row["n_chunks"], 1)
+
+
+def test_assets_of_extraction_and_reports_say_what_the_model_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ModelServer(playing(good)) as server, dg.DagsterInstance.ephemeral() as instance:
+        for name, value in {
+            "PROFILE": "llm",
+            "LLM__BASE_URL": server.base_url,
+            "EXTRACTION__GLEANINGS": "0",
+            "EMBEDDINGS__EMBEDDER": "hashing",
+        }.items():
+            monkeypatch.setenv(f"GRAPHRAG_{name}", value)
+        pipeline = Pipeline(tmp_path, monkeypatch)
+        pipeline.write(dict([*TEXTS.items()][:3]))
+        (key,) = pipeline.cut()
+        extracted = metadata_of(pipeline.ingest(instance, [key]))["extractions", key]
+        refreshed = metadata_of(pipeline.refresh(instance))
+    figures = ("entities_a_chunk", "relationships_a_chunk", "single", "cut", "copied", "doubled")
+    assert [extracted[name] for name in figures] == [2, 1, 0, 0, 0, 0]
+    assert extracted["quality"].startswith("2.0 entities and 1.0 relationships a chunk")
+    assert refreshed["reports/reports_level_0", None]["findings_without_a_reference"] == 1
 
 
 def test_few_chunks_and_what_rules_find_are_published_whatever_they_are(tmp_path: Path) -> None:

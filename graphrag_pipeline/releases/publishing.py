@@ -35,7 +35,7 @@ from graphrag_pipeline.releases.kept_releases import (
     release_file,
 )
 from graphrag_pipeline.releases.labels import label_documents
-from graphrag_pipeline.releases.quality import check_floor, model_quality
+from graphrag_pipeline.releases.quality import check_floor, model_quality, record_quality
 from graphrag_pipeline.releases.sources import record_sources
 from graphrag_pipeline.reports.levels import reports_current
 from graphrag_pipeline.reports.model_writer import report_writer
@@ -364,6 +364,7 @@ def _new_release(workspace: Workspace, content: str, config: str) -> str:
                 json.dumps(versions),
             ],
         )
+        record_quality(con, release)
     return release
 
 

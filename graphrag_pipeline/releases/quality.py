@@ -8,14 +8,16 @@ is always the same of the same index.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import duckdb
+import polars as pl
 
 from graphrag_pipeline.core.text import counted
 from graphrag_pipeline.llm.errors import GarbageError
+from graphrag_pipeline.store.index_store import insert
 
 FEW_CHUNKS: Final = 20
 """An index of no more chunks is published whatever its figures are: they say little of so few."""
@@ -26,17 +28,18 @@ _CHARS_OF_A_COPY = 40
 _EXTRACTED = """
 SELECT count(*), coalesce(sum(n_entities), 0)::BIGINT, coalesce(sum(n_relationships), 0)::BIGINT,
        count(*) FILTER (n_entities = 1), count(*) FILTER (status = 'cut')
-FROM extractions WHERE extractor = 'llm' AND status <> 'failed'
+FROM {extractions} WHERE extractor = 'llm' AND status <> 'failed'
 """
 _DESCRIBED = """
 WITH described AS (
-    SELECT m.chunk_id, m.description FROM entity_mentions m
-    SEMI JOIN (FROM extractions WHERE extractor = 'llm') e ON e.chunk_id = m.chunk_id
+    SELECT m.chunk_id, m.description FROM {entity_mentions} m
+    SEMI JOIN (FROM {extractions} WHERE extractor = 'llm') e ON e.chunk_id = m.chunk_id
     WHERE m.description <> ''
     ORDER BY hash(m.chunk_id), m.chunk_id, m.title, m.description LIMIT $most
 )
-SELECT d.chunk_id, d.description, c.text FROM described d JOIN chunks c ON c.id = d.chunk_id
+SELECT d.chunk_id, d.description, c.text FROM described d JOIN {chunks} c ON c.id = d.chunk_id
 """
+_TABLES = ("extractions", "entity_mentions", "chunks")
 _FINDINGS = """
 SELECT count(*), count(*) FILTER (NOT contains(f.summary || f.explanation, '[Data:'))
 FROM (SELECT unnest(findings) AS f FROM community_reports
@@ -75,11 +78,29 @@ class ModelQuality:
 
 def model_quality(con: duckdb.DuckDBPyConnection) -> ModelQuality | None:
     """Return the figures of an index, None where a model made nothing of it."""
-    chunks, entities, relationships, single, cut = con.execute(_EXTRACTED).fetchone() or (0,) * 5
-    findings, bare = con.execute(_FINDINGS).fetchone() or (0, 0)
-    if not chunks and not findings:
+    return _quality_of(con, {table: table for table in _TABLES}, {}, _FINDINGS)
+
+
+def batch_quality(
+    con: duckdb.DuckDBPyConnection, of_batch: Callable[[str], str], batch: str
+) -> ModelQuality | None:
+    """Return the figures of the extractions of a batch, None where a model made none.
+
+    ``of_batch`` is the query of a table's rows of the batch ``$key``.
+    """
+    tables = {table: f"({of_batch(table)})" for table in _TABLES}
+    return _quality_of(con, tables, {"key": batch}, "SELECT 0, 0")
+
+
+def _quality_of(
+    con: duckdb.DuckDBPyConnection, tables: Mapping[str, str], of: Mapping[str, str], findings: str
+) -> ModelQuality | None:
+    row = con.execute(_EXTRACTED.format(**tables), of).fetchone()
+    chunks, entities, relationships, single, cut = row or (0,) * 5
+    n_findings, bare = con.execute(findings).fetchone() or (0, 0)
+    if not chunks and not n_findings:
         return None
-    rows = con.execute(_DESCRIBED, {"most": _SAMPLE}).fetchall()
+    rows = con.execute(_DESCRIBED.format(**tables), {"most": _SAMPLE, **of}).fetchall()
     said = [(chunk, _plain(description)) for chunk, description, _ in rows]
     copied = sum(_is_copy(text, whole) for (_, text), (*_, whole) in zip(said, rows, strict=True))
     doubled = sum(number for number in Counter(said).values() if number > 1)
@@ -94,9 +115,17 @@ def model_quality(con: duckdb.DuckDBPyConnection) -> ModelQuality | None:
         doubled=_share(doubled, len(rows)),
         alike=_share(alike, len(rows)),
         phrase=phrase,
-        findings=findings,
-        unreferenced=_share(bare, findings),
+        findings=n_findings,
+        unreferenced=_share(bare, n_findings),
     )
+
+
+def record_quality(con: duckdb.DuckDBPyConnection, release: str) -> None:
+    """Write down the figures of the index as those of a release; none where no model was asked."""
+    if quality := model_quality(con):
+        row = {"release": release, **asdict(quality)}
+        # A phrase is text of documents that not all may see.
+        insert(con, "model_quality", pl.DataFrame([row]).drop("phrase"))
 
 
 def quality_line(figures: dict[str, Any]) -> str:

@@ -930,6 +930,32 @@ COMMENT ON COLUMN releases.modularity IS 'Modularity of the root level, at most 
 COMMENT ON COLUMN releases.embedder IS 'What made the vectors, and their dimensions.';
 COMMENT ON COLUMN releases.vector_versions IS 'Version of each LanceDB table that belongs to it, as JSON.';
 
+CREATE TABLE IF NOT EXISTS model_quality (
+    release VARCHAR NOT NULL,
+    chunks BIGINT NOT NULL,
+    entities_a_chunk DOUBLE NOT NULL,
+    relationships_a_chunk DOUBLE NOT NULL,
+    single DOUBLE NOT NULL,
+    cut DOUBLE NOT NULL,
+    copied DOUBLE NOT NULL,
+    doubled DOUBLE NOT NULL,
+    alike DOUBLE NOT NULL,
+    findings BIGINT NOT NULL,
+    unreferenced DOUBLE NOT NULL
+);
+COMMENT ON TABLE model_quality IS 'What models made of the corpus, a row a release: shares are from 0 to 1. No row where no model was asked.';
+COMMENT ON COLUMN model_quality.release IS 'The release; joins releases.id.';
+COMMENT ON COLUMN model_quality.chunks IS 'Chunks that a model extracted.';
+COMMENT ON COLUMN model_quality.entities_a_chunk IS 'Entities that it found in a chunk, on average.';
+COMMENT ON COLUMN model_quality.relationships_a_chunk IS 'Relationships that it found in a chunk, on average.';
+COMMENT ON COLUMN model_quality.single IS 'Share of chunks with exactly one entity.';
+COMMENT ON COLUMN model_quality.cut IS 'Share of chunks whose answer was cut off.';
+COMMENT ON COLUMN model_quality.copied IS 'Share of descriptions that only copy their text.';
+COMMENT ON COLUMN model_quality.doubled IS 'Share of descriptions that the same answer gives to something else, too.';
+COMMENT ON COLUMN model_quality.alike IS 'Share of descriptions that hold the commonest five words in a row.';
+COMMENT ON COLUMN model_quality.findings IS 'Findings of reports that a model wrote.';
+COMMENT ON COLUMN model_quality.unreferenced IS 'Share of these findings that name no record.';
+
 -- What ingestion has made of a batch waits here until the graph takes it in, all in one
 -- transaction: the tables above always belong together.
 CREATE SCHEMA IF NOT EXISTS staging;
