@@ -14,6 +14,7 @@ from graphrag_pipeline.core.settings import Settings, load_settings
 from graphrag_pipeline.core.sharing import sharing_of
 from graphrag_pipeline.exchange.exporting import Export, export_release
 from graphrag_pipeline.exchange.importing import ImportResult, import_graphrag
+from graphrag_pipeline.extraction.model.trial import learn_of_model
 from graphrag_pipeline.ingest.sites import Fetched, fetch_sites
 from graphrag_pipeline.marts.sql import query_published
 from graphrag_pipeline.pages import pictures
@@ -190,6 +191,8 @@ class Index(Workspace):
         documents, fetched = self._source(folder)
         if verify:
             self.batches.verify()
+        if learn_of_model(self.settings):
+            self.settings = Settings.exactly(self.settings.as_set())
         check_key(self, documents)
         with self.turn():
             cut_batches(self, documents, settle_seconds=settle_seconds, remove_all=remove_all)

@@ -18,6 +18,7 @@ from graphrag_pipeline.core.prompting import load_examples
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.extraction.model.by_schema import Example
 from graphrag_pipeline.extraction.model.trial import learn_of_model
+from graphrag_pipeline.index import Index
 from graphrag_pipeline.planning.windows import said_of_extractor
 
 LLAMA_CPP = {
@@ -179,6 +180,35 @@ def test_a_model_of_unknown_size_is_tried_on_three_texts_once(
     assert settings.why_by_rule.startswith(reason)
     assert bool(settings.why_by_rule) == bool(reason)
     assert settings.extraction.extractor == ("nlp" if reason else "llm")
+
+
+def test_a_program_learns_of_its_model_before_it_extracts_and_so_does_the_next(
+    tmp_path: Path,
+) -> None:
+    documents = tmp_path / "documents"
+    documents.mkdir()
+    (documents / "a.txt").write_text("Anna Berg works with Boris Claude at Orion Labs in Lyon.")
+
+    def settings(server: ModelServer) -> Settings:
+        return Settings(
+            home=str(tmp_path / "home"),
+            profile="local",
+            llm={"base_url": server.base_url, "model": "mine"},
+            reports={"writer": "extractive"},
+            embeddings={"embedder": "hashing"},
+        )
+
+    with ModelServer(lambda _: "I cannot.") as server:
+        index = Index(settings(server))
+        # As a code location of Dagster holds them, from before anything was known.
+        before = settings(server).as_set()
+        assert index.settings.extraction.extractor == "llm"
+        update = index.update(documents)
+        assert index.settings.extraction.extractor == "nlp"
+        assert Settings.exactly(before).extraction.extractor == "nlp"
+    assert update.counts["entities"] >= 4
+    stages = index.sql("SELECT DISTINCT stage FROM llm_calls")[1]
+    assert ("extractions",) not in {tuple(row) for row in stages}
 
 
 def test_a_server_that_does_not_answer_decides_nothing(tmp_path: Path) -> None:

@@ -179,9 +179,12 @@ class Settings(BaseSettings):
                 object.__setattr__(self, section, own.model_copy(update=decided))
             if section == "extraction" and "extractor" in decided:
                 is_open = True
-        if is_open and self.why_by_rule:
-            by_rule = self.extraction.model_copy(update={"extractor": "nlp"})
-            object.__setattr__(self, "extraction", by_rule)
+        if is_open:
+            extractor = "nlp" if self.why_by_rule else self.extraction.extractor
+            decided = self.extraction.model_copy(update={"extractor": extractor})
+            # Decided anew by who is given these settings once more is known of the model.
+            decided.model_fields_set.discard("extractor")
+            object.__setattr__(self, "extraction", decided)
         return self
 
     @property
