@@ -28,7 +28,7 @@ from model_server import ModelServer
 from worker_process import ask_beside_others
 
 from graphrag_pipeline.core.environment import Secret
-from graphrag_pipeline.core.errors import StorageError
+from graphrag_pipeline.core.errors import ConfigError, StorageError
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.llm import (
     BudgetExceededError,
@@ -430,6 +430,14 @@ def test_a_stage_counts_its_own_calls_and_the_index_has_those_of_all(place, serv
     with workspace.store.read() as con:
         # Eight, and before the first text the length of the vectors, which two answers must say.
         assert con.execute("SELECT count(*) FROM llm_calls").fetchall() == [(8 + 2,)]
+
+
+def test_batches_of_a_shared_index_are_refused_before_anything_is_asked(place):
+    with ModelServer() as model:
+        with pytest.raises(ConfigError, match=r'lane = "batch" is for an index on one machine'):
+            ask_many(model, place, TEXTS[:2], lane="batch")
+        assert model.requests == []
+    assert calls_since(place).is_empty()
 
 
 def test_a_purge_leaves_nothing_of_an_answer_in_the_tables_of_postgres(place, server, tmp_path):
