@@ -215,6 +215,18 @@ def test_a_community_that_outgrows_the_limit_is_split_within_itself():
     assert all(before[c.id] == c.members for c in elsewhere)
 
 
+@pytest.mark.parametrize(("limit", "is_divided"), [(10, False), (9, True)])
+def test_a_community_that_reaches_the_limit_is_split_only_beyond_it(limit, is_divided):
+    settings = CommunitySettings(max_cluster_size=limit)
+    old = build_hierarchy(nodes_of(EDGES), EDGES, settings)
+    assert sorted(len(c.members) for c in old)[-1] == 9
+    more = [*EDGES, ("00-4", "new", 1.0), ("00-5", "new", 1.0)]
+    new = repair_hierarchy(old, nodes_of(more), more, settings)
+    (grown,) = [c for c in new if c.level == 0 and "new" in c.members]
+    assert len(grown.members) == 10
+    assert any(c.parent_id == grown.id for c in new) == is_divided
+
+
 def test_a_community_that_shrinks_below_the_limit_has_no_parts():
     root = next(c for c in OLD if c.level == 0 and c.last_level == 0)
     keep = set(root.members[:3])

@@ -19,6 +19,7 @@ from test_reading import SOUND as MORE_SOUND
 
 from conftest import Engine
 from graphrag_pipeline.core.settings import InputSettings, Settings
+from graphrag_pipeline.ingest.documents import read_within
 from graphrag_pipeline.ingest.reading import ReadingOptions, ReadResult, read_file
 from graphrag_pipeline.ingest.reading.answers import read_answer, write_answer
 from graphrag_pipeline.ingest.reading.formats import format_of, supported_suffixes
@@ -201,3 +202,13 @@ def test_a_part_of_an_archive_is_not_unpacked_further_than_it_says():
     before = time.process_time()
     assert read_file(Path("a.odt"), ReadingOptions(), data=parts).quarantined
     assert time.process_time() - before < 1
+
+
+def test_a_file_of_just_the_largest_size_is_read_and_hashed(tmp_path: Path) -> None:
+    options, limits = ReadingOptions(max_file_bytes=100), ReadingLimits(700, 60)
+    with Readers(options, limits, tmp_path / "deaths.json") as readers:
+        for size, is_read in ((100, True), (101, False)):
+            path = tmp_path / f"{size}.txt"
+            path.write_bytes(b"x" * size)
+            result, sha256 = read_within(path, tmp_path, readers)
+            assert (len(result.documents) == 1, sha256 is not None) == (is_read, is_read)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +22,7 @@ from graphrag_pipeline.core.errors import ConfigError, InputError
 from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.llm import LlmOptions, ModelError
 from graphrag_pipeline.llm.configured import model_options
-from graphrag_pipeline.llm.windows import evidence_room, history_tokens, window_of
+from graphrag_pipeline.llm.windows import check_fits, evidence_room, history_tokens, window_of
 from graphrag_pipeline.planning.plan import plan_run
 from graphrag_pipeline.planning.windows import check_windows
 from graphrag_pipeline.query import open_release
@@ -224,3 +225,16 @@ def test_the_local_profile_goes_through_a_server_that_cuts_what_does_not_fit(
     for body in chats:
         prompt = sum(count_tokens([message["content"] for message in body["messages"]]))
         assert prompt + body["max_tokens"] <= 8192
+
+
+def test_a_prompt_and_its_answer_may_take_a_window_to_its_last_token() -> None:
+    options = model_options(small(), "answers")
+    prompt = "word " * 1000
+    with pytest.raises(ModelError) as caught:
+        check_fits(options, prompt, 4096)
+    (counted,) = re.findall(r"a prompt of ([\d,]+) tokens", str(caught.value))
+    room = 4096 - int(counted.replace(",", ""))
+    check_fits(options, prompt, room)
+    for text, answer in ((prompt, room + 1), ("short", 4096)):
+        with pytest.raises(ModelError, match=r"do not fit into the window of llama3\.1 \(4,096\)"):
+            check_fits(options, text, answer)
