@@ -12,7 +12,7 @@ from graphrag_pipeline.core.errors import InputError, StorageError
 from graphrag_pipeline.core.settings import BatchSettings, InputSettings, Settings
 from graphrag_pipeline.pipeline.stages import ingest
 from graphrag_pipeline.store import batches
-from graphrag_pipeline.store.batches import Batch, BatchLog, make_batch
+from graphrag_pipeline.store.batches import Batch, BatchLog, make_batch, may_go
 
 
 def listed(batches: list[Batch]) -> dict[str, str]:
@@ -398,3 +398,12 @@ def test_batches_sort_by_age_even_when_the_clock_is_put_back(engine):
     (late,) = engine.cut()
     assert late.key > future.key
     assert [batch.key for batch in engine.log.batches()][-1] == late.key
+
+
+@pytest.mark.parametrize(
+    ("number", "of", "share", "may"),
+    [(9, 10, 0.5, True), (10, 12, 0.5, False), (50, 100, 0.5, True), (51, 100, 0.5, False),
+     (1, 100, 0.0, False), (100, 100, 1.0, True)],
+)  # fmt: skip
+def test_nine_files_or_a_share_of_many_may_go_unasked(number, of, share, may):
+    assert may_go(number, of, BatchSettings(max_removed_share=share)) == may
