@@ -85,6 +85,14 @@ class Simulated:
         raise TransientModelError("429", "rate_limit", retry_after=asked)
 
 
+class Uneven(Simulated):
+    """A server that calls reach sooner or later, as on a busy machine."""
+
+    async def post(self, path: str, content: bytes, model: str) -> Mapping[str, Any]:
+        await asyncio.sleep(random.uniform(0, 0.02))
+        return await super().post(path, content, model)
+
+
 class NoDatabase:
     def write_later(self, writes: object) -> None: ...
 
@@ -153,6 +161,15 @@ def test_all_calls_get_through_in_little_more_than_the_time_a_rate_allows(
     seconds = seconds_of(server, calls)
     assert seconds < 1.2 * calls / rate, server.refusals
     assert server.refusals <= 0.1 * calls, seconds
+
+
+@pytest.mark.parametrize("asked", ["none", "5 s"])
+@pytest.mark.parametrize("gate", ["a bucket of a second", "windows of a second"])
+def test_calls_that_arrive_unevenly_get_through_all_the_same(gate: str, asked: str) -> None:
+    server = Uneven(GATES[gate](10), ASKED[asked], latency=0.05)
+    seconds = seconds_of(server, 200)
+    assert seconds < 1.2 * 20, server.refusals
+    assert server.refusals <= 20, seconds
 
 
 def test_the_next_client_of_a_process_knows_what_the_last_one_learnt() -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from graphrag_pipeline.llm.options import LlmOptions
 
-_FIRST, _FIRST_PRIVATE, _OPENING, _OPEN = 20.0, 60.0, 1.1, 1e5
+_FIRST, _OPENING, _OPEN = 25.0, 1.1, 1e5
 _LAST, _RECENT = 3, 8
 _LONGEST_GAP = 15.0
 _GAPS_IN_FIRST, _GAPS_BEFORE_BELIEF = 4, 4
@@ -48,12 +48,9 @@ class Pace:
     def of(cls, options: LlmOptions) -> Pace:
         """Return what this process has learnt of a server's models."""
         key = (options.endpoint, options.model, options.embedding_model, options.retry_seconds)
-        # A refusal of a server of one's own is here sooner.
-        first = _FIRST_PRIVATE if options.is_private else _FIRST
-        return _LEARNT.setdefault(key, cls(options.retry_seconds, first))
+        return _LEARNT.setdefault(key, cls(options.retry_seconds))
 
-    def __init__(self, first_gap: float = 0.5, first_rate: float = _FIRST) -> None:
-        self._first_rate = first_rate
+    def __init__(self, first_gap: float = 0.5) -> None:
         self._first_gap = max(first_gap / _GAPS_IN_FIRST, _MOMENT)
         self._belief = _GAPS_BEFORE_BELIEF * first_gap
         self._lock = threading.Lock()
@@ -61,7 +58,7 @@ class Pace:
         self._forget()
 
     def _forget(self) -> None:
-        self._rate = self._first_rate
+        self._rate = _FIRST
         self._refused_rate = self._learnt_rate = math.inf
         self._debt = 0.0
         self._sent = self._refused_since = self._barren = 0
