@@ -25,6 +25,7 @@ from graphrag_pipeline.core.errors import ConfigError, GraphRAGError
 from graphrag_pipeline.core.extras import how_to_install, missing_modules
 from graphrag_pipeline.core.service_settings import IN_PROCESS
 from graphrag_pipeline.core.settings import Settings, load_settings
+from graphrag_pipeline.extraction.model.trial import learn_of_model
 from graphrag_pipeline.llm.configured import check_own_prompts
 from graphrag_pipeline.marts.build import MARTS_JOB, manifest
 from graphrag_pipeline.resources import IndexResource
@@ -312,8 +313,17 @@ class SettingsOnce(StateBackedDefinitionsLoader[dict[str, Any]]):
         return f"graphrag_pipeline/settings/{self._name}"
 
     def fetch_state(self) -> dict[str, Any]:
-        """Read the settings."""
-        return self._read().as_set()
+        """Read the settings, and ask a local model for its size: a small one does not extract.
+
+        A trial would take longer than Dagster waits for a code location.
+        """
+        settings = self._read()
+        if settings.profile == "local" and learn_of_model(settings, by_trial=False):
+            settings = self._read()
+        state = settings.as_set()
+        # Whoever is handed this does not decide anew.
+        decided = {"extractor": settings.extraction.extractor}
+        return {**state, "extraction": {**state.get("extraction", {}), **decided}}
 
     def defs_from_state(self, state: dict[str, Any]) -> dg.Definitions:
         """Return the definitions under settings that were read."""

@@ -10,12 +10,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import pytest
 from model_server import Messages, ModelServer
 
 from graphrag_pipeline.core.model_sizes import size_in
 from graphrag_pipeline.core.prompting import load_examples
 from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.definitions import SettingsOnce
 from graphrag_pipeline.extraction.model.by_schema import Example
 from graphrag_pipeline.extraction.model.trial import learn_of_model
 from graphrag_pipeline.index import Index
@@ -209,6 +211,25 @@ def test_a_program_learns_of_its_model_before_it_extracts_and_so_does_the_next(
     assert update.counts["entities"] >= 4
     stages = index.sql("SELECT DISTINCT stage FROM llm_calls")[1]
     assert ("extractions",) not in {tuple(row) for row in stages}
+
+
+def test_a_code_location_of_dagster_asks_for_the_size_and_hands_on_what_it_decided(
+    tmp_path: Path,
+) -> None:
+    def state(address: str) -> dict[str, Any]:
+        def build(settings: Settings) -> dg.Definitions:
+            raise AssertionError("no definitions are wanted")
+
+        return SettingsOnce(lambda: local(tmp_path, address, model="m"), build, "t").fetch_state()
+
+    with ModelServer(lambda _: "I cannot.") as server:
+        unknown = state(server.base_url)
+        assert server.asked() == []
+    with telling(LLAMA_CPP) as (address, _):
+        small = state(address)
+    (tmp_path / "model_sizes.json").unlink()
+    extractors = [Settings.exactly(each).extraction.extractor for each in (unknown, small)]
+    assert extractors == ["llm", "nlp"]
 
 
 def test_a_server_that_does_not_answer_decides_nothing(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.hardening.files import write_beside
 from graphrag_pipeline.core.home import make_home
 from graphrag_pipeline.core.model_sizes import Tried, file_in, known_of, note, size_in
@@ -28,24 +29,28 @@ _STAGE = "trial"
 _ROLE: Role = "extraction"
 
 
-def learn_of_model(settings: Settings) -> bool:
+def learn_of_model(settings: Settings, *, by_trial: bool = True) -> bool:
     """Find out whether the model of ``profile = "local"`` extracts better than rules.
 
     Asks its server for its size at each run, for another model may be behind the same name; where
-    the server does not say, the model is tried once. The home remembers. Returns whether it learned
-    anything: settings that are loaded again follow it.
+    the server does not say, the model is tried once, unless that is not to be done (``by_trial``).
+    The home remembers. Returns whether it learned anything: settings that are loaded again follow
+    it.
     """
     llm, home = settings.llm_for(_ROLE), settings.home_path
     if settings.profile != "local" or size_in(llm.model) is not None:
         return False
     before = known_of(llm.base_url, llm.model, home)
-    size = size_told(model_options(settings, _ROLE))
-    if size is None and (before or settings.extraction.extractor != "llm"):
+    try:
+        size = size_told(model_options(settings, _ROLE))
+    except ConfigError:
+        # The run itself will say what is wrong with the settings, and below with the server.
+        return False
+    if size is None and (before or not by_trial or settings.extraction.extractor != "llm"):
         return False
     try:
         tried = Tried(size) if size is not None else Tried(failure=_try(settings))
     except ModelError:
-        # The run itself will say what is wrong with the server.
         return False
     if tried == before:
         return False
