@@ -16,6 +16,7 @@ from model_server import Messages, ModelServer
 from conftest import Engine
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.llm.errors import GarbageError
+from graphrag_pipeline.planning.plan import plan_run
 from graphrag_pipeline.planning.status import summarise
 from graphrag_pipeline.query import open_release
 from graphrag_pipeline.releases.quality import (
@@ -140,6 +141,17 @@ def test_a_good_model_is_far_above_the_floor_and_few_bad_chunks_are_judged_with_
     assert [row["single"] for row in rows] == [0, 1 / (len(TEXTS) + 1)]
     for row in rows:
         assert (row["chunks"], row["unreferenced"]) == (row["n_chunks"], 1)
+
+
+def test_a_run_on_an_index_without_a_report_is_planned_all_the_same(tmp_path: Path) -> None:
+    with ModelServer(playing(copying)) as server:
+        engine = engine_by(server, tmp_path)
+        engine.write(TEXTS)
+        engine.index()
+        engine.write({"new.txt": "Carol Brown sailed to harbour 99 of the coast."})
+        plan = plan_run(Workspace(engine.settings), engine.inbox)
+    assert engine.rows("SELECT count(*) FROM community_reports") == [(0,)]
+    assert [stage.calls for stage in plan.stages if stage.stage == "extractions"] == [1]
 
 
 def test_assets_of_extraction_and_reports_say_what_the_model_made(

@@ -155,4 +155,4 @@ def _rewritten(con: duckdb.DuckDBPyConnection, settings: Settings) -> pl.DataFra
         )
         changes = pl.concat([changes, above])
         rewritten.append(late)
-    return pl.concat(rewritten) if rewritten else reports.clear()
+    return pl.concat(rewritten) if rewritten else divided.clear()
