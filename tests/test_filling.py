@@ -73,6 +73,14 @@ def test_groups_hold_every_record_once_in_order_and_each_fits(index: Release) ->
         op.groups(index, records, 5)
 
 
+def test_of_ranked_chunks_those_are_read_that_begin_within_a_budget(index: Release) -> None:
+    rows = index.rows("SELECT id, n_tokens FROM chunks ORDER BY n_tokens DESC LIMIT 3")
+    ranking = {row["id"]: 1.0 for row in rows}
+    first, second, _ = (row["n_tokens"] for row in rows)
+    for budget, n in ((1, 1), (first, 1), (first + 1, 2), (first + second + 1, 3), (0, 0)):
+        assert list(op.chunks_within(index, ranking, budget)) == list(ranking)[:n]
+
+
 def test_what_has_no_word_of_a_question_follows_by_how_like_it_is_and_scores_no_more(
     index: Release,
 ) -> None:
