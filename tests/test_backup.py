@@ -304,6 +304,12 @@ def _changed(members: Members) -> None:
     members[1] = (header, bytes([data[0] ^ 1]) + data[1:])
 
 
+def _same_as(name: str) -> Callable[[Members], object]:
+    """Return what lists one more file, which is to have the bytes of another."""
+    more = {"name": "batches/more.json", "size": 1, "sha256": "0" * 64, "same_as": name}
+    return _listed(lambda listed: listed["members"].append(more))
+
+
 HOSTILE: dict[str, tuple[Callable[[Members], object], str]] = {
     "a name that leads out": (_named("../evil"), "is no file of an index"),
     "a name that leads out of a folder": (_named("batches/../../evil"), "is no file of an index"),
@@ -325,6 +331,9 @@ HOSTILE: dict[str, tuple[Callable[[Members], object], str]] = {
         _listed(lambda listed: listed["members"][0].update(size=-1)),
         "is none",
     ),
+    "the bytes of a file elsewhere": (_same_as("/etc/passwd"), "the same as a file that is not"),
+    "the bytes of a file above": (_same_as("../../a"), "the same as a file that is not there"),
+    "the bytes of itself": (_same_as("batches/more.json"), "the same as a file that is not there"),
     "a list of nothing": (_listed(lambda listed: listed.pop("members")), CONTENTS),
     "a header without an end": (
         lambda m: m.insert(1, (_pax(2 * 2**20), b"")),
