@@ -23,12 +23,8 @@ from graphrag_pipeline.planning.plan import Plan, plan_run
 from graphrag_pipeline.planning.status import changes_in, summarise
 from graphrag_pipeline.query import Answer, QueryEngine, Retrieval
 from graphrag_pipeline.releases.diff import ReleaseDiff, diff_releases
-from graphrag_pipeline.releases.kept_releases import (
-    KeptRelease,
-    list_releases,
-    published_release,
-    release_file,
-)
+from graphrag_pipeline.releases.kept_releases import KeptRelease, list_releases, published_release
+from graphrag_pipeline.releases.older_releases import release_file
 from graphrag_pipeline.releases.rollback import Rollback, rollback
 from graphrag_pipeline.store import cache_limit
 from graphrag_pipeline.store.cache_limit import CacheUse

@@ -21,7 +21,7 @@ from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.llm.errors import ModelError
 from graphrag_pipeline.planning.pending import pending_batches
-from graphrag_pipeline.releases.kept_releases import release_file
+from graphrag_pipeline.releases.older_releases import release_file
 from graphrag_pipeline.resources.launching import launcher_of
 from graphrag_pipeline.resources.liveness import show_life
 from graphrag_pipeline.store.cache_limit import keep_cache_within

@@ -9,7 +9,7 @@ import dagster as dg
 from graphrag_pipeline.assets import Names
 from graphrag_pipeline.core.errors import GraphRAGError
 from graphrag_pipeline.marts.build import MARTS_JOB, is_of_this_version, marts_outdated
-from graphrag_pipeline.releases.kept_releases import release_file
+from graphrag_pipeline.releases.older_releases import release_file
 from graphrag_pipeline.resources import IndexResource
 from graphrag_pipeline.resources.liveness import end_dead_runs
 from graphrag_pipeline.sensors.runs import Status, unfinished_runs

@@ -18,6 +18,7 @@ import numpy as np
 from graphrag_pipeline.llm.cache import CachedResponse, put_embeddings, put_response
 from graphrag_pipeline.llm.database import CallDatabase
 from graphrag_pipeline.query.published_arrays import carry_arrays
+from graphrag_pipeline.releases.kept_releases import file_of, release_ids
 from graphrag_pipeline.store.index_store import OtherStore
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.upkeep.checking import VERIFICATIONS, find_by
@@ -32,7 +33,7 @@ _SCHEMA_BYTES = 4096
 KINDS: dict[str, Callable[[Path], Iterable[Path]]] = {
     "index": lambda home: [home / "index.duckdb"],
     "published": lambda home: [home / "published.duckdb"],
-    "older release": lambda home: [min((home / "releases").glob("*.duckdb"))],
+    "older release": lambda home: [file_of(home, min(release_ids(home)))],
     "vectors": lambda home: _below(home / "vectors", "data"),
     "versions of vectors": lambda home: _below(home / "vectors", "_versions"),
     "answers": lambda home: [home / "llm_cache.sqlite"],

@@ -35,7 +35,8 @@ from graphrag_pipeline.pipeline.stages import ingest, refresh_stages
 from graphrag_pipeline.pipeline.updating import cut_batches, run_stages
 from graphrag_pipeline.planning.pending import pending_batches
 from graphrag_pipeline.query import QueryEngine
-from graphrag_pipeline.releases.kept_releases import release_ids
+from graphrag_pipeline.releases.kept_releases import file_of, release_ids
+from graphrag_pipeline.releases.older_releases import release_file
 from graphrag_pipeline.releases.rollback import rollback
 from graphrag_pipeline.store.hashing import rows_hash
 from graphrag_pipeline.store.lance import connect
@@ -403,8 +404,8 @@ DAMAGES = {
         lambda w: _change_release(w), "duckdb: its content is not that of its hash"
     ),
     "an older release is cut": Damage(
-        lambda w: cut(min(w.paths.releases.glob("*.duckdb"))),
-        "duckdb: the file cannot be read (",
+        lambda w: cut(file_of(w.home, min(release_ids(w.home)))),
+        "changes: cannot read ",
         mends=False,
     ),
     "an older release is published by hand": Damage(
@@ -504,7 +505,7 @@ def _change_release(workspace: Workspace) -> None:
 
 
 def _publish_by_hand(workspace: Workspace) -> None:
-    older = min(workspace.paths.releases.glob("*.duckdb"))
+    older = release_file(workspace.home, min(release_ids(workspace.home)))
     workspace.paths.published.unlink()
     workspace.paths.published.hardlink_to(older)
 

@@ -33,6 +33,8 @@ from graphrag_pipeline.query import open_release, retrieve
 from graphrag_pipeline.releases import publishing
 from graphrag_pipeline.releases.diff import diff_releases
 from graphrag_pipeline.releases.kept_releases import (
+    changes_file,
+    file_of,
     find_release,
     list_releases,
     published_release,
@@ -152,7 +154,7 @@ def test_the_list_says_when_what_and_which(three):
     assert [release.counts["documents"] for release in listed] == [3, 2, 1]
     assert [release.is_current for release in listed] == [True, False, False]
     assert listed == sorted(listed, key=lambda r: r.created_at, reverse=True)
-    sizes = {(folder / ".graphrag" / "releases" / f"{r.id}.duckdb").stat().st_size for r in listed}
+    sizes = {file_of(folder / ".graphrag", r.id).stat().st_size for r in listed}
     assert {release.n_bytes for release in listed} == sizes
 
 
@@ -256,14 +258,15 @@ def test_while_a_purge_is_not_at_its_end_no_older_release_is_gone_back_to(indexe
 def test_a_release_that_cannot_be_read_is_not_gone_back_to(indexed):
     engine, made = indexed
     home = engine.log.home
-    (home / "releases" / f"{made[1]}.duckdb").chmod(0o644)
-    (home / "releases" / f"{made[1]}.duckdb").write_bytes(b"no database" * 1000)
-    with pytest.raises(StorageError, match=f"{made[1]}.duckdb"):
-        rollback(engine.workspace)
     for manifest in (home / "vectors" / "chunks.lance" / "_versions").iterdir():
         manifest.unlink()
     with pytest.raises(StorageError, match="chunks"):
         rollback(engine.workspace, made[0])
+    file = changes_file(home, made[1])
+    file.chmod(0o644)
+    file.write_bytes(b"no database" * 1000)
+    with pytest.raises(StorageError, match=file.name):
+        rollback(engine.workspace)
     assert published_release(home) == made[2]
     assert [release.id for release in list_releases(home)] == made[::-1]
 

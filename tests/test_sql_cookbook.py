@@ -16,6 +16,8 @@ from index_process import SMALL, update
 
 from conftest import Engine, workspace_of
 from graphrag_pipeline.marts.sql import query_published
+from graphrag_pipeline.releases.kept_releases import release_ids
+from graphrag_pipeline.releases.older_releases import release_file
 from graphrag_pipeline.releases.publishing import published_sql
 
 ROOT = Path(__file__).parents[1]
@@ -128,7 +130,7 @@ def test_a_query_of_the_page_runs_and_finds_something(question, folder, tmp_path
     shutil.copytree(folder / ".graphrag", tmp_path / ".graphrag", copy_function=_link)
     monkeypatch.chdir(tmp_path)
     code = blocks("sql")[question]
-    earliest = min(Path(".graphrag/releases").glob("*.duckdb"))
+    earliest = release_file(Path(".graphrag"), min(release_ids(Path(".graphrag"))))
     attaches = code.startswith("ATTACH")
     file = ":memory:" if attaches else ".graphrag/published.duckdb"
     with duckdb.connect(file, read_only=not attaches) as con:
@@ -344,7 +346,7 @@ def test_views_work_under_any_name_and_macros_once_it_is_in_use(folder):
 
 def test_the_command_reads_macros_of_a_release(folder):
     home = folder / ".graphrag"
-    for release in (None, min((home / "releases").glob("*.duckdb")).stem):
+    for release in (None, min(release_ids(home))):
         names, rows = query_published(home, "FROM communities_of('Orlen Dam')", release)
         assert names[:2] == ["level", "community"]
         assert [row[0] for row in rows] == list(range(len(rows))) != []

@@ -21,6 +21,7 @@ from graphrag_pipeline.definitions import build_definitions
 from graphrag_pipeline.pipeline.stages import StepStage, VectorStage, refresh_stages
 from graphrag_pipeline.planning.plan import plan_run
 from graphrag_pipeline.planning.status import summarise
+from graphrag_pipeline.releases.older_releases import release_file
 from graphrag_pipeline.releases.publishing import publish
 from graphrag_pipeline.releases.rollback import rollback
 from graphrag_pipeline.resources import IndexResource
@@ -66,7 +67,7 @@ def indexed(folder: Path, **given) -> Engine:
 
 def published(engine: Engine, release: str | None = None) -> list[str]:
     home = engine.log.home
-    file = home / "releases" / f"{release}.duckdb" if release else home / "published.duckdb"
+    file = release_file(home, release)
     with connect_published(file) as con:
         return [text for (text,) in con.execute(SUMMARIES).fetchall()]
 

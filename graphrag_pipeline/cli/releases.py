@@ -38,6 +38,8 @@ def show_releases(releases: Sequence[KeptRelease]) -> None:
         console.say_whole(
             f"  {created}, {', '.join(counts)}, {release.n_bytes / 1e6:.1f} MB", style="dim"
         )
+        if len(releases) == 1 and release.path:
+            console.say_whole(f"  {release.path}", style="dim")
 
 
 def show_rollback(rollback: Rollback) -> None:
@@ -70,11 +72,25 @@ def show_diff(diff: ReleaseDiff) -> None:
 
 
 @prints(show_releases)
-def releases() -> list[KeptRelease]:
-    """List the kept releases: when each was made, what it holds, and which one is published."""
-    from graphrag_pipeline.releases.kept_releases import list_releases
+def releases(
+    release: Annotated[
+        str | None,
+        typer.Argument(help="Make this one a file that DuckDB opens, and list it alone."),
+    ] = None,
+) -> list[KeptRelease]:
+    """List the kept releases: when each was made, what it holds, and which one is published.
 
-    return list_releases(settings_here().home_path)
+    An older release is kept as the rows in which it differs from a newer one. Named here, it is a
+    file of its own until the next one is published.
+    """
+    from graphrag_pipeline.releases.kept_releases import find_release, list_releases
+    from graphrag_pipeline.releases.older_releases import release_file
+
+    home = settings_here().home_path
+    named = find_release(home, release) if release else None
+    if named:
+        release_file(home, named)
+    return [each for each in list_releases(home) if named in (None, each.id)]
 
 
 @prints(show_rollback)

@@ -32,11 +32,8 @@ from graphrag_pipeline.core.hardening.files import replace_durably
 from graphrag_pipeline.core.hardening.locks import locked
 from graphrag_pipeline.core.hardening.temporary import sweep, temporary_folder
 from graphrag_pipeline.core.home import Home
-from graphrag_pipeline.releases.kept_releases import (
-    changing_releases,
-    published_release,
-    release_file,
-)
+from graphrag_pipeline.releases.kept_releases import changing_releases, published_release
+from graphrag_pipeline.releases.older_releases import release_file
 from graphrag_pipeline.store.index_store import OtherStore, connect_published
 from graphrag_pipeline.store.migrations import migrations
 

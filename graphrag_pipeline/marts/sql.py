@@ -14,7 +14,7 @@ from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.marts.build import asks_for_marts, marts_lacking
 from graphrag_pipeline.query.control import Control
-from graphrag_pipeline.releases.kept_releases import release_file
+from graphrag_pipeline.releases.older_releases import release_file
 from graphrag_pipeline.store.bare_names import folders_of
 from graphrag_pipeline.store.index_store import connect_published
 

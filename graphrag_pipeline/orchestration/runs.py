@@ -44,7 +44,8 @@ from graphrag_pipeline.pipeline.stages import PUBLISH
 from graphrag_pipeline.pipeline.updating import cut_batches
 from graphrag_pipeline.planning.pending import nothing_pending, pending_batches
 from graphrag_pipeline.planning.status import changes_in
-from graphrag_pipeline.releases.kept_releases import nothing_published, release_file
+from graphrag_pipeline.releases.kept_releases import nothing_published
+from graphrag_pipeline.releases.older_releases import release_file
 from graphrag_pipeline.releases.publishing import current_release
 from graphrag_pipeline.resources.index import BESIDE_OTHERS
 from graphrag_pipeline.resources.launching import ALONE, LAUNCHERS, Launcher, launcher_of

@@ -16,7 +16,8 @@ from graphrag_pipeline.ingest.reading.files import is_of_other_kind
 from graphrag_pipeline.planning.estimate_log import compare_estimate
 from graphrag_pipeline.planning.pending import pending_batches
 from graphrag_pipeline.planning.rereading import reasons_by_batch
-from graphrag_pipeline.releases.kept_releases import release_file, rolled_back_from
+from graphrag_pipeline.releases.kept_releases import rolled_back_from
+from graphrag_pipeline.releases.older_releases import release_file
 from graphrag_pipeline.releases.publishing import published_release, refresh_needed
 from graphrag_pipeline.releases.quality import model_quality
 from graphrag_pipeline.store.batches import BatchLog

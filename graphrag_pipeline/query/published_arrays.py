@@ -32,13 +32,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("graphrag_pipeline")
 
-_NEWEST = 2
 KEPT = (*chunks.KEPT, *communities.KEPT, *relationships.KEPT)
 """Queries whose rows a release carries."""
 
 
 def carry_arrays(home: Path, settings: Settings) -> None:
-    """Let the published release carry its arrays; only it and the newest two keep theirs.
+    """Let the published release carry its arrays; only it and the newest keep theirs.
 
     Does nothing where it carries them. Where they cannot be written that is logged and no error: a
     reader then makes in memory what it needs.
@@ -58,7 +57,7 @@ def _carry(home: Path, settings: Settings) -> None:
     with open_release(home, settings=settings, limits=limits_of(settings)) as release:
         prepare(release)
         write_for(release, before)
-    drop_arrays(home, {published, *release_ids(home)[:_NEWEST]})
+    drop_arrays(home, {published, *release_ids(home)[:1]})
 
 
 def write_for(release: Release, before: CarriedArrays | None) -> None:

@@ -47,7 +47,8 @@ from graphrag_pipeline.query.memory.mapped_arrays import GRAPH, NAMES, CarriedAr
 from graphrag_pipeline.query.memory.rows_in_memory import KeptRows, read_if_small
 from graphrag_pipeline.query.trace import Trace
 from graphrag_pipeline.query.visible_vectors import VisibleVectors
-from graphrag_pipeline.releases.kept_releases import ACCESS, nothing_published, release_file
+from graphrag_pipeline.releases.kept_releases import ACCESS, nothing_published
+from graphrag_pipeline.releases.older_releases import release_file
 from graphrag_pipeline.store.bare_names import SEARCH_PATH, bare_names
 from graphrag_pipeline.store.index_store import connect_published
 from graphrag_pipeline.store.limits import DatabaseLimits

@@ -15,8 +15,8 @@ from graphrag_pipeline.releases.kept_releases import (
     nothing_published,
     published_release,
     release_before,
-    release_file,
 )
+from graphrag_pipeline.releases.older_releases import release_file
 from graphrag_pipeline.store.index_store import connect_published
 from graphrag_pipeline.store.limits import DatabaseLimits
 

@@ -3,7 +3,9 @@
 ``releases/<id>.duckdb`` is one complete release: its rows, and the LanceDB versions that belong
 to them. ``published.duckdb``, which readers open, is a second name (a hard link) of one of these
 files. Publishing and rolling back each put that name in place by one rename, so rows and vectors
-change together. ``releases/<id>.withdrawn`` marks a release that was rolled back.
+change together. ``releases/<id>.changes`` is an older release
+(:mod:`~graphrag_pipeline.releases.older_releases`), and ``releases/<id>.withdrawn`` marks one that
+was rolled back.
 
 A release is published first and kept under its own name next. So where the newest release is kept
 and is not the published one, somebody rolled it back.
@@ -16,8 +18,9 @@ import functools
 import logging
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 import duckdb
@@ -37,6 +40,7 @@ ACCESS = "access"
 """The key in ``meta`` of a release under which its mode of access and its labels are."""
 
 _KEPT = ".duckdb"
+_CHANGES = ".changes"
 _ARRAYS = ".arrays"
 _WITHDRAWN = ".withdrawn"
 _MOST_NAMED = 10
@@ -59,8 +63,10 @@ class KeptRelease:
     created_at: datetime
     embedder: str
     counts: Mapping[str, int]
+    path: Path | None
+    """Its DuckDB file; None where it is kept as the rows in which it differs from a newer one."""
     n_bytes: int
-    """Size of its DuckDB file. Vectors are shared between releases."""
+    """Size of the file it is kept in. Vectors are shared between releases."""
     is_current: bool
     """Whether it is what readers see now."""
     is_withdrawn: bool
@@ -80,13 +86,15 @@ def published_release(home: Path) -> str | None:
         if _LOCKED not in str(error):
             return None
         # Whoever has it open for writing keeps its rows from us, not which file it is.
-        return next((name for name, file in _kept(home).items() if path.samefile(file)), None)
+        return next(
+            (name for name, file in whole_releases(home).items() if path.samefile(file)), None
+        )
 
 
 def release_ids(home: Path) -> list[str]:
     """Return the ids of the releases that are kept, newest first."""
-    ids = set(_kept(home))
-    if not any(_is_same(Home(home).published, path) for path in _kept(home).values()):
+    ids = _names(home)
+    if not any(_is_same(Home(home).published, path) for path in whole_releases(home).values()):
         ids |= {published_release(home) or ""} - {""}
     return sorted(ids, reverse=True)
 
@@ -107,7 +115,7 @@ def list_releases(home: Path) -> list[KeptRelease]:
         with contextlib.suppress(StorageError, OSError):
             # A release holds the rows of all that were made before it.
             if id not in facts:
-                facts = _facts_in(_path(home, id)) | facts
+                facts = _facts_in(file_of(home, id)) | facts
             if id in facts:
                 listed.append(_listed(home, id, current, *facts[id]))
     return listed
@@ -126,7 +134,8 @@ def _listed(
         created_at=created_at,
         embedder=embedder,
         counts=counts,
-        n_bytes=_path(home, id).stat().st_size,
+        path=None if id in changes_files(home) else file_of(home, id),
+        n_bytes=file_of(home, id).stat().st_size,
         is_current=id == current,
         is_withdrawn=id != current and _mark(home, id).exists(),
     )
@@ -154,23 +163,6 @@ def find_release(home: Path, prefix: str) -> str:
     raise UnknownReleaseError(f"no release {prefix} is kept; there {are} {_named(ids)}")
 
 
-def release_file(home: Path, prefix: str | None = None) -> Path:
-    """Return the DuckDB file of a release, by the beginning of its id; None: what readers see.
-
-    Raises what :func:`find_release` raises.
-    """
-    if prefix is not None:
-        release = find_release(home, prefix)
-        path = _path(home, release)
-        if path == Home(home).published and published_release(home) != release:
-            raise UnknownReleaseError(f"release {release} was deleted a moment ago: name another")
-        return path
-    path = Home(home).published
-    if not path.is_file():
-        raise NothingPublishedError(nothing_published(home))
-    return path
-
-
 def release_before(home: Path, release: str) -> str | None:
     """Return the newest release that is older than ``release`` and was not withdrawn."""
     older = [id for id in release_ids(home) if id < release]
@@ -179,7 +171,7 @@ def release_before(home: Path, release: str) -> str | None:
 
 def is_rolled_back(home: Path, newest: str) -> bool:
     """Whether readers see another release than the newest because somebody went back to it."""
-    return published_release(home) not in (None, newest) and newest in _kept(home)
+    return published_release(home) not in (None, newest) and newest in _names(home)
 
 
 def rolled_back_from(home: Path) -> str | None:
@@ -187,18 +179,26 @@ def rolled_back_from(home: Path) -> str | None:
 
     One that was killed as it was published is what readers see, and is not kept yet.
     """
-    newest, published = max(_kept(home), default=""), published_release(home)
+    newest, published = max(_names(home), default=""), published_release(home)
     return newest if published and published < newest else None
+
+
+_changing: ContextVar[frozenset[Path]] = ContextVar("changing_releases", default=frozenset())
+"""The homes whose releases are changed here."""
 
 
 @contextlib.contextmanager
 def changing_releases(home: Path) -> Iterator[None]:
     """Wait until nobody else publishes, goes back or drops releases; keep others waiting meanwhile.
 
-    A long wait is logged. What killed processes have left is cleared away. Ask for nothing else
-    that others may hold before this: those who have it may ask for the index. Raises StorageError
-    where the home folder cannot be written in.
+    Who does so already goes on. A long wait is logged. What killed processes have left is cleared
+    away. Ask for nothing else that others may hold before this: those who have it may ask for the
+    index. Raises StorageError where the home folder cannot be written in.
     """
+    place, held = home.absolute(), _changing.get()
+    if place in held:
+        yield
+        return
     with contextlib.ExitStack() as changing:
         with _writing(home):
             lock = FairLock(Home(home).release_lock)
@@ -206,6 +206,7 @@ def changing_releases(home: Path) -> Iterator[None]:
             changing.callback(lock.release)
         sweep(home)
         sweep(_folder(home))
+        changing.callback(_changing.reset, _changing.set(held | {place}))
         yield
 
 
@@ -219,18 +220,19 @@ def is_withdrawn(home: Path, release: str) -> bool:
 
 
 def put_back(home: Path, release: str) -> None:
-    """Make a kept release the one that readers see, in one step, and withdraw those after it.
+    """Make a release that is kept whole what readers see, in one step; withdraw those after it.
 
     Call it while :func:`changing_releases`.
     """
     before = published_release(home) or ""
     with _writing(home):
         _mark(home, release).unlink(missing_ok=True)
-        for skipped in _kept(home):
+        for skipped in _names(home):
             if release < skipped <= before:
                 _mark(home, skipped).touch()
         _sync_names(home)
-        _put_in_place(_path(home, release), Home(home).published)
+        if is_whole(home, release):
+            _put_in_place(kept_file(home, release), Home(home).published)
 
 
 def keep_published(home: Path) -> None:
@@ -248,26 +250,18 @@ def keep_published(home: Path) -> None:
             _put_in_place(Home(home).published, kept_file)
 
 
-def drop_old(home: Path, spared: Iterable[str | None], keep: int, keep_days: float) -> list[str]:
-    """Remove the files of releases beyond ``keep`` or older than ``keep_days`` (0: any age).
+def forget_files(home: Path, releases: Iterable[str]) -> None:
+    """Remove the files of releases, all but vectors. Raises StorageError where that is forbidden.
 
-    The newest two, the published one and those ``spared`` always stay. Returns the ids of all
-    that are kept. Call it while :func:`changing_releases`.
+    Call it while :func:`changing_releases`.
     """
-    listed = list_releases(home)
-    oldest = datetime.now(UTC) - timedelta(days=keep_days) if keep_days else None
-    stay = {release.id for release in listed[:2]} | {published_release(home), *spared}
-    stay |= {
-        release.id for release in listed[:keep] if oldest is None or release.created_at >= oldest
-    }
     with _writing(home):
-        for id, path in _kept(home).items():
-            if id not in stay:
+        for release in releases:
+            for path in (kept_file(home, release), changes_file(home, release)):
                 path.unlink(missing_ok=True)
-                arrays_file(home, id).unlink(missing_ok=True)
-                _mark(home, id).unlink(missing_ok=True)
+            arrays_file(home, release).unlink(missing_ok=True)
+            _mark(home, release).unlink(missing_ok=True)
         _sync_names(home)
-    return release_ids(home)
 
 
 def keep_only(home: Path, release: str) -> list[str]:
@@ -275,10 +269,9 @@ def keep_only(home: Path, release: str) -> list[str]:
 
     Raises StorageError where the folder cannot be written.
     """
-    others = [id for id in _kept(home) if id != release]
+    others = sorted(_names(home) - {release})
+    forget_files(home, others)
     with _writing(home):
-        for id in others:
-            _kept(home)[id].unlink(missing_ok=True)
         drop_arrays(home, [release])
         for mark in _folder(home).glob(f"*{_WITHDRAWN}"):
             mark.unlink(missing_ok=True)
@@ -288,6 +281,33 @@ def keep_only(home: Path, release: str) -> list[str]:
 def kept_file(home: Path, release: str) -> Path:
     """Return where a release is kept under its own name, or would be."""
     return _folder(home) / f"{release}{_KEPT}"
+
+
+def changes_file(home: Path, release: str) -> Path:
+    """Return where a release is kept as what differs from a newer one, or would be."""
+    return _folder(home) / f"{release}{_CHANGES}"
+
+
+def is_whole(home: Path, release: str) -> bool:
+    """Whether a release is kept as a file of its own."""
+    return kept_file(home, release).is_file()
+
+
+def whole_releases(home: Path) -> dict[str, Path]:
+    """Return the files of the releases that are kept whole, by their ids."""
+    return {path.stem: path for path in _folder(home).glob(f"*{_KEPT}")}
+
+
+def changes_files(home: Path) -> dict[str, Path]:
+    """Return the files of the releases that are kept as changes alone, by their ids."""
+    paths = {path.stem: path for path in sorted(_folder(home).glob(f"*{_CHANGES}"))}
+    return {release: path for release, path in paths.items() if not is_whole(home, release)}
+
+
+def file_of(home: Path, release: str) -> Path:
+    """Return the file that a release is kept in, which may hold no more than what differs."""
+    paths = (kept_file(home, release), changes_file(home, release))
+    return next((path for path in paths if path.is_file()), Home(home).published)
 
 
 def arrays_file(home: Path, release: str) -> Path:
@@ -355,13 +375,8 @@ def _facts_in(path: Path) -> dict[str, tuple[datetime, str, dict[str, int]]]:
         }
 
 
-def _kept(home: Path) -> dict[str, Path]:
-    return {path.stem: path for path in _folder(home).glob(f"*{_KEPT}")}
-
-
-def _path(home: Path, release: str) -> Path:
-    path = _folder(home) / f"{release}{_KEPT}"
-    return path if path.is_file() else Home(home).published
+def _names(home: Path) -> set[str]:
+    return {*whole_releases(home), *changes_files(home)}
 
 
 def _mark(home: Path, release: str) -> Path:

@@ -28,13 +28,12 @@ from graphrag_pipeline.llm.configured import configured_embedder
 from graphrag_pipeline.llm.errors import TooManyFailuresError
 from graphrag_pipeline.releases.kept_releases import (
     changing_releases,
-    drop_old,
     is_rolled_back,
     keep_published,
     published_release,
-    release_file,
 )
 from graphrag_pipeline.releases.labels import label_documents
+from graphrag_pipeline.releases.older_releases import drop_old, release_file, store_as_changes
 from graphrag_pipeline.releases.quality import check_floor, model_quality, record_quality
 from graphrag_pipeline.releases.sources import record_sources
 from graphrag_pipeline.reports.levels import reports_current
@@ -174,6 +173,7 @@ def publish_while_changing(workspace: Workspace, *, anew: bool) -> PublishedRele
     keep_published(home)
     _let_go_of_old(workspace, before)
     record_sums(home)
+    store_as_changes(home, store.limits)
     return _published(store, release, created=True)
 
 

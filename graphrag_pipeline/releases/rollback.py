@@ -23,9 +23,9 @@ from graphrag_pipeline.releases.kept_releases import (
     put_back,
     reading,
     release_before,
-    release_file,
     release_ids,
 )
+from graphrag_pipeline.releases.older_releases import release_file
 from graphrag_pipeline.store.index_store import connect_published
 from graphrag_pipeline.store.vector_store import VectorSnapshot
 from graphrag_pipeline.store.workspace import Workspace

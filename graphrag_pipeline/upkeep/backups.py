@@ -28,7 +28,8 @@ from graphrag_pipeline.core.errors import InputError, StorageError
 from graphrag_pipeline.core.hardening.files import PRIVATE, make_private, replace_durably
 from graphrag_pipeline.core.hardening.temporary import sweep, temporary_folder
 from graphrag_pipeline.core.home import Home
-from graphrag_pipeline.releases.kept_releases import published_release
+from graphrag_pipeline.releases.kept_releases import changes_files, published_release
+from graphrag_pipeline.releases.row_changes import facts_of
 from graphrag_pipeline.store.vector_store import VectorStore
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.vector_tables import noted_versions
@@ -247,7 +248,7 @@ def _make_fit(folder: Path) -> tuple[str, int] | None:
     for name, last in versions.items():
         _drop_versions_after(folder / "vectors" / f"{name}.lance", last)
     for tag in (folder / "vectors").glob("*.lance/_refs/tags/*.json"):
-        if tag.stem not in kept:
+        if tag.stem not in {*kept, *changes_files(folder)}:
             tag.unlink()
     return _lacking_vectors(folder, kept, versions)
 
@@ -269,6 +270,8 @@ def _lacking_vectors(
 ) -> tuple[str, int] | None:
     """Return a version of vectors that the index or a release names and that cannot be opened."""
     named = set(versions.items())
+    for path in changes_files(folder).values():
+        named |= set(json.loads(str(facts_of(path)["vector_versions"])).items())
     for path in kept.values():
         with contextlib.suppress(duckdb.Error, StorageError):
             named |= _named_by(path)
@@ -352,7 +355,7 @@ def _check_room(folder: Path, contents: Contents) -> None:
 
 def _protect(folder: Path) -> None:
     """Let nobody write to releases, and nobody else read what was paid for, as it was."""
-    for path in release_paths(folder).values():
+    for path in (*release_paths(folder).values(), *changes_files(folder).values()):
         path.chmod(path.stat().st_mode & _NOBODY_WRITES)
     if Home(folder).calls.is_file():
         make_private(Home(folder).calls)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from graphrag_pipeline.core.errors import InputError, StorageError
-from graphrag_pipeline.releases.kept_releases import release_file, release_ids
+from graphrag_pipeline.releases.older_releases import each_release
 from graphrag_pipeline.store.batches import Batch
 from graphrag_pipeline.store.index_store import connect_published
 from graphrag_pipeline.store.scanning import scan_folder
@@ -74,13 +74,11 @@ def _rows(workspace: Workspace) -> Iterator[tuple[str, str]]:
     if workspace.exists:
         with workspace.store.read() as con:
             yield from con.execute(_SOURCES).fetchall()
-    for release in release_ids(workspace.home):
-        with contextlib.suppress(StorageError):
-            con = connect_published(release_file(workspace.home, release))
-            try:
-                yield from con.execute(_SOURCES).fetchall()
-            finally:
-                con.close()
+    for path in filter(None, (each.path for each in each_release(workspace.home))):
+        rows: list[tuple[str, str]] = []
+        with contextlib.suppress(StorageError), connect_published(path) as con:
+            rows = con.execute(_SOURCES).fetchall()
+        yield from rows
 
 
 def check_gone(workspace: Workspace, uris: Sequence[str]) -> None:

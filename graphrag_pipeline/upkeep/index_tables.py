@@ -16,7 +16,8 @@ from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.graph.communities import communities_current
 from graphrag_pipeline.graph.fold import graph_current, graph_differences, outdate_graph
-from graphrag_pipeline.releases.kept_releases import published_release, release_file, release_ids
+from graphrag_pipeline.releases.kept_releases import published_release, release_ids
+from graphrag_pipeline.releases.older_releases import release_file
 from graphrag_pipeline.releases.publishing import config_hash
 from graphrag_pipeline.reports.levels import outdated_reports, reports_current
 from graphrag_pipeline.reports.model_writer import report_writer

@@ -15,6 +15,7 @@ import duckdb
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.hardening.temporary import abandoned
 from graphrag_pipeline.core.home import Home
+from graphrag_pipeline.releases.kept_releases import changes_files, whole_releases
 from graphrag_pipeline.store.array_file import is_whole
 from graphrag_pipeline.store.batches import Batch, read_manifest
 from graphrag_pipeline.store.index_store import get_meta
@@ -244,7 +245,7 @@ def leftovers_of(workspace: Workspace) -> list[Path]:
     found = _swept(home)
     for folder in _folders(home):
         found += [path for path in sorted(folder.iterdir()) if _is_left(path, running=running)]
-    kept = {path.stem for path in Home(home).releases.glob("*.duckdb")}
+    kept = {*whole_releases(home), *changes_files(home)}
     others = sorted(
         path for end in ("withdrawn", "arrays") for path in Home(home).releases.glob(f"*.{end}")
     )

@@ -27,10 +27,10 @@ from graphrag_pipeline.query.published_arrays import carry_arrays
 from graphrag_pipeline.releases.kept_releases import (
     changing_releases,
     keep_only,
-    release_file,
     release_ids,
     rolled_back_from,
 )
+from graphrag_pipeline.releases.older_releases import each_release
 from graphrag_pipeline.releases.publishing import publish_while_changing
 from graphrag_pipeline.store.index_store import connect_published
 from graphrag_pipeline.store.spending import uses_model
@@ -181,14 +181,14 @@ def clean_releases(workspace: Workspace, removed: Collection[str] = ()) -> set[s
         now = set(rows.fetchall())
     clean: set[str] = set()
     homes = (workspace.home, *workspace.paths.indexes_of_documents())
-    for home, release in [(place, release) for place in homes for release in release_ids(place)]:
+    for release in (each for home in homes for each in each_release(home)):
         with contextlib.suppress(StorageError, duckdb.Error):
-            con = connect_published(release_file(home, release))
-            try:
-                if now.issuperset(con.execute(_CONTENTS).fetchall()):
-                    clean.add(release)
-            finally:
-                con.close()
+            if release.path is None:
+                continue
+            with connect_published(release.path) as con:
+                contents = con.execute(_CONTENTS).fetchall()
+            if now.issuperset(contents):
+                clean.add(release.id)
     return clean
 
 

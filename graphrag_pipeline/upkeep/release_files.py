@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -13,13 +14,22 @@ import duckdb
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import Settings, fingerprint
-from graphrag_pipeline.releases.kept_releases import is_withdrawn, published_release, release_ids
+from graphrag_pipeline.releases.kept_releases import (
+    changes_files,
+    file_of,
+    is_withdrawn,
+    published_release,
+    release_ids,
+    whole_releases,
+)
+from graphrag_pipeline.releases.older_releases import each_release
 from graphrag_pipeline.releases.publishing import (
     VIEWS_MADE_BY,
     config_hash,
     content_hash,
     published_sql,
 )
+from graphrag_pipeline.releases.row_changes import facts_of
 from graphrag_pipeline.store.hierarchy import GRAPH
 from graphrag_pipeline.store.index_store import connect_published, get_meta
 from graphrag_pipeline.store.migrations import comments_current
@@ -69,11 +79,14 @@ SELECT (SELECT count(*) FROM documents), (SELECT count(*) FROM chunks),
 def find_broken_releases(workspace: Workspace) -> Iterator[Problem]:
     """Yield what is wrong with the files of releases: each is read from beginning to end."""
     published = Home(workspace.home).published
-    for release, path in release_paths(workspace.home).items():
-        name = _name(workspace.home, path)
-        is_seen = published.is_file() and published.samefile(path)
+    for opened in each_release(workspace.home):
+        release, path = opened.id, opened.path
+        name = _name(workspace.home, file_of(workspace.home, release))
+        is_seen = bool(path) and published.is_file() and published.samefile(path)
         lost = _PUBLISHED_RELEASE if is_seen else _OLDER_RELEASE
-        found = faults_of(path, release, workspace.settings)
+        found = [Broken("", opened.fault, 0, "")]
+        if path is not None:
+            found = faults_of(path, release, workspace.settings)
         can_repair = bool(found) and is_made_of_index(workspace, release)
         for broken in found:
             where = f"{name}, {broken.table}" if broken.table else name
@@ -91,8 +104,7 @@ def find_broken_releases(workspace: Workspace) -> Iterator[Problem]:
 def find_wrong_published(workspace: Workspace) -> Iterator[Problem]:
     """Yield whether readers see another release than they should."""
     home = workspace.home
-    kept = {path.stem for path in Home(home).releases.glob("*.duckdb")}
-    published, newest = published_release(home), max(kept, default=None)
+    published, newest = published_release(home), max(whole_releases(home), default=None)
     what = ""
     if newest and not Home(home).published.is_file():
         what = "the file is not there, and releases are kept"
@@ -109,13 +121,14 @@ def find_wrong_release_vectors(workspace: Workspace) -> Iterator[Problem]:
     """
     home = workspace.home
     published = published_release(home)
-    for release, path in release_paths(home).items():
-        try:
-            with connect_published(path) as con:
-                yield from _vector_faults(workspace, con, _name(home, path), release == published)
-        except (StorageError, duckdb.Error):
-            # The file itself is told of.
-            continue
+    for release in each_release(home):
+        name = _name(home, file_of(home, release.id))
+        # The file itself is told of where it cannot be read.
+        with contextlib.suppress(StorageError, duckdb.Error):
+            if release.path is None:
+                continue
+            with connect_published(release.path) as con:
+                yield from _vector_faults(workspace, con, name, release.id == published)
 
 
 def find_wrong_tags(workspace: Workspace) -> Iterator[Problem]:
@@ -174,9 +187,9 @@ def _newest_row(workspace: Workspace) -> tuple[Any, ...] | None:
 
 
 def release_paths(home: Path) -> dict[str, Path]:
-    """Return the file of each release that is kept, and of what is published, each file once."""
+    """Return the file of each whole release, and of what is published, each file once."""
     published = Home(home).published
-    paths = {path.stem: path for path in sorted(Home(home).releases.glob("*.duckdb"))}
+    paths = dict(sorted(whole_releases(home).items()))
     if published.is_file() and not any(published.samefile(path) for path in paths.values()):
         paths[published_release(home) or PUBLISHED] = published
     return paths
@@ -196,6 +209,9 @@ def named_versions(workspace: Workspace) -> dict[str, Mapping[str, int]]:
             continue
         if row:
             named[release] = json.loads(row[4])
+    for release, path in changes_files(workspace.home).items():
+        with contextlib.suppress(StorageError):
+            named[release] = json.loads(str(facts_of(path)["vector_versions"]))
     newest = _newest_row(workspace)
     return {newest[0]: json.loads(newest[4]), **named} if newest else named
 

@@ -28,8 +28,9 @@ from graphrag_pipeline.releases.kept_releases import (
     changing_releases,
     keep_published,
     put_back,
-    release_file,
+    whole_releases,
 )
+from graphrag_pipeline.releases.older_releases import each_release, release_file, set_free
 from graphrag_pipeline.releases.publishing import publish_copy, refresh_needed
 from graphrag_pipeline.store.file_sums import sums_file
 from graphrag_pipeline.store.hashing import rows_hash
@@ -56,7 +57,6 @@ from graphrag_pipeline.upkeep.release_files import (
     is_wrong_in_release,
     named_versions,
     newest_of_index,
-    release_paths,
 )
 from graphrag_pipeline.upkeep.salvaging import damaged_name, salvage
 from graphrag_pipeline.upkeep.vector_tables import (
@@ -119,15 +119,15 @@ def salvage_calls(workspace: Workspace, problems: Sequence[Problem]) -> list[str
 def rebuild_index_file(workspace: Workspace, problems: Sequence[Problem]) -> list[str]:
     """Make ``index.duckdb`` anew from the newest release that is whole."""
     path = workspace.paths.index
-    for release, source in sorted(release_paths(workspace.home).items(), reverse=True):
-        if faults_of(source, release, workspace.settings):
+    for release in each_release(workspace.home):
+        if release.path is None or faults_of(release.path, release.id, workspace.settings):
             continue
         with _file_beside(path) as beside:
-            _copy_release(source, beside, workspace)
+            _copy_release(release.path, beside, workspace)
             aside = _put_aside(path)
             replace_durably(beside, path)
         kept = f"; the damaged file is {aside}" if aside else ""
-        return [f"made index.duckdb anew from release {release}{kept}"]
+        return [f"made index.duckdb anew from release {release.id}{kept}"]
     return []
 
 
@@ -201,7 +201,7 @@ def carry_again(workspace: Workspace, problems: Sequence[Problem]) -> list[str]:
 def put_published_in_place(workspace: Workspace, problems: Sequence[Problem]) -> list[str]:
     """Let readers see the newest release."""
     with changing_releases(workspace.home):
-        newest = max(release_paths(workspace.home))
+        newest = max(whole_releases(workspace.home))
         put_back(workspace.home, newest)
     return [f"published release {newest}, which is kept"]
 
@@ -210,13 +210,16 @@ def embed_releases_again(workspace: Workspace, problems: Sequence[Problem]) -> l
     """Make vectors that releases name and that are gone from the texts in these releases."""
     done, changed = [], dict[str, VectorTable]()
     with changing_releases(workspace.home):
-        for release, path in sorted(release_paths(workspace.home).items()):
-            versions = dict(named_versions(workspace).get(release, {}))
-            made = _embed_release(workspace, path, versions)
+        named = named_versions(workspace)
+        for release in each_release(workspace.home):
+            versions = dict(named.get(release.id, {}))
+            made = _embed_release(workspace, release.path, versions) if release.path else {}
             if made:
-                _name_versions(workspace, release, path, {**versions, **made})
+                set_free(workspace.home, [release.id])
+                path = release_file(workspace.home, release.id)
+                _name_versions(workspace, release.id, path, {**versions, **made})
                 changed |= {table: known_vector_tables()[table] for table in made}
-                done.append(f"embedded {', '.join(made)} of release {release} again")
+                done.append(f"embedded {', '.join(made)} of release {release.id} again")
     return [*done, *filter(None, (_embed(workspace, table) for table in changed.values()))]
 
 

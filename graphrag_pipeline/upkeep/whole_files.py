@@ -11,6 +11,7 @@ import duckdb
 
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.home import Home
+from graphrag_pipeline.releases.kept_releases import changes_files
 from graphrag_pipeline.store.array_file import is_whole
 from graphrag_pipeline.store.batches import read_manifest
 from graphrag_pipeline.store.file_sums import read_sums
@@ -57,7 +58,8 @@ def _damage(folder: Path, hashes: Mapping[str, str]) -> Iterator[str]:
 def _of_databases(folder: Path) -> Iterator[str]:
     home = Home(folder)
     others = [path for path in (home.evaluation, home.marts) if path.is_file()]
-    for path in [home.index, *release_paths(folder).values(), *others]:
+    older = changes_files(folder).values()
+    for path in [home.index, *release_paths(folder).values(), *older, *others]:
         try:
             with connect_published(path) as con:
                 scan(con)

@@ -8,7 +8,7 @@ from pathlib import Path
 from graphrag_pipeline.core.doors import Door, require_takes
 from graphrag_pipeline.core.errors import ConfigError, InputError
 from graphrag_pipeline.exchange.exporting.writing import Export, Exporter, Writer, write_export
-from graphrag_pipeline.releases.kept_releases import release_file
+from graphrag_pipeline.releases.older_releases import release_file
 
 
 def _check(name: str, exporter: Exporter) -> None:

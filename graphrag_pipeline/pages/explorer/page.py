@@ -16,7 +16,7 @@ from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.hardening.files import write_output
 from graphrag_pipeline.pages.explorer.data import page_data
 from graphrag_pipeline.pages.policy import policy
-from graphrag_pipeline.releases.kept_releases import release_file
+from graphrag_pipeline.releases.older_releases import release_file
 from graphrag_pipeline.store.bare_names import bare_names
 from graphrag_pipeline.store.index_store import connect_published
 

@@ -44,7 +44,7 @@ from graphrag_pipeline.llm.configured import (
 from graphrag_pipeline.llm.pricing import StagePlan
 from graphrag_pipeline.pipeline.updating import run_stages
 from graphrag_pipeline.query.release import open_release
-from graphrag_pipeline.releases.kept_releases import release_file
+from graphrag_pipeline.releases.older_releases import release_file
 from graphrag_pipeline.releases.publishing import config_hash
 from graphrag_pipeline.store.index_store import make_small
 from graphrag_pipeline.store.spending import ledger_position, needs_model

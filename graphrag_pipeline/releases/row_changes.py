@@ -1,0 +1,255 @@
+"""The rows in which a release differs from a newer one, and the way back from these.
+
+A file of changes is a DuckDB file: what the older release has and the newer has not stands in
+tables of the same names; of rows with an id that both have, the older's cells that differ; and what
+the newer has besides is named by a hash of each row. Nothing is told by its place in a file: a
+newer file that was written anew serves as the one before it did.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import duckdb
+
+from graphrag_pipeline.core.errors import StorageError
+from graphrag_pipeline.store.index_store import memory_database
+from graphrag_pipeline.store.limits import DatabaseLimits
+
+_FORM = 1
+"""Raised when files of changes are written in another way; others are then told from them."""
+_BLOCK_SIZE = 16384
+_ROW_MD5 = "md5_number_lower(to_json(whole_row)::VARCHAR)"
+"""DuckDB's own hash is another in another version."""
+_CATALOG = """
+SELECT * FROM (
+    SELECT 'table' AS kind, schema_name, table_name AS name, sql AS made_by, comment
+    FROM duckdb_tables() WHERE database_name = $database
+    UNION ALL
+    SELECT 'view', schema_name, view_name, sql, comment
+    FROM duckdb_views() WHERE database_name = $database AND NOT internal
+    UNION ALL
+    SELECT 'column', schema_name, table_name || '.' || column_name, column_default, comment
+    FROM duckdb_columns() WHERE database_name = $database AND NOT internal
+    UNION ALL
+    SELECT 'macro', schema_name, function_name, macro_definition, comment
+    FROM duckdb_functions() WHERE database_name = $database AND NOT internal)
+ORDER BY ALL
+"""
+_BEGIN = """
+CREATE SCHEMA changes.own;
+CREATE SCHEMA changes.cells;
+CREATE TABLE changes.own.about (form INTEGER, release VARCHAR, base VARCHAR);
+CREATE TABLE changes.own.facts AS
+SELECT * FROM older.releases ORDER BY created_at DESC, id DESC LIMIT 1;
+CREATE TABLE changes.own.tables (name VARCHAR, n_rows BIGINT, n_gone BIGINT, n_came BIGINT);
+CREATE TABLE changes.own.cells (name VARCHAR, of_column VARCHAR, number BIGINT);
+CREATE TABLE changes.own.came (name VARCHAR, row_md5 UBIGINT, number BIGINT);
+INSERT INTO changes.own.about
+SELECT {form}, (SELECT id FROM changes.own.facts),
+       (SELECT id FROM newer.releases ORDER BY created_at DESC, id DESC LIMIT 1);
+"""
+_DIFFERING = """
+CREATE OR REPLACE TEMP TABLE differing AS
+SELECT row_hash, sum(number)::BIGINT AS number FROM (
+    SELECT hash(whole_row) AS row_hash, 1 AS number FROM older."{table}" AS whole_row
+    UNION ALL
+    SELECT hash(whole_row), -1 FROM newer."{table}" AS whole_row)
+GROUP BY row_hash HAVING sum(number) <> 0
+"""
+_DIFFERENT_ROWS = """
+CREATE OR REPLACE TEMP TABLE {name} AS
+SELECT whole_row.* FROM {side}."{table}" AS whole_row
+JOIN differing ON row_hash = hash(whole_row) AND {sign} * number > 0
+QUALIFY row_number() OVER (PARTITION BY row_hash) <= {sign} * number
+"""
+_NO_ROWS = 'CREATE OR REPLACE TEMP TABLE {name} AS FROM {side}."{table}" LIMIT 0'
+_SIDES = """
+SELECT (SELECT count(*) FROM older."{table}"), coalesce(bool_or(number > 0), false),
+       coalesce(bool_or(number < 0), false)
+FROM differing
+"""
+_COLUMNS = """
+SELECT t.table_name, list(column_name ORDER BY column_index)
+FROM duckdb_tables() t JOIN duckdb_columns() USING (database_name, schema_name, table_name)
+WHERE database_name = 'older' GROUP BY ALL
+"""
+_IS_KEYED = """
+SELECT (SELECT count(*) = count(DISTINCT id) FROM older."{table}")
+   AND (SELECT count(*) = count(DISTINCT id) FROM newer."{table}")
+"""
+_CELLS = """
+CREATE TABLE changes.cells."{name}" AS
+SELECT id, gone."{column}" AS value FROM gone JOIN came USING (id)
+WHERE gone."{column}" IS DISTINCT FROM came."{column}"
+"""
+_APART = """
+CREATE OR REPLACE TEMP TABLE changed AS SELECT id FROM gone JOIN came USING (id);
+DELETE FROM gone WHERE id IN (FROM changed);
+DELETE FROM came WHERE id IN (FROM changed);
+"""
+_PUT_BACK = """
+UPDATE restored."{table}" AS r SET "{column}" = c.value FROM changes.cells."{name}" c
+WHERE r.id = c.id
+"""
+_CAME = """
+INSERT INTO changes.own.came
+SELECT '{table}', {md5} AS row_md5, count(*) FROM came AS whole_row GROUP BY row_md5
+"""
+_TAKE_BACK = """
+DELETE FROM restored."{table}" WHERE rowid IN (
+    SELECT place FROM (
+        SELECT place, row_md5, row_number() OVER (PARTITION BY row_md5) AS nth FROM (
+            SELECT whole_row.rowid AS place, {md5} AS row_md5 FROM restored."{table}" AS whole_row))
+    JOIN changes.own.came c USING (row_md5) WHERE c.name = '{table}' AND nth <= c.number)
+"""
+
+
+def write_changes(older: Path, newer: Path, target: Path, limits: DatabaseLimits) -> bool:
+    """Write the rows in which ``older`` differs from ``newer`` into the new file ``target``.
+
+    Returns False, and leaves no file, where tables, views or macros differ too: another version of
+    the program has made one of them. Raises duckdb.Error where a file cannot be read or written.
+    """
+    with memory_database(limits) as con:
+        _attach(con, limits, older=older, newer=newer)
+        if _catalog(con, "older") != _catalog(con, "newer"):
+            return False
+        con.execute(f"ATTACH '{_quoted(target)}' AS changes (BLOCK_SIZE {_BLOCK_SIZE})")
+        # Rows that are inserted in one transaction stand in memory: each table has its own.
+        con.execute(f"BEGIN; {_BEGIN.format(form=_FORM)}; COMMIT")
+        for table, columns in con.execute(_COLUMNS).fetchall():
+            _write_table(con, table, columns)
+    return True
+
+
+def _write_table(con: duckdb.DuckDBPyConnection, table: str, columns: Sequence[str]) -> None:
+    con.execute(_DIFFERING.format(table=table))
+    n_rows, has_gone, has_come = con.execute(_SIDES.format(table=table)).fetchall()[0]
+    con.execute("BEGIN")
+    n_gone = n_came = 0
+    if has_gone or has_come:
+        for name, side, sign, has_any in (
+            ("gone", "older", 1, has_gone),
+            ("came", "newer", -1, has_come),
+        ):
+            rows = _DIFFERENT_ROWS if has_any else _NO_ROWS
+            con.execute(rows.format(name=name, side=side, table=table, sign=sign))
+        is_keyed = has_gone and has_come and "id" in columns
+        if is_keyed and con.execute(_IS_KEYED.format(table=table)).fetchone() == (True,):
+            _write_cells(con, table, columns)
+        n_gone, n_came = _counts(con, "gone", "came")
+    if n_gone:
+        con.execute(f'CREATE TABLE changes.main."{table}" AS FROM gone')
+    if n_came:
+        con.execute(_CAME.format(table=table, md5=_ROW_MD5))
+    con.execute(
+        "INSERT INTO changes.own.tables VALUES (?, ?, ?, ?)", [table, n_rows, n_gone, n_came]
+    )
+    con.execute("COMMIT")
+
+
+def _write_cells(con: duckdb.DuckDBPyConnection, table: str, columns: Sequence[str]) -> None:
+    """Write the cells that differ of rows that both have, and leave these out of both."""
+    numbers = ", ".join(f'count_if(g."{c}" IS DISTINCT FROM n."{c}")' for c in columns)
+    counts = con.execute(f"SELECT {numbers} FROM gone g JOIN came n USING (id)").fetchall()[0]
+    for column, n_cells in zip(columns, counts, strict=True):
+        if n_cells:
+            con.execute(_CELLS.format(name=f"{table}/{column}", column=column))
+            con.execute("INSERT INTO changes.own.cells VALUES (?, ?, ?)", [table, column, n_cells])
+    if any(counts):
+        con.execute(_APART)
+
+
+def _counts(con: duckdb.DuckDBPyConnection, *relations: str) -> tuple[int, ...]:
+    counts = ", ".join(f"(SELECT count(*) FROM {relation})" for relation in relations)
+    return con.execute(f"SELECT {counts}").fetchall()[0]
+
+
+def undo_changes(changes: Path, file: Path, limits: DatabaseLimits) -> None:
+    """Make of ``file``, which holds the newer release, the older one.
+
+    Raises StorageError where its rows are not those that the changes were told from, and
+    duckdb.Error where a file cannot be read or written.
+    """
+    with memory_database(limits) as con:
+        _attach(con, limits, changes=changes)
+        con.execute(f"ATTACH '{_quoted(file)}' AS restored")
+        con.execute("BEGIN")
+        fits = all(
+            _number(con, _PUT_BACK.format(name=f"{table}/{column}", table=table, column=column))
+            == number
+            for table, column, number in con.execute("FROM changes.own.cells").fetchall()
+        )
+        for table, n_rows, n_gone, n_came in con.execute("FROM changes.own.tables").fetchall():
+            if n_came:
+                fits &= _number(con, _TAKE_BACK.format(table=table, md5=_ROW_MD5)) == n_came
+            if n_gone:
+                con.execute(f'INSERT INTO restored."{table}" FROM changes.main."{table}"')
+            fits &= _counts(con, f'restored."{table}"') == (n_rows,)
+        if not fits:
+            raise StorageError(
+                f"{changes} does not fit the newer release: run graphrag-pipeline check"
+            )
+        con.execute("COMMIT")
+
+
+def _number(con: duckdb.DuckDBPyConnection, statement: str) -> int:
+    """Execute what changes rows; return how many."""
+    row = con.execute(statement).fetchone()
+    return row[0] if row else 0
+
+
+def base_of(changes: Path) -> str:
+    """Return the id of the release from which changes tell. Raises StorageError."""
+    return _about(changes)[0]
+
+
+def facts_of(changes: Path) -> dict[str, object]:
+    """Return the row of ``releases`` of the release that is kept as changes.
+
+    Raises StorageError where they cannot be read.
+    """
+    return dict(_about(changes)[1])
+
+
+def _about(changes: Path) -> tuple[str, tuple[tuple[str, object], ...]]:
+    try:
+        stat = changes.stat()
+        return _read_about(changes, (stat.st_ino, stat.st_size, stat.st_mtime_ns))
+    except (OSError, duckdb.Error) as error:
+        reason = str(error).splitlines()[0]
+        raise StorageError(f"cannot read {changes}: {reason}") from error
+
+
+@functools.lru_cache
+def _read_about(
+    changes: Path, _file: tuple[int, ...]
+) -> tuple[str, tuple[tuple[str, object], ...]]:
+    with memory_database() as con:
+        _attach(con, DatabaseLimits(), changes=changes)
+        form, base = con.execute("SELECT form, base FROM changes.own.about").fetchall()[0]
+        if form != _FORM:
+            raise StorageError(f"{changes} was written by a newer version: install that")
+        facts = con.execute("FROM changes.own.facts")
+        names = [column[0] for column in facts.description or ()]
+        return base, tuple(zip(names, facts.fetchall()[0], strict=True))
+
+
+def _attach(con: duckdb.DuckDBPyConnection, limits: DatabaseLimits, **files: Path) -> None:
+    con.execute("SET TimeZone = 'UTC'")
+    if limits.threads is None:
+        con.execute("SET threads = 1")
+    for name, file in files.items():
+        con.execute(f"ATTACH '{_quoted(file)}' AS {name} (READ_ONLY)")
+
+
+def _catalog(con: duckdb.DuckDBPyConnection, database: str) -> list[tuple[object, ...]]:
+    return con.execute(_CATALOG, {"database": database}).fetchall()
+
+
+def _quoted(path: Path) -> str:
+    return os.fspath(path).replace("'", "''")
