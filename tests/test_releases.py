@@ -33,7 +33,6 @@ from graphrag_pipeline.query import open_release, retrieve
 from graphrag_pipeline.releases import publishing
 from graphrag_pipeline.releases.diff import diff_releases
 from graphrag_pipeline.releases.kept_releases import (
-    changes_file,
     file_of,
     find_release,
     list_releases,
@@ -262,7 +261,7 @@ def test_a_release_that_cannot_be_read_is_not_gone_back_to(indexed):
         manifest.unlink()
     with pytest.raises(StorageError, match="chunks"):
         rollback(engine.workspace, made[0])
-    file = changes_file(home, made[1])
+    file = file_of(home, made[1])
     file.chmod(0o644)
     file.write_bytes(b"no database" * 1000)
     with pytest.raises(StorageError, match=file.name):
