@@ -13,10 +13,11 @@ from graphrag_pipeline.assets.stages import AssetStage, StageOutcome, StageTable
 from graphrag_pipeline.assets.structures import structure_keys
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.pipeline.stages import PUBLISH
-from graphrag_pipeline.releases.diff import CHANGES, diff_releases
+from graphrag_pipeline.releases.diff import diff_releases
 from graphrag_pipeline.releases.kept_releases import list_releases
 from graphrag_pipeline.releases.publishing import PublishedRelease
 from graphrag_pipeline.releases.quality import model_quality, quality_line
+from graphrag_pipeline.releases.table_diffs import CHANGES
 from graphrag_pipeline.resources import IndexResource
 
 PUBLISHED_INDEX = dg.AssetKey("published_index")

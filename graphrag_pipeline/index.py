@@ -22,10 +22,11 @@ from graphrag_pipeline.pipeline.updating import check_key, cut_batches, run_stag
 from graphrag_pipeline.planning.plan import Plan, plan_run
 from graphrag_pipeline.planning.status import changes_in, summarise
 from graphrag_pipeline.query import Answer, QueryEngine, Retrieval
-from graphrag_pipeline.releases.diff import ReleaseDiff, diff_releases
+from graphrag_pipeline.releases.diff import diff_releases
 from graphrag_pipeline.releases.kept_releases import KeptRelease, list_releases, published_release
 from graphrag_pipeline.releases.older_releases import release_file
 from graphrag_pipeline.releases.rollback import Rollback, rollback
+from graphrag_pipeline.releases.table_diffs import ReleaseDiff
 from graphrag_pipeline.store import cache_limit
 from graphrag_pipeline.store.cache_limit import CacheUse
 from graphrag_pipeline.store.index_store import connect_published

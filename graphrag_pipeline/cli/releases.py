@@ -13,9 +13,9 @@ from graphrag_pipeline.core.rows import one_line
 from graphrag_pipeline.core.text import counted
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.releases.diff import ReleaseDiff
     from graphrag_pipeline.releases.kept_releases import KeptRelease
     from graphrag_pipeline.releases.rollback import Rollback
+    from graphrag_pipeline.releases.table_diffs import ReleaseDiff
 
 
 _COUNTED_IN_RELEASES = (

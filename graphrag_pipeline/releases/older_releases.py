@@ -37,11 +37,14 @@ from graphrag_pipeline.releases.kept_releases import (
     release_ids,
     whole_releases,
 )
-from graphrag_pipeline.releases.row_changes import base_of, undo_changes, write_changes
+from graphrag_pipeline.releases.row_changes import are_alike, base_of, undo_changes, write_changes
+from graphrag_pipeline.releases.table_diffs import as_json, compare_files
 from graphrag_pipeline.store.limits import DatabaseLimits
 
 log = logging.getLogger("graphrag_pipeline")
 
+MOST_NAMES = 10
+"""Names of what changed that are kept, of each change, with an older release."""
 _NOBODY_WRITES = ~0o222
 
 
@@ -190,8 +193,11 @@ def _store(home: Path, release: str, base: str, limits: DatabaseLimits) -> None:
     path = changes_file(home, release)
     with temporary_folder(path.parent, path.name) as folder:
         beside = folder / "file"
-        if not write_changes(kept_file(home, release), kept_file(home, base), beside, limits):
+        files = kept_file(home, release), kept_file(home, base)
+        if not are_alike(*files):
             return
+        differences = as_json(compare_files(*files, most=MOST_NAMES, limits=limits))
+        write_changes(*files, beside, limits, differences)
         beside.chmod(beside.stat().st_mode & _NOBODY_WRITES)
         replace_durably(beside, path)
     kept_file(home, release).unlink(missing_ok=True)

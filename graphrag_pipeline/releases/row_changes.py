@@ -42,15 +42,15 @@ ORDER BY ALL
 _BEGIN = """
 CREATE SCHEMA changes.own;
 CREATE SCHEMA changes.cells;
-CREATE TABLE changes.own.about (form INTEGER, release VARCHAR, base VARCHAR);
+CREATE TABLE changes.own.about (form INTEGER, base VARCHAR, differences VARCHAR);
 CREATE TABLE changes.own.facts AS
 SELECT * FROM older.releases ORDER BY created_at DESC, id DESC LIMIT 1;
 CREATE TABLE changes.own.tables (name VARCHAR, n_rows BIGINT, n_gone BIGINT, n_came BIGINT);
 CREATE TABLE changes.own.cells (name VARCHAR, of_column VARCHAR, number BIGINT);
 CREATE TABLE changes.own.came (name VARCHAR, row_md5 UBIGINT, number BIGINT);
 INSERT INTO changes.own.about
-SELECT {form}, (SELECT id FROM changes.own.facts),
-       (SELECT id FROM newer.releases ORDER BY created_at DESC, id DESC LIMIT 1);
+SELECT {form}, (SELECT id FROM newer.releases ORDER BY created_at DESC, id DESC LIMIT 1),
+       $differences;
 """
 _DIFFERING = """
 CREATE OR REPLACE TEMP TABLE differing AS
@@ -63,8 +63,8 @@ GROUP BY row_hash HAVING sum(number) <> 0
 _DIFFERENT_ROWS = """
 CREATE OR REPLACE TEMP TABLE {name} AS
 SELECT whole_row.* FROM {side}."{table}" AS whole_row
-JOIN differing ON row_hash = hash(whole_row) AND {sign} * number > 0
-QUALIFY row_number() OVER (PARTITION BY row_hash) <= {sign} * number
+JOIN differing ON differing.row_hash = hash(whole_row) AND {sign} * differing.number > 0
+QUALIFY row_number() OVER (PARTITION BY differing.row_hash) <= {sign} * differing.number
 """
 _NO_ROWS = 'CREATE OR REPLACE TEMP TABLE {name} AS FROM {side}."{table}" LIMIT 0'
 _SIDES = """
@@ -108,22 +108,33 @@ DELETE FROM restored."{table}" WHERE rowid IN (
 """
 
 
-def write_changes(older: Path, newer: Path, target: Path, limits: DatabaseLimits) -> bool:
+def are_alike(older: Path, newer: Path) -> bool:
+    """Whether two releases have the same tables, views and macros: one program has made both.
+
+    Raises duckdb.Error where a file cannot be read.
+    """
+    with memory_database() as con:
+        _attach(con, DatabaseLimits(), older=older, newer=newer)
+        return _catalog(con, "older") == _catalog(con, "newer")
+
+
+def write_changes(
+    older: Path, newer: Path, target: Path, limits: DatabaseLimits, differences: str = ""
+) -> None:
     """Write the rows in which ``older`` differs from ``newer`` into the new file ``target``.
 
-    Returns False, and leaves no file, where tables, views or macros differ too: another version of
-    the program has made one of them. Raises duckdb.Error where a file cannot be read or written.
+    They must be alike. ``differences`` is what people are told of these, and is kept with them.
+    Raises duckdb.Error where a file cannot be read or written.
     """
     with memory_database(limits) as con:
         _attach(con, limits, older=older, newer=newer)
-        if _catalog(con, "older") != _catalog(con, "newer"):
-            return False
         con.execute(f"ATTACH '{_quoted(target)}' AS changes (BLOCK_SIZE {_BLOCK_SIZE})")
+        con.execute("BEGIN")
+        con.execute(_BEGIN.format(form=_FORM), {"differences": differences})
         # Rows that are inserted in one transaction stand in memory: each table has its own.
-        con.execute(f"BEGIN; {_BEGIN.format(form=_FORM)}; COMMIT")
+        con.execute("COMMIT")
         for table, columns in con.execute(_COLUMNS).fetchall():
             _write_table(con, table, columns)
-    return True
 
 
 def _write_table(con: duckdb.DuckDBPyConnection, table: str, columns: Sequence[str]) -> None:
@@ -208,15 +219,20 @@ def base_of(changes: Path) -> str:
     return _about(changes)[0]
 
 
+def differences_in(changes: Path) -> str:
+    """Return what was given as differences when they were written. Raises StorageError."""
+    return _about(changes)[1]
+
+
 def facts_of(changes: Path) -> dict[str, object]:
     """Return the row of ``releases`` of the release that is kept as changes.
 
     Raises StorageError where they cannot be read.
     """
-    return dict(_about(changes)[1])
+    return dict(_about(changes)[2])
 
 
-def _about(changes: Path) -> tuple[str, tuple[tuple[str, object], ...]]:
+def _about(changes: Path) -> tuple[str, str, tuple[tuple[str, object], ...]]:
     try:
         stat = changes.stat()
         return _read_about(changes, (stat.st_ino, stat.st_size, stat.st_mtime_ns))
@@ -228,15 +244,15 @@ def _about(changes: Path) -> tuple[str, tuple[tuple[str, object], ...]]:
 @functools.lru_cache
 def _read_about(
     changes: Path, _file: tuple[int, ...]
-) -> tuple[str, tuple[tuple[str, object], ...]]:
+) -> tuple[str, str, tuple[tuple[str, object], ...]]:
     with memory_database() as con:
         _attach(con, DatabaseLimits(), changes=changes)
-        form, base = con.execute("SELECT form, base FROM changes.own.about").fetchall()[0]
+        form, base, differences = con.execute("FROM changes.own.about").fetchall()[0]
         if form != _FORM:
             raise StorageError(f"{changes} was written by a newer version: install that")
         facts = con.execute("FROM changes.own.facts")
         names = [column[0] for column in facts.description or ()]
-        return base, tuple(zip(names, facts.fetchall()[0], strict=True))
+        return base, differences, tuple(zip(names, facts.fetchall()[0], strict=True))
 
 
 def _attach(con: duckdb.DuckDBPyConnection, limits: DatabaseLimits, **files: Path) -> None:
