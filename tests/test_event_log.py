@@ -1,14 +1,19 @@
 """Dagster's event log keeps its files open while a run goes on, and holds the same."""
 
+import contextlib
 import hashlib
 import inspect
 import os
+import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import dagster as dg
 import pytest
 from dagster._core.storage.event_log import SqliteEventLogStorage
 from sqlalchemy import create_engine, text
+from sqlalchemy.engine import Engine
+from sqlalchemy.event import listen, remove
 
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.orchestration import event_log
@@ -52,8 +57,13 @@ def test_a_run_writes_the_same_events_where_files_are_kept_open(tmp_path, monkey
         with kept_open(instance):
             kept = run(instance)
             assert materialised(instance) == 2
-        assert sorted(map(os.path.basename, opened)) == sorted([f"{kept}.db", "index.db"])
-        assert not {"_connect", "has_table"} & vars(instance.event_log_storage).keys()
+        assert sorted(map(os.path.basename, opened)) == sorted(
+            [f"{kept}.db", "index.db", "runs.db"]
+        )
+        assert (
+            not {"_connect", "has_table", "store_event"} & vars(instance.event_log_storage).keys()
+        )
+        assert "connect" not in vars(instance.run_storage)
     with dg.DagsterInstance.local_temp(str(tmp_path)) as afterwards:
         assert isinstance(afterwards.event_log_storage, SqliteEventLogStorage)
         assert events(afterwards, kept) == events(afterwards, plain)
@@ -69,6 +79,69 @@ def test_another_reader_sees_events_at_once(tmp_path):
         found = events(reader, run(writer))
         assert found.count("DagsterEventType.ASSET_MATERIALIZATION") == 2
         assert materialised(reader) == 1
+
+
+def test_what_is_gathered_is_written_in_few_transactions(tmp_path):
+    commits = []
+
+    def count(connection):
+        commits.append(Path(connection.engine.url.database).stem)
+
+    listen(Engine, "commit", count)
+    try:
+        with dg.DagsterInstance.local_temp(str(tmp_path)) as instance, kept_open(instance):
+            run_id = run(instance)
+            assert 0 < commits.count(run_id) < 0.75 * len(instance.all_logs(run_id))
+    finally:
+        remove(Engine, "commit", count)
+
+
+def test_what_is_gathered_is_there_for_whoever_asks_and_at_the_end(tmp_path):
+    made = dg.AssetMaterialization(one.key)
+    with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
+        with kept_open(instance):
+            instance.report_runless_asset_event(made)
+            assert materialised(instance) == 1
+            instance.report_runless_asset_event(made)
+        assert materialised(instance) == 2
+
+
+def test_an_error_in_what_is_gathered_is_raised_and_stops_no_later_event(tmp_path, monkeypatch):
+    with dg.DagsterInstance.local_temp(str(tmp_path)) as instance, kept_open(instance):
+        run_ = instance.create_run_for_job(JOB.resolve_job_def("both"))
+        store = SqliteEventLogStorage.store_event
+        monkeypatch.setattr(
+            SqliteEventLogStorage, "store_event", lambda *_: (_ for _ in ()).throw(OSError("full"))
+        )
+        with pytest.raises(OSError, match="full"):
+            instance.report_engine_event("first", run_)
+        monkeypatch.setattr(SqliteEventLogStorage, "store_event", store)
+        instance.report_engine_event("second", run_)
+        assert [e.message for e in instance.all_logs(run_.run_id)][-1] == "second"
+
+
+@pytest.mark.parametrize("harm", [lambda file: file.write_bytes(b"no database" * 999), Path.unlink])
+def test_a_run_has_its_file_whatever_became_of_the_empty_one(tmp_path, harm):
+    with dg.DagsterInstance.local_temp(str(tmp_path)) as instance, kept_open(instance):
+        first = run(instance)
+        (empty,) = tmp_path.rglob(event_log._EMPTY)
+        copied = run(instance)
+        harm(empty)
+        made = run(instance)
+        assert events(instance, first) == events(instance, copied) == events(instance, made)
+        assert len({tables(tmp_path, run_id) for run_id in (first, copied, made)}) == 1
+
+
+def tables(place: Path, run_id: str) -> tuple[tuple[str, ...], ...]:
+    (file,) = place.rglob(f"{run_id}.db")
+    with contextlib.closing(sqlite3.connect(file)) as con:
+        (mode,) = con.execute("PRAGMA journal_mode").fetchall()
+        versions = con.execute("SELECT version_num FROM alembic_version").fetchall()
+        return (
+            mode,
+            *versions,
+            *con.execute("SELECT sql FROM sqlite_master ORDER BY 1").fetchall(),
+        )
 
 
 def test_tables_are_those_that_dagster_sees(tmp_path):
@@ -101,9 +174,9 @@ def test_any_other_event_log_is_left_alone():
 # What `kept_open` puts itself in the place of, and what it leans on.
 LEANS_ON = (
     *("_connect", "_initdb", "conn_string_for_shard", "has_table", "index_connection"),
-    "run_connection",
+    *("run_connection", "store_event", "path_for_shard"),
 )
-AS_READ = "ea64fb6dcc36147c"
+AS_READ = "70cc69d20bee9e8b"
 
 
 def test_dagster_opens_its_files_as_it_did_when_this_was_written():

@@ -1,27 +1,46 @@
-"""Dagster's event log, with its files or its connection kept open while a run goes on."""
+"""Dagster's history in SQLite while a run goes on: files kept open, few transactions."""
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import dagster as dg
+from dagster._core.events.log import EventLogEntry
 from dagster._core.storage.event_log import SqliteEventLogStorage
+from dagster._core.storage.runs import SqliteRunStorage
 from dagster._core.storage.sql import create_engine
 from sqlalchemy.engine import Engine
 from sqlalchemy.engine.base import Connection
 from sqlalchemy.event import listen
 
+from graphrag_pipeline.core.hardening.files import write_output
 from graphrag_pipeline.resources.connections import kept_connected
 
 _BUSY_SECONDS = 30
 """How long another writer is waited for: as Dagster does since 1.13."""
+_EMPTY = f"empty-{dg.__version__}"
+_FOLLOWED = frozenset(
+    {
+        dg.DagsterEventType.ASSET_MATERIALIZATION_PLANNED,
+        dg.DagsterEventType.ASSET_CHECK_EVALUATION_PLANNED,
+        dg.DagsterEventType.LOGS_CAPTURED,
+        dg.DagsterEventType.STEP_OUTPUT,
+        dg.DagsterEventType.ASSET_MATERIALIZATION,
+        dg.DagsterEventType.ASSET_CHECK_EVALUATION,
+        dg.DagsterEventType.STEP_SUCCESS,
+    }
+)
+"""Events that another follows within milliseconds: of what is planned, and of a finished step."""
 
 
 @contextmanager
 def kept_open(instance: dg.DagsterInstance) -> Iterator[dg.DagsterInstance]:
-    """Yield an instance whose event log, if it is Dagster's own in SQLite, keeps its files open.
+    """Yield an instance that keeps the files of its history open, if they are Dagster's in SQLite.
 
     Of what is in Postgres, the connection is kept.
 
@@ -29,37 +48,118 @@ def kept_open(instance: dg.DagsterInstance) -> Iterator[dg.DagsterInstance]:
     statement again, and has SQLite fold its log into the file as it closes: a sixth of what a
     small run takes. To see that a table is there it opens the latter once more, five times a stage.
     """
-    log = instance.event_log_storage
     with ExitStack() as at_the_end:
-        if type(log) is SqliteEventLogStorage:
-            _keep_open(log, at_the_end)
+        if type(instance.event_log_storage) is SqliteEventLogStorage:
+            at_the_end.enter_context(_OpenLog(instance.event_log_storage).in_place())
+        if type(instance.run_storage) is SqliteRunStorage:
+            at_the_end.enter_context(_runs_kept_open(instance.run_storage))
         at_the_end.enter_context(kept_connected(instance))
         yield instance
 
 
-def _keep_open(log: SqliteEventLogStorage, at_the_end: ExitStack) -> None:
-    engines: dict[str, Engine] = {}
+class _OpenLog:
+    """Another way for an event log to write while a run goes on.
+
+    Events that others follow at once are written with these, in one transaction; whatever is asked
+    of the log meanwhile has them written first. A killed process loses no more than the last of
+    them: that a step ended, of which no table of the index is made.
+    """
+
+    def __init__(self, log: SqliteEventLogStorage) -> None:
+        self._log = log
+        self._engines: dict[str, Engine] = {}
+        self._tables: set[str] = set()
+        self._turn = threading.RLock()
+        self._gathered: list[EventLogEntry] = []
+        self._together: dict[str, Connection] | None = None
 
     @contextmanager
-    def connect(shard: str) -> Iterator[Connection]:
-        with log._db_lock:
-            if shard not in engines:
-                engines[shard] = _engine(log, shard)
-                at_the_end.callback(engines[shard].dispose)
-            with engines[shard].begin() as connection:
-                yield connection
+    def in_place(self) -> Iterator[None]:
+        """Let the log do as this does."""
+        names = ("_connect", "has_table", "store_event")
+        for name, method in zip(names, (self.connect, self.has_table, self.store), strict=True):
+            setattr(self._log, name, method)
+        try:
+            yield
+            self._write()
+        finally:
+            for name in names:
+                delattr(self._log, name)
+            for engine in self._engines.values():
+                engine.dispose()
 
-    look, tables = log.has_table, set[str]()
+    @contextmanager
+    def connect(self, shard: str) -> Iterator[Connection]:
+        """Yield a connection to a file, in a transaction: of gathered events all share one."""
+        with self._turn:
+            if self._together is None:
+                self._write()
+                with self._engine(shard).begin() as connection:
+                    yield connection
+            else:
+                if shard not in self._together:
+                    self._together[shard] = self._engine(shard).connect()
+                    self._together[shard].begin()
+                yield self._together[shard]
 
-    def has_table(table_name: str) -> bool:
-        # It is asked with and without the lock held, and no table is ever dropped.
-        if table_name not in tables and look(table_name):
-            tables.add(table_name)
-        return table_name in tables
+    def has_table(self, table_name: str) -> bool:
+        """Say whether a table is there: it is asked for often, and none is ever dropped."""
+        if table_name not in self._tables and type(self._log).has_table(self._log, table_name):
+            self._tables.add(table_name)
+        return table_name in self._tables
 
-    for name, method in (("_connect", connect), ("has_table", has_table)):
-        setattr(log, name, method)
-        at_the_end.callback(delattr, log, name)
+    def store(self, event: EventLogEntry) -> None:
+        """Store an event: at once, unless others follow it."""
+        with self._turn:
+            self._gathered.append(event)
+            if not event.is_dagster_event or event.dagster_event_type not in _FOLLOWED:
+                self._write()
+
+    def _write(self) -> None:
+        """Store what was gathered, in one transaction a file: that of the run is the first."""
+        with self._turn:
+            events, self._gathered = self._gathered, []
+            if not events:
+                return
+            self._together = {}
+            try:
+                for event in events:
+                    type(self._log).store_event(self._log, event)
+                for connection in self._together.values():
+                    transaction = connection.get_transaction()
+                    assert transaction is not None
+                    transaction.commit()
+            finally:
+                connections, self._together = self._together, None
+                for connection in connections.values():
+                    connection.close()
+
+    def _engine(self, shard: str) -> Engine:
+        """Return an engine for a file, which is made if it is not there."""
+        if shard not in self._engines:
+            engine = _engine(self._log.conn_string_for_shard(shard))
+            if shard not in self._log._initialized_dbs:
+                _make(self._log, Path(self._log.path_for_shard(shard)), engine)
+                self._log._initialized_dbs.add(shard)
+            self._engines[shard] = engine
+        return self._engines[shard]
+
+
+@contextmanager
+def _runs_kept_open(runs: SqliteRunStorage) -> Iterator[None]:
+    engine = _engine(runs._conn_string)
+    runs.connect = engine.begin  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        del runs.connect
+        engine.dispose()
+
+
+def _engine(place: str) -> Engine:
+    engine = create_engine(place, connect_args={"timeout": _BUSY_SECONDS})
+    listen(engine, "connect", _sync_rarely)
+    return engine
 
 
 def _sync_rarely(connection: sqlite3.Connection, _: object) -> None:
@@ -71,12 +171,28 @@ def _sync_rarely(connection: sqlite3.Connection, _: object) -> None:
     connection.execute("PRAGMA synchronous = NORMAL")
 
 
-def _engine(log: SqliteEventLogStorage, shard: str) -> Engine:
-    """Return an engine for a file, which is made if it is not there."""
-    place = log.conn_string_for_shard(shard)
-    engine = create_engine(place, connect_args={"timeout": _BUSY_SECONDS})
-    listen(engine, "connect", _sync_rarely)
-    if shard not in log._initialized_dbs:
-        log._initdb(engine)
-        log._initialized_dbs.add(shard)
-    return engine
+def _make(log: SqliteEventLogStorage, file: Path, engine: Engine) -> None:
+    """Make the file of a run, as a copy of an empty one that Dagster of this version has made.
+
+    Dagster takes longer for its tables than for all events of a small run.
+    """
+    empty, is_new = file.with_name(_EMPTY), not file.exists()
+    if is_new and empty.is_file() and _copy(empty, file):
+        return
+    log._initdb(engine)
+    if is_new:
+        with contextlib.closing(sqlite3.connect(file)) as made:
+            write_output(empty, made.serialize())
+
+
+def _copy(empty: Path, file: Path) -> bool:
+    """Copy a database in one transaction; say whether it could be read."""
+    try:
+        with (
+            contextlib.closing(sqlite3.connect(empty)) as source,
+            contextlib.closing(sqlite3.connect(file)) as target,
+        ):
+            source.backup(target)
+    except sqlite3.DatabaseError:
+        return False
+    return True
