@@ -574,7 +574,8 @@ import sys, threading
 from graphrag_pipeline.store.lance import REST_CLIENT
 from graphrag_pipeline.store.vector_store import VectorStore
 VectorStore(sys.argv[1]).version("chunks")
-assert f"{REST_CLIENT}.models" in sys.modules, "the models are needed"
+models = [name for name in sys.modules if name.startswith(f"{REST_CLIENT}.models.")]
+assert len(models) < 30, models
 assert not [name for name in sys.modules if name.startswith(f"{REST_CLIENT}.api")]
 import lance_namespace_urllib3_client as client
 seen, together = [], threading.Barrier(4)
@@ -593,6 +594,46 @@ try:
 except pydantic.ValidationError as error:
     sys.exit(None if error.error_count() >= 2 else str(error))
 sys.exit("nothing was validated")
+""",
+        tmp_path,
+    )
+
+
+def test_names_stand_for_the_models_that_they_are_of(tmp_path):
+    in_a_fresh_process(
+        """
+import sys
+from graphrag_pipeline.store.vector_store import VectorStore
+VectorStore(sys.argv[1]).version("chunks")
+from lance_namespace import DropTableRequest, CreateTableRequest, LanceNamespace
+from typing import Optional
+class Larger(CreateTableRequest):
+    pass
+assert (CreateTableRequest | None) == Optional[CreateTableRequest]
+one = CreateTableRequest(id=["a"])
+from lance_namespace_urllib3_client.models import CreateTableRequest as Model
+assert type(one) is Model and issubclass(Larger, Model)
+assert isinstance(Larger(id=["b"]), CreateTableRequest) and not isinstance(1, DropTableRequest)
+assert CreateTableRequest.from_dict({"id": ["a"]}) == one
+sys.exit(None if LanceNamespace.create_table.__annotations__ else "no annotations")
+""",
+        tmp_path,
+    )
+
+
+def test_a_lancedb_that_cannot_be_imported_lightly_is_imported_as_it_is(tmp_path):
+    in_a_fresh_process(
+        """
+import sys
+from graphrag_pipeline.store import lance
+def fail(self, name):
+    raise RuntimeError("another version, which makes one at once")
+lance._Later.__init__ = fail
+from graphrag_pipeline.store.vector_store import VectorStore
+VectorStore(sys.argv[1]).version("chunks")
+from lance_namespace import CreateTableRequest
+from lance_namespace_urllib3_client.models.create_table_request import CreateTableRequest as Model
+sys.exit(None if CreateTableRequest is Model else "a name")
 """,
         tmp_path,
     )

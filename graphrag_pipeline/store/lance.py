@@ -4,8 +4,9 @@ Otherwise importing it takes longer than all the rest of a question:
 
 - The client is 30 generated modules whose functions Pydantic wraps one by one. Its package is put
   in place with its body put off until something of it is asked for.
-- The 147 models beside it are needed as names. Pydantic builds what checks their fields when one is
-  first made, which is never.
+- The 147 models beside it are needed as names only, by annotations. Each name stands for its model,
+  which is looked up when something is done with it. Of the few that are imported one by one,
+  Pydantic builds what checks their fields when one is first made.
 - Before Python 3.12 a library reads the bytecode around each method that overrides another, to see
   that there is one. From 3.12 on LanceDB does without it; so it does here.
 """
@@ -16,11 +17,13 @@ import contextlib
 import functools
 import importlib.util
 import os
+import re
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Union
 
 from graphrag_pipeline.core.hardening.memory import require_memory
 
@@ -28,7 +31,12 @@ if TYPE_CHECKING:
     from lancedb.db import DBConnection
 
 REST_CLIENT = "lance_namespace_urllib3_client"
+_MODELS = f"{REST_CLIENT}.models"
+_OURS = ("lancedb", "lance_namespace")
+_NATIVE = "lancedb._lancedb"
 _OVERRIDES = "overrides"
+
+_BEFORE_CAPITAL = re.compile("(?<!^)(?=[A-Z])")
 
 _importing = threading.Lock()
 
@@ -43,10 +51,23 @@ def connect(uri: str) -> DBConnection:
 
 @functools.cache
 def _lancedb() -> ModuleType:
-    with lightly():
+    before = set(sys.modules)
+    try:
+        with lightly():
+            import lancedb
+    except Exception:
+        # Another version, which does more with what is put off than it can bear.
+        _forget(set(sys.modules) - before)
         import lancedb
 
     return lancedb
+
+
+def _forget(names: Collection[str]) -> None:
+    """Let packages of LanceDB be imported anew, but for the library that is loaded once only."""
+    for name in names:
+        if name.startswith(_OURS) and name != _NATIVE:
+            del sys.modules[name]
 
 
 @contextlib.contextmanager
@@ -54,10 +75,24 @@ def lightly() -> Iterator[None]:
     """Import LanceDB, or a package of its own, without what nothing here uses."""
     # It warns of what nobody can do anything about, on standard error.
     os.environ.setdefault("LANCEDB_LOG", "error")
-    if REST_CLIENT not in sys.modules:
-        sys.modules[REST_CLIENT] = _put_off(REST_CLIENT)
-    with _models_put_off(), _overrides_taken_on_trust():
+    for name in (REST_CLIENT, _MODELS):
+        if name not in sys.modules and (spec := importlib.util.find_spec(name)):
+            sys.modules[name] = _PutOff(spec)
+    with _models_by_name(), _models_put_off(), _overrides_taken_on_trust():
         yield
+
+
+@contextlib.contextmanager
+def _models_by_name() -> Iterator[None]:
+    models = sys.modules.get(_MODELS)
+    if not isinstance(models, _PutOff):
+        yield
+        return
+    models.by_name = True
+    try:
+        yield
+    finally:
+        models.by_name = False
 
 
 @contextlib.contextmanager
@@ -88,32 +123,32 @@ def _overrides_taken_on_trust() -> Iterator[None]:
         del sys.modules[_OVERRIDES]
 
 
-def _put_off(name: str) -> ModuleType:
-    """Return a package whose modules can be imported, and whose own body has not run."""
-    spec = importlib.util.find_spec(name)
-    if spec is None:
-        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-    package = importlib.util.module_from_spec(spec)
-    package.__class__ = _PutOff
-    return package
-
-
 class _PutOff(ModuleType):
     """A package that runs its body, once, when it is asked for a name that it does not have.
 
     Threads that ask meanwhile wait. What the body itself asks for is not there yet, as in any
-    import.
+    import. While it is asked ``by_name``, names that look like those of classes stand for them.
     """
 
+    by_name = False
     _body = threading.RLock()
     _runs = False
+
+    def __init__(self, spec: ModuleSpec) -> None:
+        super().__init__(spec.name)
+        for name, value in vars(importlib.util.module_from_spec(spec)).items():
+            setattr(self, name, value)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
+        return _Later(name) if self.by_name and name[0].isupper() else self.whole(name)
+
+    def whole(self, name: str) -> Any:
+        """Return a name of the package, whose body has run then."""
         with _PutOff._body:
-            if type(self) is _PutOff and not _PutOff._runs:
-                _PutOff._runs = True
+            if isinstance(self, _PutOff) and not self._runs:
+                self._runs = True
                 try:
                     spec = self.__spec__
                     assert spec is not None
@@ -121,7 +156,41 @@ class _PutOff(ModuleType):
                     spec.loader.exec_module(self)
                     self.__class__ = ModuleType  # type: ignore[assignment]
                 finally:
-                    _PutOff._runs = False
+                    del self._runs
             if name not in self.__dict__:
                 raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
             return self.__dict__[name]
+
+
+class _Later:
+    """A name that stands for a model, until something is done with it."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def _model(self) -> Any:
+        """Return the model from the module of its own, or else as the whole package has it."""
+        module = f"{_MODELS}.{_BEFORE_CAPITAL.sub('_', self._name).lower()}"
+        with contextlib.suppress(ImportError, AttributeError):
+            return getattr(importlib.import_module(module), self._name)
+        models = sys.modules[_MODELS]
+        return models.whole(self._name) if isinstance(models, _PutOff) else vars(models)[self._name]
+
+    def __call__(self, *values: Any, **named: Any) -> Any:
+        return self._model()(*values, **named)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self._model(), name)
+
+    def __mro_entries__(self, bases: tuple[object, ...]) -> tuple[Any, ...]:
+        return (self._model(),)
+
+    def __instancecheck__(self, instance: object) -> bool:
+        return isinstance(instance, self._model())
+
+    def __or__(self, other: Any) -> Any:
+        return Union[self, other]  # noqa: UP007
+
+    __ror__ = __or__
