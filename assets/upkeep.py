@@ -11,8 +11,6 @@ from graphrag_pipeline.assets.names import Names
 from graphrag_pipeline.assets.publishing import PUBLISHED_INDEX
 from graphrag_pipeline.resources import readable_failures
 from graphrag_pipeline.store.workspace import Workspace
-from graphrag_pipeline.upkeep.checking import check
-from graphrag_pipeline.upkeep.index_tables import fold_anew_if_needed
 from graphrag_pipeline.upkeep.problems import Problem
 
 WHOLE = "index_is_whole"
@@ -34,6 +32,10 @@ def build_index_check(names: Names) -> dg.AssetChecksDefinition:
         required_resource_keys={names.resource},
     )
     def index_is_whole(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
+        # Every run is defined beside this, and none but the nightly one makes it.
+        from graphrag_pipeline.upkeep.checking import check
+        from graphrag_pipeline.upkeep.index_tables import fold_anew_if_needed
+
         index = getattr(context.resources, names.resource)
         with readable_failures():
             checked = check(index.workspace)

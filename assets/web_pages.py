@@ -11,7 +11,6 @@ from graphrag_pipeline.assets.ingestion import GROUP, WEB_PAGES
 from graphrag_pipeline.assets.names import Names
 from graphrag_pipeline.assets.stages import AssetStage, StageCheck, StageOutcome, StageTable
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.ingest.sites import fetch_sites
 from graphrag_pipeline.resources import IndexResource
 
 WEB_POOL = "web"
@@ -25,6 +24,8 @@ def build_web_pages(settings: Settings, names: Names) -> list[dg.AssetsDefinitio
 
 def fetch(index: IndexResource) -> StageOutcome:
     """Bring the kept pages up to date with their servers."""
+    from graphrag_pipeline.ingest.sites import fetch_sites
+
     fetched = fetch_sites(index.home, index.settings.input.urls, index.settings)
     numbers = {name: getattr(fetched, name) for name in ("new", "changed", "unchanged", "gone")}
     problems = list(fetched.problems.items())[:_MOST_PROBLEMS]

@@ -30,6 +30,14 @@ LAZY = {
     "packages/cluster/graphrag_cluster/celery_app.py": {"graphrag_cluster"},
     # Only the last stage makes what questions need.
     "graphrag_pipeline/pipeline/stages.py": {"graphrag_pipeline.query.published_arrays"},
+    # What every run defines and none but the nightly one, or one that fetches, does; and what a
+    # program asks of an index, which a command does not.
+    "assets/upkeep.py": {
+        "graphrag_pipeline.upkeep.checking",
+        "graphrag_pipeline.upkeep.index_tables",
+    },
+    "assets/web_pages.py": {"graphrag_pipeline.ingest.sites"},
+    "graphrag_pipeline/orchestration/runs.py": {"graphrag_pipeline.index"},
     # What a question of all documents, and a server that no assistant asks, do without.
     "graphrag_pipeline/query/limited_release.py": {
         "graphrag_pipeline.query.limited_reports",

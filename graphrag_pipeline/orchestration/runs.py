@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import dagster as dg
 from dagster._core.instance import InstanceRef
@@ -36,7 +37,6 @@ from graphrag_pipeline.core.home import Home, make_home
 from graphrag_pipeline.core.service_settings import IN_PROCESS
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.definitions import INGEST_JOB, REFRESH_JOB, build_definitions
-from graphrag_pipeline.index import Index, Update
 from graphrag_pipeline.ingest.stages import stage_versions
 from graphrag_pipeline.marts.build import MARTS_JOB, built_marts, marts_outdated
 from graphrag_pipeline.orchestration.event_log import kept_open
@@ -54,6 +54,9 @@ from graphrag_pipeline.sensors.runs import COMMAND, FIRST_BATCH, LAST_BATCH, VER
 from graphrag_pipeline.store.spending import LEDGER_TAG, ledger_position, uses_model
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.registry import ask_for_clustering
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.index import Index, Update
 
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 _POLL_SECONDS = 1.0
@@ -176,6 +179,8 @@ def _make_storage(place: Path) -> None:
 
 def update_by_runs(index: Index, folder: Path) -> Update:
     """Return what :meth:`Index.update` does, done by runs: of a shared index, by its workers."""
+    from graphrag_pipeline.index import Update
+
     quiet = index.settings.input.settle_seconds
     outcome = index_folder(index, folder, settle_seconds=quiet)
     release = current_release(index)
