@@ -45,6 +45,7 @@ EXIT_CODES = (
 _RESUMABLE = ("index", "import-graphrag", "import-extractions", "forget", "purge")
 _INTERRUPTED = 130
 _OBJECTS_BETWEEN_COLLECTIONS = 100_000
+_COLLECTIONS_BETWEEN_DEEPER_ONES = 50
 
 
 class _Commands(TyperGroup):
@@ -168,7 +169,7 @@ def set_up_memory() -> None:
     What is imported stays, and a sixth of its time goes to looking.
     """
     share_freed_memory(1)
-    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
+    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS, _COLLECTIONS_BETWEEN_DEEPER_ONES)
 
 
 def _open_what_is_closed() -> None:
