@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.tokens import count_tokens, encoding_for
 from graphrag_pipeline.llm.answer_purposes import made_for
-from graphrag_pipeline.llm.answers import LOOP, ChatAnswer, StreamedAnswer, TokenUsage, read_answer
+from graphrag_pipeline.llm.answers import ChatAnswer, StreamedAnswer, TokenUsage, read_answer
 from graphrag_pipeline.llm.batching.lane import BatchLane, lane_options
 from graphrag_pipeline.llm.budget import Budget, BudgetAmount, plus
 from graphrag_pipeline.llm.cache import (
@@ -38,10 +38,11 @@ from graphrag_pipeline.llm.requests import (
     Messages,
     chat_body,
     chat_key,
+    check_usable,
+    cut_to_fit,
     prompt_text,
     said_after,
 )
-from graphrag_pipeline.llm.schemas import cut_back
 from graphrag_pipeline.llm.transport import Transport
 from graphrag_pipeline.llm.windows import check_fits, check_was_read
 
@@ -376,7 +377,7 @@ class ModelClient:
         with self._caller.running():
             outgoing = replace(self._outgoing(request, body), key=key)
             answer, turn = await self._caller.send(outgoing, read)
-        answer = _cut_back(request, body, answer)
+        answer = cut_to_fit(request, body, answer)
         return await self._keep_usable(request, key, answer, turn)
 
     async def _keep_usable(
@@ -474,25 +475,6 @@ def unpriced(model: str) -> ConfigError:
         f"max_cost needs a price for {model}: name it in the file of llm.prices_file, or "
         "limit max_tokens instead"
     )
-
-
-def check_usable(request: ChatRequest, text: str, finish_reason: str) -> None:
-    """Raise ModelOutputError if a request's answer cannot be used."""
-    is_json = request.json_schema is not None or request.response_format is not None
-    if is_json and finish_reason == "length":
-        raise ModelOutputError("the answer was cut off at the limit of tokens: write less")
-    if finish_reason == LOOP and (is_json or not request.keeps_sound_part):
-        raise ModelOutputError("the answer repeated itself and was stopped: say nothing twice")
-    if request.check is not None:
-        request.check(text)
-
-
-def _cut_back(request: ChatRequest, body: Mapping[str, Any], answer: ChatAnswer) -> ChatAnswer:
-    """Return an answer whose texts that its schema has cut end with a whole sentence or word."""
-    if request.json_schema is None or "response_format" not in body:
-        return answer
-    form = body["response_format"].get("json_schema") or {}
-    return answer._replace(text=cut_back(answer.text, form.get("schema") or {}))
 
 
 async def _all(work: Iterable[Any]) -> None:

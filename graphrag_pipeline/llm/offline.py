@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from graphrag_pipeline.llm.cache import VectorSource, values_for
-from graphrag_pipeline.llm.client import ModelClient, check_usable
+from graphrag_pipeline.llm.client import ModelClient
 from graphrag_pipeline.llm.completion import Completion
 from graphrag_pipeline.llm.database import Place, reading
 from graphrag_pipeline.llm.embeddings import pieces
 from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
 from graphrag_pipeline.llm.options import LlmOptions
 from graphrag_pipeline.llm.paid_answers import KnownAnswers, answer_places
-from graphrag_pipeline.llm.requests import ChatRequest
+from graphrag_pipeline.llm.requests import ChatRequest, check_usable
 
 _VARIABLES = 500
 

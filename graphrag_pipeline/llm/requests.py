@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from graphrag_pipeline.llm.answers import LOOP, ChatAnswer
 from graphrag_pipeline.llm.cache import request_json, request_key
-from graphrag_pipeline.llm.errors import TerminalModelError
+from graphrag_pipeline.llm.errors import ModelOutputError, TerminalModelError
 from graphrag_pipeline.llm.options import LlmOptions
-from graphrag_pipeline.llm.schemas import fitted, without_lengths, without_mosts
+from graphrag_pipeline.llm.schemas import cut_back, fitted, without_lengths, without_mosts
 from graphrag_pipeline.llm.windows import window_of
 
 Messages = Sequence[Mapping[str, Any]]
@@ -257,3 +258,22 @@ def _route(messages: Messages, number: int) -> str:
 
 def _ordered(message: Mapping[str, Any]) -> dict[str, Any]:
     return {name: message[name] for name in sorted(message, key=lambda n: (n != "role", n))}
+
+
+def check_usable(request: ChatRequest, text: str, finish_reason: str) -> None:
+    """Raise ModelOutputError if a request's answer cannot be used."""
+    is_json = request.json_schema is not None or request.response_format is not None
+    if is_json and finish_reason == "length":
+        raise ModelOutputError("the answer was cut off at the limit of tokens: write less")
+    if finish_reason == LOOP and (is_json or not request.keeps_sound_part):
+        raise ModelOutputError("the answer repeated itself and was stopped: say nothing twice")
+    if request.check is not None:
+        request.check(text)
+
+
+def cut_to_fit(request: ChatRequest, body: Mapping[str, Any], answer: ChatAnswer) -> ChatAnswer:
+    """Return an answer whose texts that its schema has cut end with a whole sentence or word."""
+    if request.json_schema is None or "response_format" not in body:
+        return answer
+    form = body["response_format"].get("json_schema") or {}
+    return answer._replace(text=cut_back(answer.text, form.get("schema") or {}))
