@@ -574,6 +574,25 @@ def test_a_broken_hierarchy_still_covers_every_entity_once():
     assert {c.members for c in found if c.level == 1} == {("A",), ("B",), ("C",)}
 
 
+def test_a_community_whose_parent_is_not_one_level_above_is_left_out():
+    communities = pl.DataFrame(
+        {
+            "community": [0, 1, 2, 3],
+            "level": [0, 1, 2, 2],
+            "parent": [-1, 0, 1, 0],
+            "children": [[1, 3], [2], [], []],
+            "entity_ids": [["a", "b", "c"], ["a", "b"], ["a"], ["c"]],
+        },
+        schema_overrides={"children": pl.List(pl.Int64)},
+    )
+    ids = {name: name.upper() for name in "abc"}
+    hierarchy = complete_hierarchy(communities, ids, ["A", "B", "C"], [], CommunitySettings())
+    assert set(hierarchy.ids) == {0, 1, 2}
+    for level in (0, 1, 2):
+        standing = [c.members for c in hierarchy.clusters if c.level <= level <= c.last_level]
+        assert sorted(entity for members in standing for entity in members) == ["A", "B", "C"]
+
+
 def musique_to_jsonl(openie, target):
     """Write HippoRAG's recorded OpenIE of MuSiQue as lines for ``import_extractions``."""
     documents = json.loads(Path(openie).read_text())["docs"]
