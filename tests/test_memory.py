@@ -293,3 +293,26 @@ def test_under_any_limit_a_run_succeeds_or_says_so_in_one_line_and_the_next_goes
     left, right = content(disturbed), content(undisturbed)
     assert {name for name in COMPARED if left[name] != right[name]} == set()
     assert not list(pipeline.home.rglob("*.tmp"))
+
+
+def test_the_memory_for_us_is_the_smallest_limit_of_all_groups_and_of_the_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    groups = tmp_path / "groups"
+    for name, text in {
+        "a/b/memory.max": "max",
+        "a/memory.max": "30000000",
+        "memory/c/memory.limit_in_bytes": "20000000",
+        "memory/memory.limit_in_bytes": "90000000",
+        "d/memory.max": "1",
+    }.items():
+        (groups / name).parent.mkdir(parents=True, exist_ok=True)
+        (groups / name).write_text(f"{text}\n")
+    of_process = tmp_path / "cgroup"
+    of_process.write_text("6:cpu,cpuacct:/d\n5:memory:/c\n0::/a/b\n")
+    limits = list(memory._group_limits(of_process, groups))
+    assert limits == [20_000_000, 90_000_000, 30_000_000]
+    monkeypatch.setattr(memory, "_group_limits", lambda: limits)
+    for of_addresses, least in (([], 20_000_000), ([10_000_000], 10_000_000), ([0], 20_000_000)):
+        monkeypatch.setattr(memory, "_address_limit", lambda bytes=of_addresses: bytes)
+        assert memory.memory_for_us() == least
