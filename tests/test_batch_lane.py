@@ -42,6 +42,7 @@ from graphrag_pipeline.llm.batching import lane
 from graphrag_pipeline.llm.batching.api import BatchApi
 from graphrag_pipeline.llm.batching.records import keep_no_answers
 from graphrag_pipeline.llm.database import _File, reading
+from graphrag_pipeline.llm.speed import speed_of
 
 TEXTS = [f"question {number}" for number in range(12)]
 LANE = {"lane": "batch", "retry_seconds": 0.005}
@@ -77,6 +78,8 @@ def test_what_is_asked_at_once_is_one_batch_at_half_the_price(tmp_path: Path) ->
         assert len(server.batches) == 1
         assert server.in_batches == server.answered == len(TEXTS)
         half = paid(tmp_path)["cost"].sum()
+        # How long a batch waits says nothing of the time of calls.
+        assert speed_of(tmp_path, paid(tmp_path)["model"][0]) is None
         texts_of(ask_many(server, tmp_path / "direct", TEXTS))
         assert half == pytest.approx(paid(tmp_path / "direct")["cost"].sum() / 2)
         # Nothing of the documents stays on the server, and no note of it here.

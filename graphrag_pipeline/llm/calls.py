@@ -85,7 +85,8 @@ ahead_of_calls: ContextVar[Ahead | None] = ContextVar("ahead_of_calls", default=
 class CallTurn:
     """One attempt; who makes it sets ``usage`` once the answer is there.
 
-    ``writes`` belong to what accounts for it: they are made in the same transaction.
+    ``writes`` belong to what accounts for it: they are made in the same transaction. One that is
+    not ``is_timed`` says nothing of how fast the model is.
     """
 
     outgoing: Outgoing
@@ -94,6 +95,7 @@ class CallTurn:
     sent: Sent | None = None
     called_at: float = 0.0
     began: float = 0.0
+    is_timed: bool = True
     writes: Sequence[Write] = ()
 
     @property
@@ -114,7 +116,7 @@ class CallTurn:
             self.usage.prompt,
             self.usage.completion,
             self.cost,
-            time.perf_counter() - self.began,
+            time.perf_counter() - self.began if self.is_timed else 0.0,
             error=error,
             called_at=self.called_at,
             cached_tokens=self.usage.cached,

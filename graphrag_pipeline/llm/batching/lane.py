@@ -92,6 +92,7 @@ class BatchLane:
             self._begin(self._collect(sent))
         answer = await waiting.answer
         turn.called_at, turn.began = time.time(), time.perf_counter()
+        turn.is_timed = False
         turn.writes = [drop_request(waiting.request.id)]
         if isinstance(answer, ModelError):
             raise answer
