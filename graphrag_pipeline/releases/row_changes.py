@@ -22,6 +22,8 @@ from graphrag_pipeline.store.limits import DatabaseLimits
 _FORM = 1
 """Raised when files of changes are written in another way; others are then told from them."""
 _BLOCK_SIZE = 16384
+_MOST_HELD = 20_000
+"""A transaction keeps its rows in memory: about so many at a time."""
 _ROW_MD5 = "md5_number_lower(to_json(whole_row)::VARCHAR)"
 """DuckDB's own hash is another in another version."""
 _CATALOG = """
@@ -129,19 +131,22 @@ def write_changes(
     with memory_database(limits) as con:
         _attach(con, limits, older=older, newer=newer)
         con.execute(f"ATTACH '{_quoted(target)}' AS changes (BLOCK_SIZE {_BLOCK_SIZE})")
+        tables, n_held = con.execute(_COLUMNS).fetchall(), 0
         con.execute("BEGIN")
         con.execute(_BEGIN.format(form=_FORM), {"differences": differences})
-        # Rows that are inserted in one transaction stand in memory: each table has its own.
+        for table, columns in tables:
+            n_held += _write_table(con, table, columns)
+            if n_held > _MOST_HELD:
+                con.execute("COMMIT; BEGIN")
+                n_held = 0
         con.execute("COMMIT")
-        for table, columns in con.execute(_COLUMNS).fetchall():
-            _write_table(con, table, columns)
 
 
-def _write_table(con: duckdb.DuckDBPyConnection, table: str, columns: Sequence[str]) -> None:
+def _write_table(con: duckdb.DuckDBPyConnection, table: str, columns: Sequence[str]) -> int:
+    """Write what differs of a table; return how many rows and cells that are."""
     con.execute(_DIFFERING.format(table=table))
     n_rows, has_gone, has_come = con.execute(_SIDES.format(table=table)).fetchall()[0]
-    con.execute("BEGIN")
-    n_gone = n_came = 0
+    n_cells = n_gone = n_came = 0
     if has_gone or has_come:
         for name, side, sign, has_any in (
             ("gone", "older", 1, has_gone),
@@ -151,7 +156,7 @@ def _write_table(con: duckdb.DuckDBPyConnection, table: str, columns: Sequence[s
             con.execute(rows.format(name=name, side=side, table=table, sign=sign))
         is_keyed = has_gone and has_come and "id" in columns
         if is_keyed and con.execute(_IS_KEYED.format(table=table)).fetchone() == (True,):
-            _write_cells(con, table, columns)
+            n_cells = _write_cells(con, table, columns)
         n_gone, n_came = _counts(con, "gone", "came")
     if n_gone:
         con.execute(f'CREATE TABLE changes.main."{table}" AS FROM gone')
@@ -160,12 +165,15 @@ def _write_table(con: duckdb.DuckDBPyConnection, table: str, columns: Sequence[s
     con.execute(
         "INSERT INTO changes.own.tables VALUES (?, ?, ?, ?)", [table, n_rows, n_gone, n_came]
     )
-    con.execute("COMMIT")
+    return n_cells + n_gone + n_came
 
 
-def _write_cells(con: duckdb.DuckDBPyConnection, table: str, columns: Sequence[str]) -> None:
-    """Write the cells that differ of rows that both have, and leave these out of both."""
-    numbers = ", ".join(f'count_if(g."{c}" IS DISTINCT FROM n."{c}")' for c in columns)
+def _write_cells(con: duckdb.DuckDBPyConnection, table: str, columns: Sequence[str]) -> int:
+    """Write the cells that differ of rows that both have, and leave these out of both.
+
+    Returns how many there are.
+    """
+    numbers = ", ".join(f'count(*) FILTER (g."{c}" IS DISTINCT FROM n."{c}")' for c in columns)
     counts = con.execute(f"SELECT {numbers} FROM gone g JOIN came n USING (id)").fetchall()[0]
     for column, n_cells in zip(columns, counts, strict=True):
         if n_cells:
@@ -173,6 +181,7 @@ def _write_cells(con: duckdb.DuckDBPyConnection, table: str, columns: Sequence[s
             con.execute("INSERT INTO changes.own.cells VALUES (?, ?, ?)", [table, column, n_cells])
     if any(counts):
         con.execute(_APART)
+    return sum(counts)
 
 
 def _counts(con: duckdb.DuckDBPyConnection, *relations: str) -> tuple[int, ...]:
