@@ -92,10 +92,11 @@ def chunk_names(chunks: pl.DataFrame) -> pl.DataFrame:
     """Return the names in chunks (see :func:`extract_nlp`): rows of (chunk_id, title)."""
     import polars as pl
 
+    lexicons: dict[str, Lexicon] = {}
     rows = [
         (chunk_id, name)
         for chunk_id, text, blocks in _with_blocks(chunks)
-        for name in names_in(text, blocks)
+        for name in names_in(text, blocks, lexicons)
     ]
     return pl.DataFrame(rows, schema={"chunk_id": pl.String, "title": pl.String}, orient="row")
 
@@ -107,9 +108,12 @@ def _with_blocks(chunks: pl.DataFrame) -> Iterator[tuple[str, str, Sequence[Bloc
         yield chunk_id, text or "", [(b["start"], b["end"], b["kind"]) for b in given]
 
 
-def names_in(text: str, blocks: Sequence[Block] = ()) -> list[str]:
-    """Return the names in a text, each once, in order: what :func:`extract_nlp` would find."""
-    reading = _read(text, blocks, NlpOptions(noun_phrases=False, dates=False), {})
+def names_in(text: str, blocks: Sequence[Block], lexicons: dict[str, Lexicon]) -> list[str]:
+    """Return the names in a text, each once, in order: what :func:`extract_nlp` would find.
+
+    ``lexicons`` is a cache, filled as needed.
+    """
+    reading = _read(text, blocks, NlpOptions(noun_phrases=False, dates=False), lexicons)
     names = [m for mentions in reading.mentions.values() for m in mentions.values()]
     return list(dict.fromkeys(reading.title(mention) for mention in names))
 
