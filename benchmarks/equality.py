@@ -86,7 +86,7 @@ _EXCLUDED = {
     r"\w+\.(\w+_)?versions?": "a version of the code or of a LanceDB table",
     r"\w+\.(seconds|cost)": "how long a call took, and its price",
     r"meta\.\w+": "states of stages: versions, hashes and estimates",
-    r"releases\.id": "begins with the time",
+    r"releases\.id|model_quality\.release": "begins with the time",
     r"llm_calls\.id": "random",
     r"\w+ \w+\.timings": "a clock",
     r"\w+ \w+\.release": "begins with the time",
