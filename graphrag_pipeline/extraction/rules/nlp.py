@@ -108,11 +108,14 @@ def _with_blocks(chunks: pl.DataFrame) -> Iterator[tuple[str, str, Sequence[Bloc
         yield chunk_id, text or "", [(b["start"], b["end"], b["kind"]) for b in given]
 
 
-def names_in(text: str, blocks: Sequence[Block], lexicons: dict[str, Lexicon]) -> list[str]:
+def names_in(
+    text: str, blocks: Sequence[Block] = (), lexicons: dict[str, Lexicon] | None = None
+) -> list[str]:
     """Return the names in a text, each once, in order: what :func:`extract_nlp` would find.
 
     ``lexicons`` is a cache, filled as needed.
     """
+    lexicons = {} if lexicons is None else lexicons
     reading = _read(text, blocks, NlpOptions(noun_phrases=False, dates=False), lexicons)
     names = [m for mentions in reading.mentions.values() for m in mentions.values()]
     return list(dict.fromkeys(reading.title(mention) for mention in names))
