@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-import pyarrow as pa
 
 CHUNK_BLOCKS = pl.List(pl.Struct({"start": pl.Int64, "end": pl.Int64, "kind": pl.String}))
 _LONGEST = 2**36
@@ -17,6 +16,8 @@ def chunk_blocks(chunks: pl.DataFrame, blocks: pl.DataFrame) -> pl.Series:
     Chunks have ``document_id``, ``start_char`` and ``end_char``; blocks are rows of the table
     ``blocks``, in any order. Spans count in the chunk's text and are cut off at its ends.
     """
+    import pyarrow as pa
+
     numbers = blocks.select(pl.col("document_id").unique(maintain_order=True)).with_row_index("n")
     ordered = _placed(blocks, numbers).sort("start")
     wanted = _placed(chunks, numbers)
