@@ -890,7 +890,7 @@ CREATE TABLE IF NOT EXISTS llm_calls (
 COMMENT ON TABLE llm_calls IS 'Every model call, and what it cost in US dollars.';
 COMMENT ON COLUMN llm_calls.id IS 'Id of the call.';
 COMMENT ON COLUMN llm_calls.called_at IS 'When the call was made.';
-COMMENT ON COLUMN llm_calls.stage IS 'What it was for: extractions, summaries, resolution, community_reports, raptor_tree, hirag_clusters, embeddings, query or tune.';
+COMMENT ON COLUMN llm_calls.stage IS 'What it was for: extractions, summaries, resolution, community_reports, raptor_tree, hirag_clusters, embeddings, query, tune, or to try or to find a model (trial, probe).';
 COMMENT ON COLUMN llm_calls.batch IS 'The batch, where the call was for one; joins batches.batch.';
 COMMENT ON COLUMN llm_calls.model IS 'The model that was asked.';
 COMMENT ON COLUMN llm_calls.prompt_tokens IS 'Tokens sent; of a cached answer, when it was bought.';
