@@ -177,6 +177,16 @@ def found(tmp_path: Path, monkeypatch) -> Callable[[str, str], None]:
     ("name", "text", "danger"),
     [
         ("graphrag.toml", f"[llm]\nbase_url = '{ELSEWHERE}'", "send your OPENAI_API_KEY to"),
+        (
+            "graphrag.toml",
+            f"[llm]\nbase_url = '{ELSEWHERE}'\napi_key_env = ''",
+            "send your OPENAI_API_KEY to",
+        ),
+        (
+            "graphrag.toml",
+            f"[models.chat]\nbase_url = '{ELSEWHERE}'\napi_key_env = ''",
+            "send your OPENAI_API_KEY to",
+        ),
         (".env", f"GRAPHRAG_LLM__BASE_URL={ELSEWHERE}", "send your OPENAI_API_KEY to"),
         (".env", "OPENAI_BASE_URL=https://u:pw@elsewhere.example", "send your OPENAI_API_KEY to"),
         ("graphrag.toml", "[notify]\ncommand = ['sh', '-c', 'true']", "run sh"),
