@@ -202,6 +202,16 @@ def test_a_server_is_asked_no_more_often_than_it_wants(site):
         assert time.monotonic() - start >= 0.4
 
 
+def test_a_server_that_wants_hours_between_two_requests_is_given_half_a_minute(site, monkeypatch):
+    site.pages = {"/robots.txt": Page(b"User-agent: *\nCrawl-delay: 7200\n"), "/": Page(b"x")}
+    waits: list[float] = []
+    monkeypatch.setattr(time, "sleep", waits.append)
+    with Fetcher(LOCAL) as fetcher:
+        for _ in range(2):
+            fetcher.get(f"{site.at}/")
+    assert 25 < max(waits) <= 30
+
+
 def test_private_addresses_are_refused_whatever_name_leads_there(site, monkeypatch):
     public = FetchOptions(max_bytes=1_000, seconds_between=0)
     with Fetcher(public) as fetcher:
