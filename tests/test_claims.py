@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import polars as pl
 import pytest
@@ -62,6 +63,13 @@ def test_the_claims_of_a_real_index_come_back_from_tuple_format(shared_data):
     assert [claim.description for claim in parsed.claims] == said
     dates = [None if day == "NONE" else day[:10] for day in whole["start_date"]]
     assert [claim.start_date for claim in parsed.claims] == dates
+
+
+def test_a_claim_that_quotes_no_text_is_a_claim_and_one_without_a_description_is_none():
+    whole = FRAUD[1:-1].split("<|>")
+    parsed = parse_claims("\n##\n".join(f"({'<|>'.join(whole[:n])})" for n in (7, 6)))
+    assert parsed.claims == (replace(CLAIM, source_text=""),)
+    assert [reason for _, reason in parsed.malformed] == ["claim with 6 of 8 fields"]
 
 
 def test_malformed_claims_are_counted_with_place_and_reason():
