@@ -423,6 +423,16 @@ def test_code_is_no_person_and_no_place(text):
     assert not {"PERSON", "GEO"} & set(kinds(text).values())
 
 
+def test_the_head_of_a_table_names_nothing_and_its_rows_do():
+    text = "| Ship | Captain |\n|---|:--|\n| Frida | Tor Juul |\n| Greta | Una Koch |"
+    for rows, expected in ((text, set()), (text.replace("---", "x"), {"Ship", "Captain"})):
+        blocks = [{"start": 0, "end": len(rows), "kind": "table"}]
+        chunks = pl.DataFrame([{"id": "1", "text": rows, "blocks": blocks}])
+        found = set(extract_nlp(chunks, NlpOptions()).entities["title"])
+        assert found & {"Ship", "Captain"} == expected
+        assert found >= {"Frida", "Tor Juul", "Greta", "Una Koch"}
+
+
 def test_code_blocks_say_nothing_tables_no_noun_phrases_and_headings_stay_apart():
     text = "Ann Lee\n\nShe saw Paris.\nBerlin = Ann_Lee\n\n| Rome | harbour wall |\n"
     at = {word: text.index(word) for word in ("She", "Berlin", "|")}

@@ -12,6 +12,7 @@ import zipfile
 from datetime import datetime
 from pathlib import Path
 
+import openpyxl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -601,6 +602,75 @@ def test_the_separator_of_a_csv_is_found(delimiter, suffix):
     csv.writer(out, delimiter=delimiter).writerows(rows)
     expected = {"1": "a, b; c\td | e", "2": "f, g"}
     assert texts(read(f"a{suffix}", out.getvalue())) == expected
+
+
+TABLES = {
+    "lines above the header": (
+        "Extract of 2025-01-06\nStation;Operator\n17;Brunner\n18;Medina Oil\n",
+        ["Extract of 2025-01-06", "Station: 17\nOperator: Brunner", "Station: 18"],
+    ),
+    "escapes": (
+        '"name","boss"\n"332","Surname\\, Firstname"\n"Tove","foo (\\"Ragna Moe\\")"\n',
+        ["name: 332\nboss: Surname, Firstname", 'name: Tove\nboss: foo ("Ragna Moe")'],
+    ),
+    "backslashes that are none": (
+        'name,path\n"Ada, B","C:\\new"\nTove,\\srv\\x\n',
+        ["name: Ada, B\npath: C:\\new", "name: Tove\npath: \\srv\\x"],
+    ),
+    "no header": (
+        "Liv Strand,Oslofjord,41\nPer Haug,Tromvik,39\n",
+        [
+            "column-1: Liv Strand\ncolumn-2: Oslofjord\ncolumn-3: 41",
+            "column-1: Per Haug\ncolumn-2: Tromvik\ncolumn-3: 39",
+        ],
+    ),
+    "one record and no header": ("Liv,41\n", ["column-1: Liv\ncolumn-2: 41"]),
+    "years as names": ("Land,2020,2021\nNorway,12,14\n", ["Land: Norway\n2020: 12\n2021: 14"]),
+    "codes as names": ("id,1001\n7,120\n", ["id: 7\n1001: 120"]),
+    "a year in a record": ("Liv,1985\nPer,1990\n", ["column-1: Liv", "column-1: Per"]),
+    "a header of two rows": (
+        "Port,2024,,2025,\n,Tons,Boats,Tons,Boats\nElvik,80,2,75,3\n",
+        ["Port: Elvik\n2024 Tons: 80\n2024 Boats: 2\n2025 Tons: 75\n2025 Boats: 3"],
+    ),
+    "a column without a name": (",name,age\nx,Anna,\ny,Bob,32\n", ["name: Anna", "name: Bob"]),
+    "Excel's line": ("sep=;\r\na;b\r\n1,5;2\r\n", ["a: 1,5\nb: 2"]),
+    "a table of one column": ("text\nHello\nfoo\n", ["Hello", "foo"]),
+}
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_the_head_of_a_table_is_told_from_its_rows(kind):
+    table, expected = TABLES[kind]
+    found = list(texts(read("a.csv", table)).values())
+    assert len(found) == len(expected)
+    assert all(
+        set(want.split("\n")) <= set(text.split("\n"))
+        for want, text in zip(expected, found, strict=True)
+    ), found
+
+
+def test_merged_cells_of_a_workbook_name_each_column_below_them():
+    book = openpyxl.Workbook()
+    sheet = book.active
+    for row in (
+        ["Catch"],
+        [],
+        ["Port", "Weight"],
+        ["", "Tons", "Boats"],
+        ["Elvik", 75, 3],
+        ["Vik", "=B5*2", 1],
+    ):
+        sheet.append(row)
+    sheet.merge_cells("B3:C3")
+    sheet.merge_cells("A3:A4")
+    file = io.BytesIO()
+    book.save(file)
+    found = list(texts(read("a.xlsx", file.getvalue())).values())
+    assert found == [
+        "Catch",
+        "Port: Elvik\nWeight Tons: 75\nWeight Boats: 3",
+        "Port: Vik\nWeight Tons: =B5*2\nWeight Boats: 1",
+    ]
 
 
 def test_a_csv_without_a_text_column_loses_nothing():

@@ -1,4 +1,4 @@
-"""What entered, what left and what changed from one release to another, table by table."""
+"""Differences between two releases, table by table: what entered, what left and what changed."""
 
 from __future__ import annotations
 

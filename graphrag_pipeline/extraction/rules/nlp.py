@@ -34,12 +34,13 @@ from graphrag_pipeline.extraction.rules.words import Lexicon
 if TYPE_CHECKING:
     import polars as pl
 
-NLP_VERSION = "6"
+NLP_VERSION = "7"
 _DESCRIPTION = 400
 _CARRIED = 6
 _SLICE = 200  # chunks
 _SUBJECTS = frozenset((PERSON, ORGANIZATION, GEO, EVENT, WORK, OTHER))
 _ROW = re.compile(r"[^\n]*[^\W_][^\n]*")
+_HEAD = re.compile(r"[^\n]*\n[|: +-]*--[|: +-]*(?:\n|$)")
 _PRONOUN = re.compile(r"(He|She|It|They|His|Her|Its|Their)\b")
 
 
@@ -204,11 +205,18 @@ def _sentences(text: str, blocks: Sequence[Block]) -> list[Span]:
     for start, end, kind in blocks:
         spans += _sentences_within(text, place, start)
         if kind == "table":
-            spans += (match.span() for match in _ROW.finditer(text, start, end))
+            spans += _rows(text, start, end)
         elif kind != "code":
             spans += _sentences_within(text, start, end)
         place = end
     return spans + _sentences_within(text, place, len(text))
+
+
+def _rows(text: str, start: int, end: int) -> list[Span]:
+    """Return the rows of a table, but for a head that a line of dashes tells from them."""
+    head = _HEAD.match(text, start, end)
+    rows = _ROW.finditer(text, head.end() if head else start, end)
+    return [match.span() for match in rows]
 
 
 def _sentences_within(text: str, start: int, end: int) -> list[Span]:

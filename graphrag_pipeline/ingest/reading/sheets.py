@@ -1,4 +1,4 @@
-"""Sheets of a workbook are read as csv files are: a header, then a document for each row.
+"""Sheets of a workbook are read as csv files are: a head, then a document for each row.
 
 xlsx is read by openpyxl as a stream. calamine, ten times faster, reserves memory for the square of
 a sheet's corners, and a file of 1 kB with two cells far apart ends the whole process.
@@ -6,18 +6,18 @@ a sheet's corners, and a file of 1 kB with two cells far apart ends the whole pr
 
 from __future__ import annotations
 
-import csv
-import io
+import re
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any
+from xml.sax.saxutils import unescape
 
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.archives import bytes_of, open_archive, refuse_doctype
-from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
+from graphrag_pipeline.ingest.reading.cleaning import one_line
 from graphrag_pipeline.ingest.reading.extras import require_extra
 from graphrag_pipeline.ingest.reading.model import (
     FileFormat,
@@ -26,15 +26,18 @@ from graphrag_pipeline.ingest.reading.model import (
     ReadingOptions,
     ReadResult,
     Unreadable,
-    readable_name,
 )
-from graphrag_pipeline.ingest.reading.tables import read_csv
+from graphrag_pipeline.ingest.reading.table_head import LOOKED_AT, Spans, head_of
+from graphrag_pipeline.ingest.reading.tables import read_rows, with_captions
 
 _MOST_VISITED = 20_000_000
 _MOST_CELLS = 1_000_000  # openpyxl reads about 40,000 a second
 _MOST_ROWS = 200_000  # a document of its own each: about 1 kB
 _UNPACKED_TO_PACKED = 4
-_CAPTION, _MOST_CAPTIONS = "caption", 20
+_MERGED = re.compile(rb'<mergeCell [^>]*?ref="([A-Z]{1,3}\d{1,7}):([A-Z]{1,3}\d{1,7})"')
+_NO_VALUE = re.compile(
+    rb'<c [^>]*?r="([A-Z]{1,3}\d{1,7})"[^>]*><f[^>]*>([^<]*)</f>(?:<v\s*/>|<v></v>)?</c>'
+)
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,8 @@ class Sheet:
 
     name: str
     rows: list[list[str]]
+    spans: Spans = ()
+    """Its merged cells, by the places of rows among ``rows``."""
 
 
 def read_xlsx(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
@@ -56,7 +61,6 @@ def read_xlsx(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
         if name.lower().endswith((".xml", ".rels")):
             refuse_doctype(xml[: 1 << 20])
     file = bytes_of(parts)
-    del parts
     with require_extra("openpyxl", "office", "xlsx"):
         from openpyxl import load_workbook
     with warnings.catch_warnings():
@@ -64,10 +68,42 @@ def read_xlsx(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
         book = load_workbook(file, read_only=True, data_only=True, keep_links=False)
         try:
             budget = _Budget(options.max_file_bytes * 4 // 5)
-            sheets = [Sheet(sheet.title, list(budget.rows(sheet))) for sheet in book.worksheets]
+            sheets = [_sheet(each, budget, parts) for each in book.worksheets]
         finally:
             book.close()
     return read_sheets(path, sheets, options)
+
+
+def _sheet(sheet: Any, budget: _Budget, parts: Mapping[str, bytes]) -> Sheet:
+    """Read a sheet; of a formula without a value the formula itself."""
+    xml = parts.get(str(getattr(sheet, "_worksheet_path", "")).lstrip("/"), b"")
+    formulas = {
+        _place(found[1].decode()): f"={unescape(found[2].decode('utf-8', 'replace'))}"
+        for found in _NO_VALUE.finditer(xml)
+    }
+    numbers, rows = [], []
+    for number, cells in budget.rows(sheet, formulas):
+        numbers.append(number)
+        rows.append(cells)
+    return Sheet(sheet.title, rows, list(_spans(xml, numbers[:LOOKED_AT])))
+
+
+def _spans(xml: bytes, numbers: Sequence[int]) -> Iterator[tuple[int, int, int, int]]:
+    """Yield the merged cells among rows of these numbers, by the places of the rows."""
+    for found in _MERGED.finditer(xml):
+        (first, left), (last, right) = _place(found[1].decode()), _place(found[2].decode())
+        if first in numbers:
+            within = [place for place, number in enumerate(numbers) if first <= number <= last]
+            yield within[0], within[-1], left, right
+
+
+def _place(cell: str) -> tuple[int, int]:
+    """Return the row and the column of a cell, from 0, by its name: B1 is (0, 1)."""
+    letters = cell.rstrip("0123456789")
+    column = 0
+    for letter in letters:
+        column = 26 * column + ord(letter) - ord("A") + 1
+    return int(cell[len(letters) :]) - 1, column - 1
 
 
 class _Budget:
@@ -78,11 +114,17 @@ class _Budget:
         self.characters = characters
         self.rows_left = _MOST_ROWS
 
-    def rows(self, sheet: Any) -> Iterator[list[str]]:
+    def rows(
+        self, sheet: Any, formulas: Mapping[tuple[int, int], str]
+    ) -> Iterator[tuple[int, list[str]]]:
+        """Yield each row that has cells with its number, from 0."""
         sheet.reset_dimensions()
-        for row in sheet.iter_rows(values_only=True):
+        with_formulas = {row for row, _ in formulas}
+        for number, row in enumerate(sheet.iter_rows(values_only=True)):
             self.visited += len(row) + 1
             cells = [_shown(value) for value in row]
+            if number in with_formulas:
+                cells = [c or formulas.get((number, place), "") for place, c in enumerate(cells)]
             while cells and not cells[-1]:
                 cells.pop()
             self.cells += len(cells)
@@ -95,7 +137,7 @@ class _Budget:
             if cells:
                 self.rows_left -= 1
                 _require_rows(self.rows_left)
-                yield cells
+                yield number, cells
 
 
 def _require_rows(left: int) -> None:
@@ -145,37 +187,13 @@ def read_sheets(path: Path, sheets: Iterable[Sheet], options: ReadingOptions) ->
 
 
 def _read_sheet(path: Path, sheet: Sheet, options: ReadingOptions) -> ReadResult:
-    captions, header = _captions(sheet.rows)
-    data = _as_csv(sheet.rows[header:])
+    rows = [row for row in sheet.rows if any(map(str.strip, row))]
+    head = head_of(rows[:LOOKED_AT], sheet.spans)
     sheet.rows.clear()
     try:
-        table = read_csv(path, data, replace(options, encoding="utf-8"))
+        return read_rows(path, head, rows, options)
     except Unreadable as error:
-        table = ReadResult([], [Quarantined("", str(error))])
-    if captions and not any(document.key == _CAPTION for document in table.documents):
-        title = readable_name(path)
-        caption = ReadDocument(_CAPTION, title, clean_text("\n".join(captions)))
-        table = ReadResult([caption, *table.documents], table.quarantined)
-    return table
-
-
-def _captions(rows: list[list[str]]) -> tuple[list[str], int]:
-    """Return the lines above a table, each in one cell, and the number of its header's row."""
-    filled = [sum(map(bool, row)) for row in rows[:_MOST_CAPTIONS]]
-    header = next((n for n, cells in enumerate(filled) if cells > 1), 0)
-    return ["".join(row) for row in rows[:header]], header
-
-
-def _as_csv(rows: list[list[str]]) -> bytes:
-    """Return a table as a csv file whose header is as wide as its widest row."""
-    written = io.BytesIO()
-    text = io.TextIOWrapper(written, "utf-8", "replace", newline="")
-    writer = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL)
-    header = rows[0]
-    writer.writerow([*header, *[""] * (max(map(len, rows)) - len(header))])
-    writer.writerows(rows[1:])
-    text.flush()
-    return written.getvalue()
+        return with_captions(path, head.captions, ReadResult([], [Quarantined("", str(error))]))
 
 
 def _prefixed(prefix: str, document: ReadDocument) -> ReadDocument:

@@ -8,20 +8,22 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import chain, dropwhile, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.ingest.reading import versions
-from graphrag_pipeline.ingest.reading.cleaning import one_line
+from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 from graphrag_pipeline.ingest.reading.decoding import decode
 from graphrag_pipeline.ingest.reading.line_blocks import line_blocks
 from graphrag_pipeline.ingest.reading.model import (
     SMALL_RECORDS,
     FileFormat,
+    ReadDocument,
     ReadingOptions,
     ReadResult,
     Unreadable,
+    readable_name,
     whole_document,
 )
 from graphrag_pipeline.ingest.reading.record_columns import read_columns
@@ -32,12 +34,17 @@ from graphrag_pipeline.ingest.reading.records import (
     read_records,
     unique_keys,
 )
+from graphrag_pipeline.ingest.reading.table_head import LOOKED_AT, TableHead, head_of
 
 if TYPE_CHECKING:
     import polars as pl
 
 _DELIMITERS = ",;\t|"
-_SNIFFED_ROWS = 50
+_TOLD = re.compile(r'"?sep=([,;\t|])"?\n', re.IGNORECASE)
+"""Excel's line above a table that says how it is separated."""
+_CAPTION = "caption"
+_FEWEST_COLUMNS = 2
+_NEARLY_ALL = 0.9
 _MOST_REREAD = 20
 _ROWS_AT_ONCE = 10_000
 _MOST_ROWS = 1_000_000  # about 1.5 kB each
@@ -46,25 +53,55 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def read_csv(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
-    """Read a table with one header row, separated by comma, semicolon, tab or bar.
+    """Read a table separated by comma, semicolon, tab or bar; :func:`head_of` tells its head.
 
-    A row with more fields than the header is quarantined, as its text was cut at a separator
-    that is not quoted; so is a row with broken quotes.
+    A row with more fields than the table has columns is quarantined, as its text was cut at a
+    separator that is not quoted; so is a row with broken quotes. Columns without a name are
+    numbered. Lines above the table, in one cell each, are a document of their own, "caption".
     """
     text = decode(data, options.encoding).replace("\0", "")
     text = text.replace("\r\n", "\n").replace("\r", "\n").lstrip("\n")
     text = _SURROGATES.sub("", text)
     csv.field_size_limit(max(csv.field_size_limit(), len(text) + 1))
-    delimiter = _delimiter(text, "\t" if path.suffix.lower() == ".tsv" else ",")
+    told = _TOLD.match(text)
+    text = text[told.end() :] if told else text
+    delimiter = (told[1] if told else "") or _delimiter(text, _usual_delimiter(path))
+    escapes = _has_escapes(text, delimiter)
+    rows = _rows(text.split("\n"), delimiter, escapes=escapes)
+    first = list(islice(rows, LOOKED_AT))
+    if first and isinstance(first[0], str):
+        raise Unreadable(f"the header is broken: {first[0]}")
+    whole = [row for row in first if not isinstance(row, str)]
+    head = head_of(whole)
+    names = _header(head.names or [""] * max(map(len, whole), default=0))
     problems: dict[int, str] = {}
-    if '"' not in text:
-        return read_columns(path, _unquoted_cells(text, delimiter, problems), problems, options)
-    rows = _rows(text.split("\n"), delimiter)
-    header = next(rows, [])
-    if isinstance(header, str):
-        raise Unreadable(f"the header is broken: {header}")
-    _require_cells(len(header), text.count("\n"), len(text))
-    return read_columns(path, _cells(rows, _header(header), problems), problems, options)
+    if '"' in text or escapes:
+        _require_cells(len(names), text.count("\n"), len(text))
+        cells = _cells(chain(first[head.n_rows :], rows), names, problems)
+    else:
+        cells = _unquoted_cells(text, delimiter, head.n_rows, names, problems)
+    return with_captions(path, head.captions, read_columns(path, cells, problems, options))
+
+
+def read_rows(
+    path: Path, head: TableHead, rows: Sequence[list[str]], options: ReadingOptions
+) -> ReadResult:
+    """Read a table of rows of any length, its head among them; see :func:`read_csv`."""
+    names = [*head.names, *[""] * (max(map(len, rows)) - len(head.names))]
+    cells = _cells(iter(rows[head.n_rows :]), _header(names), {})
+    return with_captions(path, head.captions, read_columns(path, cells, {}, options))
+
+
+def with_captions(path: Path, captions: Sequence[str], table: ReadResult) -> ReadResult:
+    """Return a table, and the lines above it as a document, unless one is called so already."""
+    if not captions or any(document.key == _CAPTION for document in table.documents):
+        return table
+    caption = ReadDocument(_CAPTION, readable_name(path), clean_text("\n".join(captions)))
+    return ReadResult([caption, *table.documents], table.quarantined)
+
+
+def _usual_delimiter(path: Path) -> str:
+    return "\t" if path.suffix.lower() == ".tsv" else ","
 
 
 def _require_cells(columns: int, rows: int, size: int) -> None:
@@ -79,15 +116,16 @@ def _header(names: Sequence[str]) -> list[str]:
     return unique_keys(one_line(name) or f"column-{number}" for number, name in enumerate(names, 1))
 
 
-def _unquoted_cells(text: str, delimiter: str, problems: dict[int, str]) -> pl.DataFrame:
+def _unquoted_cells(
+    text: str, delimiter: str, n_head: int, names: Sequence[str], problems: dict[int, str]
+) -> pl.DataFrame:
     """Return what :func:`_cells` does, of a table without quotes: a line is a row."""
     import polars as pl
 
     lines = pl.Series([text]).str.split("\n").explode()
     lines = lines.filter(lines.str.contains(rf"[^\s\x1c-\x1f\x{ord(delimiter):02x}]"))
-    names = _header(lines[0].split(delimiter) if len(lines) else [])
     _require_cells(len(names), len(lines), len(text))
-    parts = lines[1:].str.split(delimiter)
+    parts = lines[n_head:].str.split(delimiter)
     for number in (parts.list.len() > len(names)).arg_true():
         _as_wide(parts[number].to_list(), len(names), number, problems)
     is_bad = pl.int_range(pl.len()).is_in(list(problems))
@@ -133,14 +171,22 @@ def _as_wide(
     return [*row, *[None] * (width - len(row))]
 
 
-def _rows(lines: list[str], delimiter: str) -> Iterator[list[str] | str]:
+def _rows(
+    lines: Sequence[str], delimiter: str, *, escapes: bool = False
+) -> Iterator[list[str] | str]:
     """Yield each row that is not blank, or what is wrong with it.
 
     A quote that is never closed would swallow the rest of the file: only its line is given up.
     """
     position = reread = 0
     while position < len(lines):
-        reader = csv.reader(_ended(lines, position), delimiter=delimiter, strict=True)
+        reader = csv.reader(
+            _ended(lines, position),
+            delimiter=delimiter,
+            doublequote=not escapes,
+            escapechar="\\" if escapes else None,
+            strict=True,
+        )
         read = 0
         try:
             for row in reader:
@@ -158,7 +204,7 @@ def _rows(lines: list[str], delimiter: str) -> Iterator[list[str] | str]:
             yield problem
 
 
-def _ended(lines: list[str], position: int) -> Iterator[str]:
+def _ended(lines: Sequence[str], position: int) -> Iterator[str]:
     return (lines[n] + "\n" for n in range(position, len(lines)))
 
 
@@ -172,12 +218,35 @@ def _delimiter(text: str, default: str) -> str:
 
 
 def _columns(text: str, delimiter: str) -> tuple[float, int]:
-    """Return which share of the first rows has the header's number of columns, and that number."""
+    """Return which share of the first rows has as many columns as the first has, and that number.
+
+    Lines above a table do not count, where nearly all below have as many columns.
+    """
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-    widths = [len(row) for row in islice(reader, _SNIFFED_ROWS) if row]
-    if not widths or widths[0] < 2:
+    widths = [len(row) for row in islice(reader, LOOKED_AT) if row]
+    table = list(dropwhile(lambda width: width < _FEWEST_COLUMNS, widths))
+    share = Counter(table)[table[0]] / len(table) if table else 0.0
+    is_below = len(table) < len(widths)
+    if not table or (is_below and (share < _NEARLY_ALL or len(table) < _FEWEST_COLUMNS)):
         return 0.0, 0
-    return Counter(widths)[widths[0]] / len(widths), widths[0]
+    return share * len(table) / len(widths), table[0]
+
+
+def _has_escapes(text: str, delimiter: str) -> bool:
+    """Whether more of the first rows are whole where a backslash keeps the character after it."""
+    if not any(f"\\{kept}" in text for kept in ('"', delimiter)):
+        return False
+    lines = list(islice(text.split("\n"), _MOST_REREAD * LOOKED_AT))
+    plain, escaped = (
+        list(islice(_rows(lines, delimiter, escapes=escapes), LOOKED_AT))
+        for escapes in (False, True)
+    )
+    return _n_whole(escaped) > _n_whole(plain)
+
+
+def _n_whole(rows: Sequence[list[str] | str]) -> int:
+    """Return how many rows have as many fields as the first."""
+    return sum(not isinstance(row, str) and len(row) == len(rows[0]) for row in rows)
 
 
 def read_jsonl(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
