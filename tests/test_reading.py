@@ -651,7 +651,7 @@ def test_the_head_of_a_table_is_told_from_its_rows(kind):
 
 def test_merged_cells_of_a_workbook_name_each_column_below_them():
     book = openpyxl.Workbook()
-    sheet = book.active
+    sheet = book.create_sheet("Catch", 0)
     for row in (
         ["Catch"],
         [],

@@ -7,7 +7,6 @@ import shlex
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 from graphrag_pipeline.core.errors import ConfigError
 
@@ -60,6 +59,9 @@ def _origin() -> tuple[Path | None, str]:
 
     record = json.loads(distribution(_PROJECT).read_text("direct_url.json") or "{}")
     address = urlsplit(record.get("url", ""))
+    # It brings a client of HTTP along, which every command would wait for.
+    from urllib.request import url2pathname
+
     place = Path(url2pathname(address.path))
     if address.scheme != "file" or not place.exists():
         return None, ""
