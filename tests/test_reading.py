@@ -274,6 +274,18 @@ def test_unpaired_surrogates_in_utf16_do_not_survive():
     only(read("a.txt", data)).text.encode()
 
 
+@pytest.mark.parametrize("suffix", ["txt", "csv", "html", "json"])
+def test_what_is_not_seen_divides_no_name(suffix):
+    name = "\x1b[1;32mNord\u200bwind\x1b[0m \u202aGm\u00adbH\u2060"
+    written = {
+        "txt": name,
+        "csv": f"name,town\n{name},Rydal\n",
+        "html": f"<p>{name}</p>",
+        "json": json.dumps({"name": name, "town": "Rydal"}),
+    }
+    assert "Nordwind GmbH" in only(read(f"a.{suffix}", written[suffix])).text
+
+
 @given(st.text(st.characters()))
 def test_cleaning_is_encodable_and_changes_clean_text_no_more(text):
     cleaned = clean_text(text)

@@ -27,7 +27,7 @@ from graphrag_pipeline.store.snapshots import shown_path
 from graphrag_pipeline.store.source_files import open_source
 from graphrag_pipeline.store.sources import Source, SourceChange
 
-READER_VERSION = "14"
+READER_VERSION = "15"
 _READERS = 4
 _FILES_AT_ONCE = 16
 _ROWS_AT_ONCE = 50_000

@@ -6,7 +6,9 @@ import re
 
 NEWLINES = "\r\n?|[\x0b\x0c\x85\u2028\u2029]"
 REMOVED = (
-    "[\x00-\x08\x0e-\x1f\x7f-\x9f"  # control characters
+    "\x1b\\[[0-?]*[ -/]*[@-~]"  # colours of a terminal
+    "|[\x00-\x08\x0e-\x1f\x7f-\x9f"  # control characters
+    "\u200b\u2060\u200e\u200f\u202a-\u202e\u2066-\u2069"  # without width: they divide names
     "\u00ad\ufeff\ufffe\uffff]"  # soft hyphen, byte-order mark, non-characters
 )
 _NEWLINES = re.compile(NEWLINES)
@@ -14,7 +16,7 @@ _REMOVED = re.compile(f"{REMOVED}|[\ud800-\udfff]")  # and surrogates, which UTF
 
 
 def clean_text(text: str) -> str:
-    """Return text with "\\n" newlines, no control characters and no white space at its ends.
+    """Return text with "\\n" newlines, nothing that is not seen, and no white space at its ends.
 
     Nothing else changes: no Unicode normalisation, no white space collapsed. Cleaning clean text
     changes nothing.
