@@ -297,6 +297,32 @@ def test_messages_of_a_mailbox_are_keyed_by_their_message_id():
     assert [each.key for each in result.quarantined] == ["message-3"]
 
 
+def test_a_line_of_a_message_that_begins_with_from_begins_no_other():
+    separator = "From a@x Mon Jan  2 10:00:00 2023\n"
+    said = "It works.\n\nFrom here on it does.\n\nFrom then on, too: well."
+    box = (
+        f"{separator}{MAIL}\n{separator}Subject: Two\n\n{said}\n\n{separator}Subject: Three\n\nx\n"
+    )
+    result = read("all.mbox", box)
+    assert [each.title for each in result.documents] == ["Re: The ship", "Two", "Three"]
+    assert result.documents[1].text == said
+
+
+@pytest.mark.parametrize(
+    ("charset", "written", "encoding"),
+    [
+        ("iso-8859-1", "Renée’s boat", "utf-8"),
+        ("windows-1252", "Renée’s boat", "windows-1252"),
+        ("iso-8859-1", "Renée", "iso-8859-1"),
+        ("us-ascii", "船が出る", "utf-8"),
+        ("utf-8", "Renée", "iso-8859-1"),
+    ],
+)
+def test_a_message_that_says_the_wrong_charset_is_read_in_the_right_one(charset, written, encoding):
+    head = f"Subject: a\nContent-Type: text/plain; charset={charset}\n\n"
+    assert only(read("m.eml", head.encode() + written.encode(encoding))).text == written
+
+
 def test_a_notebook_is_its_cells_without_what_they_printed():
     document = only(read("n.ipynb", NOTEBOOK))
     assert document.title == "Whales"
