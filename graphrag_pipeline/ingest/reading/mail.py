@@ -41,9 +41,7 @@ _SLOW_CHARSETS = ("punycode", "idna")  # of quadratic time, and never a message'
 _ONE_BYTE = re.compile(r"(?:iso-8859|iso8859|latin|windows-125|cp125|us-ascii|ascii)", re.I)
 _STRUCTURE = re.compile(rb"^content-[a-z]+:[^\n]*+(?:\n[ \t][^\n]*+)*+", re.M | re.I)
 _HEADERS = {"From": "from", "To": "to", "Cc": "cc", "In-Reply-To": "in_reply_to"}
-_SEPARATOR = re.compile(
-    rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From [^\r\n]*\r?\n(?=>*From |[!-9;-~]+:|\r?\n|\Z)"
-)
+_SEPARATOR = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From [^\r\n]*\r?\n(?=>*From |[!-9;-~]+:)")
 """A line of a message may begin so, too: what follows it is no header then."""
 _QUOTED_SEPARATOR = re.compile(rb"^>(>*From )", re.M)
 _QUOTE = re.compile(r"\s*>")
@@ -185,7 +183,7 @@ def _text(part: Message, options: ReadingOptions) -> str:
     if not isinstance(data, bytes):
         return ""
     charset = part.get_content_charset() or "utf-8"
-    # Text of one byte a character is hardly ever valid UTF-8, unless it is that, and is said not to.
+    # Text of one byte a character is hardly ever valid UTF-8, unless it is that.
     is_utf8 = charset in _SLOW_CHARSETS or (_ONE_BYTE.match(charset) and _is_utf8(data))
     try:
         return data.decode("utf-8" if is_utf8 else charset)

@@ -86,8 +86,12 @@ def read_csv(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
 def read_rows(
     path: Path, head: TableHead, rows: Sequence[list[str]], options: ReadingOptions
 ) -> ReadResult:
-    """Read a table of rows of any length, its head among them; see :func:`read_csv`."""
+    """Read a table of rows of any length, its head among them; see :func:`read_csv`.
+
+    Raises Unreadable where hardly a cell is filled.
+    """
     names = [*head.names, *[""] * (max(map(len, rows)) - len(head.names))]
+    _require_cells(len(names), len(rows), sum(len(cell) for row in rows for cell in row))
     cells = _cells(iter(rows[head.n_rows :]), _header(names), {})
     return with_captions(path, head.captions, read_columns(path, cells, {}, options))
 
