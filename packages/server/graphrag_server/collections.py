@@ -81,6 +81,9 @@ class VisibleCollection:
         Who sees some documents only is told of the published one, with counts of what he sees.
         """
         kept = [asdict(release) for release in list_releases(self.home)]
+        for release in kept:
+            # Nobody is told of the places of this machine.
+            del release["path"]
         if not self.is_limited():
             return kept
         facts = self.use(lambda engine: engine.index.facts)
