@@ -739,7 +739,14 @@ def open_release(
     if settings.home_path == home.resolve():
         sharing_of(settings).follow()
     file = release_file(home, release)
-    con = connect_published(file, limits=limits)
+    try:
+        con = connect_published(file, limits=limits)
+    except StorageError:
+        if file.exists():
+            raise
+        # It was stored in another way in this moment, for a newer one was published.
+        file = release_file(home, release)
+        con = connect_published(file, limits=limits)
     try:
         opened = Release(home, settings, file, con, bare=bare)
         opened._is_pinned = release is not None

@@ -172,14 +172,14 @@ def _about(n_documents: int, n_missing: int) -> str:
 def _make(settings: Settings, documents: Sequence[Apart], release: str) -> int:
     """Make the indexes that are missing or were made with other settings; return how many."""
     due = [document for document in documents if not _is_made(document, settings)]
-    file = release_file(settings.home_path, release)
     for number, document in enumerate(due):
         report("document indexes", number, len(due))
         workspace = Workspace(settings_apart(settings, document.folder))
         began = ledger_position(workspace.settings)
         with spending_since(calls_place(workspace.settings), began), workspace.turn():
             make_small(workspace.paths.index)
-            stage_part(workspace, file, document.id)
+            # A run that publishes meanwhile stores the release in another way.
+            stage_part(workspace, release_file(settings.home_path, release), document.id)
             run_stages(workspace)
         (document.folder / _MARK).write_text(_made_with(settings), "utf-8")
     if due:
