@@ -14,6 +14,7 @@ from index_process import SMALL, update
 
 from conftest import Engine, workspace_of
 from graphrag_pipeline.core.errors import StorageError
+from graphrag_pipeline.query import release as release_module
 from graphrag_pipeline.query import retrieve
 from graphrag_pipeline.releases import older_releases
 from graphrag_pipeline.releases.kept_releases import (
@@ -96,6 +97,18 @@ def test_an_older_release_answers_as_it_did(four):
             for each in (home, whole)
         )
         assert now.records == then.records, method
+
+
+def test_a_release_that_is_stored_anew_in_the_moment_it_is_opened_is_found(four, monkeypatch):
+    home = four / ".graphrag"
+    oldest = min(release_ids(home))
+    files = [kept_file(home, oldest), release_file(home, oldest)]
+    files[1].rename(four / "elsewhere.duckdb")
+    files[1] = four / "elsewhere.duckdb"
+    monkeypatch.setattr(release_module, "release_file", lambda *_: files.pop(0))
+    with release_module.open_release(home, settings=SMALL, release=oldest) as release:
+        assert release.facts.id == oldest
+    assert not files
 
 
 def test_a_release_that_was_opened_is_kept_as_changes_again_at_the_next_publish(four):
