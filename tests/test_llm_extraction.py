@@ -217,6 +217,16 @@ def test_an_answer_without_its_end_mark_is_asked_once_whether_it_ends(tmp_path: 
     assert len(found.found.entities) == 1
 
 
+def test_an_answer_that_goes_on_with_the_same_is_not_asked_a_third_time(tmp_path: Path) -> None:
+    same = f"{MANY[0]}\n##\n{MANY[1][:-9]}"
+    with ModelServer(lambda m: "NO" if step_of(m) == "check" else same) as server:
+        found = extract(server, tmp_path, ["Many persons met."])
+    assert steps(server).count("extract") == 2
+    assert found.outcomes["status"].to_list() == ["cut"]
+    assert "repeated itself" in found.outcomes["error"][0]
+    assert "Person 0" in titles(found)
+
+
 @pytest.mark.parametrize(
     ("model", "bias"),
     [

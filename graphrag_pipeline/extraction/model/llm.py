@@ -61,6 +61,7 @@ _BIAS = 100
 _TOKENS_OF_A_WORD = 5
 _MOST_CONTINUED = 2
 _CUT = "the answer was cut off at the limit of tokens: raise llm.max_output_tokens"
+_NO_END = "the answer did not come to its end, though it was asked to go on: what it said is kept"
 _WENT_ROUND = "the model repeated itself and was stopped: what it said before is kept"
 
 CLAIMS = pl.Schema(
@@ -308,7 +309,8 @@ class _Asker:
 
         An answer without its end mark is asked to go on once, one that was cut off twice. If that
         is not its end either, the chunk is marked as cut and the pieces are not kept, so that a
-        later run asks again. One that went round in circles is not asked to go on.
+        later run asks again. One that went round in circles is not asked to go on, nor is one that
+        says the same again.
         """
         pieces: list[Completion] = []
         while True:
@@ -321,6 +323,9 @@ class _Asker:
                 break
             if pieces and _was_closed(pieces[-1]) and not _is_read(piece.text, read):
                 break
+            if pieces and piece.text == pieces[-1].text and not _was_closed(piece):
+                result.status, result.error = "cut", _WENT_ROUND
+                break
             pieces.append(piece)
             talk.append({"role": "assistant", "content": piece.text})
             if piece.finish_reason == LOOP:
@@ -331,7 +336,8 @@ class _Asker:
             if len(pieces) > 1 and piece.finish_reason != "length" and _was_closed(piece):
                 break
             if len(pieces) > _MOST_CONTINUED:
-                result.status, result.error = "cut", _CUT
+                result.status = "cut"
+                result.error = _CUT if piece.finish_reason == "length" else _NO_END
                 await self._client.forget(pieces)
                 break
             talk += self._prompts["continue_records"].render()
