@@ -252,7 +252,9 @@ def test_a_book_under_drm_is_quarantined_and_one_with_hidden_fonts_is_read():
 
 
 def test_a_message_says_its_own_words_and_who_wrote_to_whom_and_when():
-    assert only(read("m.eml", MAIL)) == ReadDocument(
+    result = read("m.eml", MAIL)
+    assert [each.key for each in result.quarantined] == ["attachment-1"]
+    assert result.documents[0] == ReadDocument(
         "",
         "Re: The ship",
         "I agree.\n\nLet us go at 9.",
@@ -294,7 +296,75 @@ def test_messages_of_a_mailbox_are_keyed_by_their_message_id():
     result = read("all.mbox", box)
     assert [each.key for each in result.documents] == ["1@example.org", "message-2"]
     assert result.documents[1].text == "From here"
-    assert [each.key for each in result.quarantined] == ["message-3"]
+    refused = [each.key for each in result.quarantined]
+    assert refused == ["1@example.org/attachment-1", "message-3"]
+
+
+OFFER = """From: a@example.org
+Subject: Offer
+Date: Mon, 2 Jan 2023 10:00:00 +0100
+Content-Type: multipart/mixed; boundary=b
+
+--b
+
+See both.
+--b
+Content-Type: text/csv
+Content-Disposition: attachment; filename="../../prices.csv"
+
+boat,price,yard
+Frida,1200,Elvik
+Greta,900,Vik
+--b
+Content-Type: image/png
+Content-Disposition: attachment; filename="photo.png"
+
+no text
+--b
+Content-Type: message/rfc822
+
+From: x@example.org
+Subject: Oars
+
+Kaja Storm sells oars.
+--b--
+"""
+
+
+def test_what_is_attached_is_a_document_of_its_own_with_its_message():
+    result = read("m.eml", OFFER)
+    assert result.quarantined == []
+    assert [each.key for each in result.documents] == [
+        "",
+        "attachment-1/row-1",
+        "attachment-1/row-2",
+        "attachment-3",
+    ]
+    message, row, _, forwarded = result.documents
+    assert (message.text, message.metadata["attachments"]) == (
+        "See both.",
+        "../../prices.csv, photo.png, Oars",
+    )
+    assert "Frida" in row.text
+    assert row.metadata["message"] == "Offer"
+    assert row.metadata["date"] == "2023-01-02T10:00:00+01:00"
+    assert (forwarded.title, forwarded.text) == ("Oars", "Kaja Storm sells oars.")
+    assert forwarded.metadata["from"] == "x@example.org"
+
+
+def test_a_message_without_words_is_what_is_attached():
+    head, *parts = OFFER.split("--b\n")
+    document = only(read("m.eml", "--b\n".join([head, parts[-1]])))
+    assert (document.key, document.text) == ("attachment-1", "Kaja Storm sells oars.")
+    assert document.metadata["message"] == "Offer"
+
+
+def test_messages_in_messages_end_somewhere():
+    mail = "Subject: last\n\nThe end."
+    for depth in range(60):
+        mail = f"Subject: {depth}\nContent-Type: message/rfc822\n\n{mail}"
+    result = read("m.eml", mail)
+    assert len(result.documents) + len(result.quarantined) <= 6
 
 
 def test_a_line_of_a_message_that_begins_with_from_begins_no_other():

@@ -1,4 +1,7 @@
-"""Mail: one document for each message, without what it quotes and without its signature."""
+"""Mail: one document for each message, without what it quotes and without its signature.
+
+Files and messages that are attached are documents of their own, read as they would be elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,8 @@ import email.header
 import email.policy
 import email.utils
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from email.feedparser import BytesFeedParser
 from email.message import Message
 from pathlib import Path
@@ -15,6 +19,7 @@ from pathlib import Path
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 from graphrag_pipeline.ingest.reading.decoding import decode
+from graphrag_pipeline.ingest.reading.files import is_of_other_kind, read_file
 from graphrag_pipeline.ingest.reading.html import parse_html
 from graphrag_pipeline.ingest.reading.line_blocks import line_blocks
 from graphrag_pipeline.ingest.reading.model import (
@@ -33,6 +38,7 @@ from graphrag_pipeline.ingest.reading.records import unique_keys
 _MOST_PARTS = 1_000
 _MOST_WORK = 50_000_000  # lines times boundaries: the parser tries each boundary on each line
 _MOST_DEPTH = 50
+_MOST_ATTACHED_DEPTH = 5
 _BLOCK = 1 << 16
 _MOST_HEADER = 5_000
 _MOST_NAMES = 50
@@ -60,12 +66,13 @@ _ATTRIBUTION = re.compile(
 def read_eml(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     """Read one message; its title is its subject, its metadata say from whom, to whom and when.
 
-    Quoted lines, what follows a signature's mark and attachments are left out; `attachments` are
-    the attachments' names. A message in HTML only is read as a web page.
+    Quoted lines and what follows a signature's mark are left out; `attachments` are the names of
+    what is attached, and "attachment-1" is the key of the first. A message in HTML only is read as
+    a web page.
     """
     if not re.search(rb"^[A-Za-z-]{2,60}:", data[:10_000], re.M):
         raise Unreadable("the file is not a mail message: it has no headers")
-    return ReadResult([_document("", data, options)], [])
+    return _read("", data, options)
 
 
 def read_mbox(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
@@ -83,7 +90,9 @@ def read_mbox(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     for key, (begin, end) in zip(keys, spans, strict=True):
         message = _QUOTED_SEPARATOR.sub(rb"\1", data[begin:end])
         try:
-            documents.append(_document(key, message, options))
+            read = _read(key, message, options)
+            documents += read.documents
+            quarantined += read.quarantined
         except Unreadable as error:
             quarantined.append(Quarantined(key, str(error)))
     return ReadResult(documents, quarantined)
@@ -95,7 +104,8 @@ def _key(head: bytes, number: int) -> str:
     return one_line(match[1].decode("ascii", "replace")) if match else f"message-{number}"
 
 
-def _document(key: str, data: bytes, options: ReadingOptions) -> ReadDocument:
+def _read(key: str, data: bytes, options: ReadingOptions, depth: int = 0) -> ReadResult:
+    """Read a message with all that is attached. Raises Unreadable where nothing of it has text."""
     if any(match.end() - match.start() > _MOST_HEADER for match in _STRUCTURE.finditer(data)):
         raise Unreadable("a header that says how the message is built is too long")
     boundaries = data.lower().count(b"boundary")
@@ -110,18 +120,75 @@ def _document(key: str, data: bytes, options: ReadingOptions) -> ReadDocument:
     parts = list(_parts(message))
     if len(parts) > _MOST_PARTS:
         raise Unreadable(f"the message has more than {_MOST_PARTS:,} parts")
+    attached = [(name, part) for part in parts if (name := _attachment(part))]
+    read = ReadResult([], [])
+    if depth < _MOST_ATTACHED_DEPTH:
+        read = _read_attached(key, message, attached, options, depth)
     text, is_page = _body(parts, options)
-    if not text:
+    if not text and not read.documents:
         raise Unreadable("the message holds no text")
+    own = [_document(key, message, text, is_page, [name for name, _ in attached])] if text else []
+    return ReadResult([*own, *read.documents], read.quarantined)
+
+
+def _document(
+    key: str, message: Message, text: str, is_page: bool, names: Sequence[str]
+) -> ReadDocument:
     subject = one_line(_header(message, "Subject"))
     metadata: dict[str, Scalar] = {
         name: one_line(_header(message, header)) for header, name in _HEADERS.items()
     }
     metadata["date"] = _date(_header(message, "Date"))
-    names = [name for part in parts if (name := _attachment(part))]
     metadata["attachments"] = ", ".join(names[:_MOST_NAMES])
     blocks = tuple(line_blocks(text, markdown=is_page))
     return ReadDocument(key, subject or "(no subject)", text, clean_metadata(metadata), blocks)
+
+
+def _read_attached(
+    key: str,
+    message: Message,
+    attached: Sequence[tuple[str, Message]],
+    options: ReadingOptions,
+    depth: int,
+) -> ReadResult:
+    """Read the files and messages that are attached; those of kinds that are not read are named."""
+    told: dict[str, Scalar] = {
+        "message": one_line(_header(message, "Subject")),
+        "from": one_line(_header(message, "From")),
+        "date": _date(_header(message, "Date")),
+    }
+    documents: list[ReadDocument] = []
+    quarantined: list[Quarantined] = []
+    for number, (name, part) in enumerate(attached, 1):
+        own_key = f"{key}/attachment-{number}" if key else f"attachment-{number}"
+        read = _read_part(name, part, options, depth)
+        for document in read.documents:
+            under = f"{own_key}/{document.key}" if document.key else own_key
+            metadata = {**clean_metadata(told), **document.metadata}
+            documents.append(replace(document, key=under, metadata=metadata))
+        quarantined += (
+            Quarantined(f"{own_key}/{refusal.key}".rstrip("/"), refusal.reason)
+            for refusal in read.quarantined
+            if not is_of_other_kind(refusal.reason)
+        )
+    return ReadResult(documents, quarantined)
+
+
+def _read_part(name: str, part: Message, options: ReadingOptions, depth: int) -> ReadResult:
+    if part.get_content_type() == "message/rfc822":
+        inner = part.get_payload()
+        message = inner[0] if isinstance(inner, list) and inner else None
+        if not isinstance(message, Message):
+            return ReadResult([], [])
+        try:
+            return _read("", message.as_bytes(), options, depth + 1)
+        except (Unreadable, ValueError, LookupError) as error:
+            return ReadResult([], [Quarantined("", one_line(str(error)))])
+    data = part.get_payload(decode=True)
+    if not isinstance(data, bytes):
+        return ReadResult([], [])
+    # A name that leads elsewhere is a name alone: no file is opened.
+    return read_file(Path(name.replace("/", "_").replace("\\", "_")), options, data=data)
 
 
 def _parsed(data: bytes) -> Message:
@@ -254,5 +321,7 @@ def _date(written: str) -> str:
         return written
 
 
-EML = FileFormat(read_eml, versions.HTML | versions.MAIL, SMALL)
-MBOX = FileFormat(read_mbox, versions.HTML | versions.MAIL, SMALL)
+_ALL = versions.MAIL | versions.HTML | versions.MARKDOWN | versions.OFFICE | versions.PDF
+_VERSIONS = _ALL | versions.RECORDS | versions.RST | versions.NOTEBOOK | versions.CODE
+EML = FileFormat(read_eml, _VERSIONS, SMALL)
+MBOX = FileFormat(read_mbox, _VERSIONS, SMALL)
