@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from graphrag_pipeline.cli.app import app
-from graphrag_pipeline.core import doors, settings
+from graphrag_pipeline.core import doors
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.extras import how_to_install
 from graphrag_pipeline.core.settings import Settings
@@ -94,9 +95,9 @@ def test_what_workers_lack_is_said_at_once(tmp_path: Path) -> None:
 def test_settings_that_ask_for_many_workers_say_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
 ) -> None:
-    find = settings.importlib.util.find_spec
+    find = importlib.util.find_spec
     monkeypatch.setattr(
-        settings.importlib.util,
+        importlib.util,
         "find_spec",
         lambda name, *more: None if name == "graphrag_cluster" else find(name, *more),
     )
