@@ -166,7 +166,7 @@ def test_nothing_of_a_forgotten_document_is_left_in_any_store(
     assert stores(before[SCANNED]) >= {"ocr", "releases", "vectors"}
     assert stores(before[BROKEN]) >= {"batches", "releases", "index.duckdb"}
     # Formats that compress hide words from a search of their bytes alone.
-    assert {place for place in before[TEXT] if ".duckdb:" in place}
+    assert {place for place in before[TEXT] if ".changes:" in place}
 
     names = [str(engine.inbox / name) for name in (*GOING, "scan.pdf")]
     plan = plan_purge(engine.workspace, names)

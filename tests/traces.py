@@ -50,7 +50,7 @@ def stores(places: set[str]) -> set[str]:
 def _contents(path: Path, words: Collection[str], scratch: Path) -> Iterator[tuple[str, set[str]]]:
     """Yield the words in a file's bytes, then those in each table that it decodes to."""
     yield "", _in_bytes(path.read_bytes(), words)
-    if path.suffix == ".duckdb":
+    if path.suffix in (".duckdb", ".changes"):
         yield from _in_duckdb(path, words, scratch)
     elif path.suffix in (".sqlite", ".db"):
         yield from _in_sqlite(path, words)
