@@ -28,7 +28,7 @@ import duckdb
 from graphrag_pipeline.core.errors import BusyError, ConfigError, StorageError
 from graphrag_pipeline.core.extras import how_to_install, missing_modules
 from graphrag_pipeline.core.hardening.child_commands import guarded
-from graphrag_pipeline.core.hardening.files import replace_durably
+from graphrag_pipeline.core.hardening.files import forbid_writing, replace_durably
 from graphrag_pipeline.core.hardening.locks import locked
 from graphrag_pipeline.core.hardening.temporary import sweep, temporary_folder
 from graphrag_pipeline.core.home import Home
@@ -52,7 +52,6 @@ _PARSED_FOLDER = "dbt_parsed"
 _BUILDING = "building"
 _SHAPING = {".sql", ".yml"}
 _NOT_SOURCE = {"target", "logs", "dbt_packages"}
-_NOBODY_WRITES = ~0o222
 _MOST_TOLD = 300
 _PURGED = (
     "a purge has removed what the marts were being built from: run graphrag-pipeline marts again"
@@ -147,7 +146,7 @@ class Build:
             with duckdb.connect(str(new_file)) as con:
                 con.execute("DROP SCHEMA IF EXISTS staging CASCADE")
                 con.execute("CHECKPOINT")
-            new_file.chmod(new_file.stat().st_mode & _NOBODY_WRITES)
+            forbid_writing(new_file)
             replace_durably(new_file, Home(self.home).marts)
         except (OSError, duckdb.Error) as error:
             reason = str(error).splitlines()[0]

@@ -129,13 +129,14 @@ def _listed(
     embedder: str,
     counts: Mapping[str, int],
 ) -> KeptRelease:
+    file = file_of(home, id)
     return KeptRelease(
         id=id,
         created_at=created_at,
         embedder=embedder,
         counts=counts,
-        path=None if id in changes_files(home) else file_of(home, id),
-        n_bytes=file_of(home, id).stat().st_size,
+        path=None if file == changes_file(home, id) else file,
+        n_bytes=file.stat().st_size,
         is_current=id == current,
         is_withdrawn=id != current and _mark(home, id).exists(),
     )

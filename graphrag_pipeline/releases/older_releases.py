@@ -20,7 +20,11 @@ from pathlib import Path
 import duckdb
 
 from graphrag_pipeline.core.errors import NothingPublishedError, StorageError
-from graphrag_pipeline.core.hardening.files import private_temporary, replace_durably
+from graphrag_pipeline.core.hardening.files import (
+    forbid_writing,
+    private_temporary,
+    replace_durably,
+)
 from graphrag_pipeline.core.hardening.temporary import process_folder, temporary_folder
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.releases.kept_releases import (
@@ -45,7 +49,6 @@ log = logging.getLogger("graphrag_pipeline")
 
 MOST_NAMES = 10
 """Names of what changed that are kept, of each change, with an older release."""
-_NOBODY_WRITES = ~0o222
 
 
 def release_file(home: Path, prefix: str | None = None) -> Path:
@@ -106,10 +109,11 @@ def make_whole(home: Path, release: str) -> Path:
 def _write_whole(home: Path, release: str, target: Path) -> None:
     source, steps = _way_back(home, release)
     with _telling(f"cannot make release {release} whole"):
+        target.unlink(missing_ok=True)
         shutil.copyfile(source, target)
         for step in steps:
             undo_changes(step, target, DatabaseLimits())
-        target.chmod(target.stat().st_mode & _NOBODY_WRITES)
+        forbid_writing(target)
 
 
 def _way_back(home: Path, release: str) -> tuple[Path, list[Path]]:
@@ -153,7 +157,6 @@ def each_release(home: Path) -> Iterator[OpenedRelease]:
                     if held and base_of(changes_file(home, release)) == held:
                         undo_changes(changes_file(home, release), file, DatabaseLimits())
                     else:
-                        file.unlink(missing_ok=True)
                         _write_whole(home, release, file)
                         file.chmod(0o600)
                 held = release
@@ -198,7 +201,7 @@ def _store(home: Path, release: str, base: str, limits: DatabaseLimits) -> None:
             return
         differences = as_json(compare_files(*files, most=MOST_NAMES, limits=limits))
         write_changes(*files, beside, limits, differences)
-        beside.chmod(beside.stat().st_mode & _NOBODY_WRITES)
+        forbid_writing(beside)
         replace_durably(beside, path)
     kept_file(home, release).unlink(missing_ok=True)
 

@@ -17,6 +17,7 @@ from pathlib import Path
 import duckdb
 
 from graphrag_pipeline.core.errors import StorageError
+from graphrag_pipeline.core.hardening.files import forbid_writing
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.languages import analysis_version
 from graphrag_pipeline.core.model_settings import ROLES
@@ -34,7 +35,12 @@ from graphrag_pipeline.releases.kept_releases import (
 )
 from graphrag_pipeline.releases.labels import label_documents
 from graphrag_pipeline.releases.older_releases import drop_old, release_file, store_as_changes
-from graphrag_pipeline.releases.quality import check_floor, model_quality, record_quality
+from graphrag_pipeline.releases.quality import (
+    ModelQuality,
+    check_floor,
+    model_quality,
+    record_quality,
+)
 from graphrag_pipeline.releases.sources import record_sources
 from graphrag_pipeline.reports.levels import reports_current
 from graphrag_pipeline.reports.model_writer import report_writer
@@ -114,7 +120,6 @@ WHERE p.database_name = 'packed' AND w.database_name = 'whole' ORDER BY p.table_
 """
 _MOST_HELD = 20_000
 """A transaction keeps its rows in memory, as large as they are: about so many at a time."""
-_NOBODY_WRITES = ~0o222
 _VECTORS = "SELECT embedder, vector_versions::VARCHAR FROM releases WHERE id = ?"
 _NEWEST = "SELECT id, content_hash, config_hash FROM releases ORDER BY created_at DESC LIMIT 1"
 
@@ -154,7 +159,8 @@ def publish_while_changing(workspace: Workspace, *, anew: bool) -> PublishedRele
         label_documents(con, settings.access)
         record_sources(con, settings.access)
         _check_failures(con, settings.releases.max_failed_share)
-        check_floor(model_quality(con), settings.releases.max_garbage_share)
+        quality = model_quality(con)
+        check_floor(quality, settings.releases.max_garbage_share)
         _check_consistent(con, settings, embedder.name)
         content = content_hash(con)
         config = config_hash(settings)
@@ -165,7 +171,8 @@ def publish_while_changing(workspace: Workspace, *, anew: bool) -> PublishedRele
             and (newest[1:] == (content, config) or _is_as_withdrawn(con, workspace, newest[0]))
         )
     before = published_release(home)
-    release = newest[0] if newest and is_same else _new_release(workspace, content, config)
+    same = newest[0] if newest and is_same else None
+    release = same or _new_release(workspace, content, config, quality)
     stays = is_same and is_rolled_back(home, release)
     if stays or before == release:
         return _published(store, before or release, created=False)
@@ -345,7 +352,9 @@ def _lost(con: duckdb.DuckDBPyConnection, workspace: Workspace) -> list[str]:
     return [table for table in tables if not (folder / f"{table}.lance").is_dir()]
 
 
-def _new_release(workspace: Workspace, content: str, config: str) -> str:
+def _new_release(
+    workspace: Workspace, content: str, config: str, quality: ModelQuality | None
+) -> str:
     settings = workspace.settings
     now = _next_moment(workspace.store)
     release = f"{now:%Y%m%dT%H%M%S%f}-{content[:8]}"
@@ -364,7 +373,7 @@ def _new_release(workspace: Workspace, content: str, config: str) -> str:
                 json.dumps(versions),
             ],
         )
-        record_quality(con, release)
+        record_quality(con, release, quality)
     return release
 
 
@@ -403,7 +412,7 @@ def _pack(index: Path, packed: Path, limits: DatabaseLimits) -> None:
         con.execute("INSERT INTO meta VALUES (?, ?)", [VIEWS_MADE_BY, fingerprint(published_sql())])
     finally:
         con.close()
-    packed.chmod(packed.stat().st_mode & _NOBODY_WRITES)
+    forbid_writing(packed)
 
 
 def _let_go_of_old(workspace: Workspace, before: str | None) -> None:

@@ -120,9 +120,11 @@ def _quality_of(
     )
 
 
-def record_quality(con: duckdb.DuckDBPyConnection, release: str) -> None:
-    """Write down the figures of the index as those of a release; none where no model was asked."""
-    if quality := model_quality(con):
+def record_quality(
+    con: duckdb.DuckDBPyConnection, release: str, quality: ModelQuality | None
+) -> None:
+    """Write down the figures of an index as those of a release; none where no model was asked."""
+    if quality:
         row = {"release": release, **asdict(quality)}
         # A phrase is text of documents that not all may see.
         insert(con, "model_quality", pl.DataFrame([row]).drop("phrase"))

@@ -25,7 +25,12 @@ from pathlib import Path
 import duckdb
 
 from graphrag_pipeline.core.errors import InputError, StorageError
-from graphrag_pipeline.core.hardening.files import PRIVATE, make_private, replace_durably
+from graphrag_pipeline.core.hardening.files import (
+    PRIVATE,
+    forbid_writing,
+    make_private,
+    replace_durably,
+)
 from graphrag_pipeline.core.hardening.temporary import sweep, temporary_folder
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.releases.kept_releases import changes_files, published_release
@@ -47,7 +52,6 @@ from graphrag_pipeline.upkeep.release_files import release_paths
 from graphrag_pipeline.upkeep.vector_tables import reading_vectors
 from graphrag_pipeline.upkeep.whole_files import check_whole
 
-_NOBODY_WRITES = ~0o222
 _PASSED_OVER = re.compile(r"\.(tmp|lock|queue|pid|packed|wal|new)$|-(wal|shm|journal)$|\.damaged-")
 _MANIFEST = re.compile(r"(\d+)\.manifest")
 _LARGEST = 2**64 - 1
@@ -356,7 +360,7 @@ def _check_room(folder: Path, contents: Contents) -> None:
 def _protect(folder: Path) -> None:
     """Let nobody write to releases, and nobody else read what was paid for, as it was."""
     for path in (*release_paths(folder).values(), *changes_files(folder).values()):
-        path.chmod(path.stat().st_mode & _NOBODY_WRITES)
+        forbid_writing(path)
     if Home(folder).calls.is_file():
         make_private(Home(folder).calls)
 

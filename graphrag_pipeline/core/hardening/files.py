@@ -27,6 +27,7 @@ PRIVATE = 0o700
 # What file systems answer that know no syncing of folders, and folders that may not be read.
 _NOT_FOR_FOLDERS = {errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EACCES, errno.EPERM}
 _NOWHERE = Path(os.devnull, "temporary")
+_NOBODY_WRITES = ~0o222
 _IS_WINDOWS = os.name == "nt"
 _FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
 
@@ -127,6 +128,11 @@ def write_output(path: Path, data: bytes) -> None:
     """
     sweep(path.parent, path.name)
     write_beside(path, data)
+
+
+def forbid_writing(path: Path) -> None:
+    """Let nobody write to a file; who may read it stays as it was. Raises OSError."""
+    path.chmod(path.stat().st_mode & _NOBODY_WRITES)
 
 
 def replace_durably(beside: Path, path: Path) -> None:

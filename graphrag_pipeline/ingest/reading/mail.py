@@ -152,7 +152,7 @@ def _read_attached(
     depth: int,
 ) -> ReadResult:
     """Read the files and messages that are attached; those of kinds that are not read are named."""
-    told: dict[str, Scalar] = {
+    of_message: dict[str, Scalar] = {
         "message": one_line(_header(message, "Subject")),
         "from": one_line(_header(message, "From")),
         "date": _date(_header(message, "Date")),
@@ -164,7 +164,7 @@ def _read_attached(
         read = _read_part(name, part, options, depth)
         for document in read.documents:
             under = f"{own_key}/{document.key}" if document.key else own_key
-            metadata = {**clean_metadata(told), **document.metadata}
+            metadata = {**clean_metadata(of_message), **document.metadata}
             documents.append(replace(document, key=under, metadata=metadata))
         quarantined += (
             Quarantined(f"{own_key}/{refusal.key}".rstrip("/"), refusal.reason)

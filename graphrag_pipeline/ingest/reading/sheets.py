@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,7 @@ _MOST_VISITED = 20_000_000
 _MOST_CELLS = 1_000_000  # openpyxl reads about 40,000 a second
 _MOST_ROWS = 200_000  # a document of its own each: about 1 kB
 _UNPACKED_TO_PACKED = 4
+_SHEETS = "xl/worksheets/"
 _MERGED = re.compile(rb'<mergeCell [^>]*?ref="([A-Z]{1,3}\d{1,7}):([A-Z]{1,3}\d{1,7})"')
 _NO_VALUE = re.compile(
     rb'<c [^>]*?r="([A-Z]{1,3}\d{1,7})"[^>]*><f[^>]*>([^<]*)</f>(?:<v\s*/>|<v></v>)?</c>'
@@ -61,6 +62,8 @@ def read_xlsx(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
         if name.lower().endswith((".xml", ".rels")):
             refuse_doctype(xml[: 1 << 20])
     file = bytes_of(parts)
+    marks = {name: _marks(xml) for name, xml in parts.items() if name.startswith(_SHEETS)}
+    del parts
     with require_extra("openpyxl", "office", "xlsx"):
         from openpyxl import load_workbook
     with warnings.catch_warnings():
@@ -68,30 +71,46 @@ def read_xlsx(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
         book = load_workbook(file, read_only=True, data_only=True, keep_links=False)
         try:
             budget = _Budget(options.max_file_bytes * 4 // 5)
-            sheets = [_sheet(each, budget, parts) for each in book.worksheets]
+            sheets = [_sheet(each, budget, marks) for each in book.worksheets]
         finally:
             book.close()
     return read_sheets(path, sheets, options)
 
 
-def _sheet(sheet: Any, budget: _Budget, parts: Mapping[str, bytes]) -> Sheet:
-    """Read a sheet; of a formula without a value the formula itself."""
-    xml = parts.get(str(getattr(sheet, "_worksheet_path", "")).lstrip("/"), b"")
+@dataclass(frozen=True)
+class _Marks:
+    """Marks of a sheet that openpyxl does not give of a stream, by rows and columns."""
+
+    formulas: Mapping[tuple[int, int], str] = field(default_factory=dict)
+    """Those without a value."""
+    merged: Sequence[tuple[tuple[int, int], tuple[int, int]]] = ()
+    """The first and the last of cells that are one."""
+
+
+def _marks(xml: bytes) -> _Marks:
     formulas = {
-        _place(found[1].decode()): f"={unescape(found[2].decode('utf-8', 'replace'))}"
-        for found in _NO_VALUE.finditer(xml)
+        _place(match[1].decode()): f"={unescape(match[2].decode('utf-8', 'replace'))}"
+        for match in _NO_VALUE.finditer(xml)
     }
+    merged = [
+        (_place(match[1].decode()), _place(match[2].decode())) for match in _MERGED.finditer(xml)
+    ]
+    return _Marks(formulas, merged)
+
+
+def _sheet(sheet: Any, budget: _Budget, marks: Mapping[str, _Marks]) -> Sheet:
+    """Read a sheet; of a formula without a value the formula itself."""
+    own = marks.get(str(getattr(sheet, "_worksheet_path", "")).lstrip("/"), _Marks())
     numbers, rows = [], []
-    for number, cells in budget.rows(sheet, formulas):
+    for number, cells in budget.rows(sheet, own.formulas):
         numbers.append(number)
         rows.append(cells)
-    return Sheet(sheet.title, rows, list(_spans(xml, numbers[:LOOKED_AT])))
+    return Sheet(sheet.title, rows, list(_spans(own, numbers[:LOOKED_AT])))
 
 
-def _spans(xml: bytes, numbers: Sequence[int]) -> Iterator[tuple[int, int, int, int]]:
+def _spans(marks: _Marks, numbers: Sequence[int]) -> Iterator[tuple[int, int, int, int]]:
     """Yield the merged cells among rows of these numbers, by the places of the rows."""
-    for found in _MERGED.finditer(xml):
-        (first, left), (last, right) = _place(found[1].decode()), _place(found[2].decode())
+    for (first, left), (last, right) in marks.merged:
         if first in numbers:
             within = [place for place, number in enumerate(numbers) if first <= number <= last]
             yield within[0], within[-1], left, right
@@ -125,7 +144,7 @@ class _Budget:
             cells = [_shown(value) for value in row]
             if number in with_formulas:
                 cells = [c or formulas.get((number, place), "") for place, c in enumerate(cells)]
-            while cells and not cells[-1]:
+            while cells and not cells[-1].strip():
                 cells.pop()
             self.cells += len(cells)
             self.characters -= sum(map(len, cells))

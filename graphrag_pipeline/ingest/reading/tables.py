@@ -8,7 +8,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import chain, dropwhile, islice
+from itertools import chain, dropwhile, islice, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,12 +40,13 @@ if TYPE_CHECKING:
     import polars as pl
 
 _DELIMITERS = ",;\t|"
-_TOLD = re.compile(r'"?sep=([,;\t|])"?\n', re.IGNORECASE)
+_DIRECTIVE = re.compile(r'"?sep=([,;\t|])"?\n', re.IGNORECASE)
 """Excel's line above a table that says how it is separated."""
 _CAPTION = "caption"
 _FEWEST_COLUMNS = 2
 _NEARLY_ALL = 0.9
 _MOST_REREAD = 20
+_TOP = 20 * LOOKED_AT
 _ROWS_AT_ONCE = 10_000
 _MOST_ROWS = 1_000_000  # about 1.5 kB each
 _MOST_PADDED = 10_000_000
@@ -63,23 +64,25 @@ def read_csv(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     text = text.replace("\r\n", "\n").replace("\r", "\n").lstrip("\n")
     text = _SURROGATES.sub("", text)
     csv.field_size_limit(max(csv.field_size_limit(), len(text) + 1))
-    told = _TOLD.match(text)
-    text = text[told.end() :] if told else text
-    delimiter = (told[1] if told else "") or _delimiter(text, _usual_delimiter(path))
+    directive = _DIRECTIVE.match(text)
+    text = text[directive.end() :] if directive else text
+    delimiter = directive[1] if directive else _delimiter(text, _usual_delimiter(path))
     escapes = _has_escapes(text, delimiter)
-    rows = _rows(text.split("\n"), delimiter, escapes=escapes)
+    is_plain = '"' not in text and not escapes
+    rows = _rows(_top(text) if is_plain else text.split("\n"), delimiter, escapes=escapes)
     first = list(islice(rows, LOOKED_AT))
     if first and isinstance(first[0], str):
         raise Unreadable(f"the header is broken: {first[0]}")
-    whole = [row for row in first if not isinstance(row, str)]
+    sound = takewhile(lambda row: not isinstance(row, str), first)
+    whole = [row for row in sound if not isinstance(row, str)]
     head = head_of(whole)
     names = _header(head.names or [""] * max(map(len, whole), default=0))
     problems: dict[int, str] = {}
-    if '"' in text or escapes:
+    if is_plain:
+        cells = _unquoted_cells(text, delimiter, head.n_rows, names, problems)
+    else:
         _require_cells(len(names), text.count("\n"), len(text))
         cells = _cells(chain(first[head.n_rows :], rows), names, problems)
-    else:
-        cells = _unquoted_cells(text, delimiter, head.n_rows, names, problems)
     return with_captions(path, head.captions, read_columns(path, cells, problems, options))
 
 
@@ -236,11 +239,16 @@ def _columns(text: str, delimiter: str) -> tuple[float, int]:
     return share * len(table) / len(widths), table[0]
 
 
+def _top(text: str) -> list[str]:
+    """Return the lines in which the first rows are looked for."""
+    return text.split("\n", _TOP)[:_TOP]
+
+
 def _has_escapes(text: str, delimiter: str) -> bool:
     """Whether more of the first rows are whole where a backslash keeps the character after it."""
     if not any(f"\\{kept}" in text for kept in ('"', delimiter)):
         return False
-    lines = list(islice(text.split("\n"), _MOST_REREAD * LOOKED_AT))
+    lines = _top(text)
     plain, escaped = (
         list(islice(_rows(lines, delimiter, escapes=escapes), LOOKED_AT))
         for escapes in (False, True)
