@@ -5,8 +5,10 @@ A server that cannot embed is then found before a corpus is extracted, and not a
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -71,6 +73,7 @@ def probing(settings: Settings, models: Sequence[ModelInUse], run_began: int) ->
     other would meet.
     """
     run = (str(calls_place(settings)), run_began)
+    answers: dict[tuple[str, str, bool], Future[None]] = {}
 
     async def ask_others(outgoing: Outgoing, endpoint: str) -> None:
         if outgoing.embeds:
@@ -79,7 +82,7 @@ def probing(settings: Settings, models: Sequence[ModelInUse], run_began: int) ->
         own = (endpoint, outgoing.model, False)
         for model in models:
             if model.id != own and (*run, model.id) not in _probed:
-                await _probe(model, settings)
+                await _probe_once(model, settings, answers)
             _probed.add((*run, model.id))
 
     token = ahead_of_calls.set(ask_others)
@@ -87,6 +90,27 @@ def probing(settings: Settings, models: Sequence[ModelInUse], run_began: int) ->
         yield
     finally:
         ahead_of_calls.reset(token)
+
+
+async def _probe_once(
+    model: ModelInUse, settings: Settings, answers: dict[tuple[str, str, bool], Future[None]]
+) -> None:
+    """Probe a model, unless another thread does or has: then wait, and raise what it has raised."""
+    own: Future[None] = Future()
+    answer = answers.setdefault(model.id, own)
+    if answer is not own:
+        await asyncio.wrap_future(answer)
+        return
+    # Else who waits for it and is cancelled would cancel it for all.
+    own.set_running_or_notify_cancel()
+    try:
+        await _probe(model, settings)
+    except TerminalModelError as error:
+        own.set_exception(error)
+        raise
+    finally:
+        if not own.done():
+            own.set_result(None)
 
 
 async def _probe(model: ModelInUse, settings: Settings) -> None:

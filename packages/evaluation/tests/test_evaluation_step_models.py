@@ -41,6 +41,10 @@ def home(published: Path) -> Path:
 def said(messages: Messages) -> str:
     if "the claims that these sentences make" in messages[0]["content"]:
         return json.dumps({"sentences": [{"number": 1, "claims": ["Bob was a clerk."]}]})
+    if "from passages of texts" in messages[0]["content"]:
+        return "Bob was a clerk."
+    if "given reports on parts of a collection of texts" in messages[0]["content"]:
+        return json.dumps({"points": [{"description": "Bob was a clerk [1].", "score": 50}]})
     return json.dumps({"reasoning": "It says more.", "winner": 1})
 
 
