@@ -91,6 +91,25 @@ def test_an_answer_that_is_no_graph_is_asked_for_once_more_and_then_the_chunk_fa
     assert '"entities" and "relationships"' in extraction.outcomes["error"][0]
 
 
+def test_whole_records_before_an_answer_repeats_itself_are_kept_and_the_chunk_is_cut(
+    tmp_path: Path,
+) -> None:
+    row = json.dumps({"name": "Bob Jones", "type": "PERSON", "description": "He buys a mill."})
+    said = json.dumps({"entities": ENTITIES[:2]})[:-2] + f", {row}" * 40
+    with ModelServer(lambda _: said) as server:
+        extraction = extract(server, tmp_path, format="schema")
+    assert len(server.requests) == 2
+    assert set(extraction.found.entities["title"]) == {"Alice Smith", "Ferrow"}
+    assert extraction.outcomes["status"].to_list() == ["cut"]
+
+
+def test_names_are_kept_where_the_call_for_relationships_fails(tmp_path: Path) -> None:
+    with ModelServer(lambda m: "no" if "how these entities" in str(m) else mind(m)) as server:
+        extraction = extract(server, tmp_path, format="two_calls")
+    assert set(extraction.found.entities["title"]) == {"Alice Smith", "Ferrow"}
+    assert extraction.outcomes["status"].to_list() == ["cut"]
+
+
 @pytest.mark.parametrize(
     ("answer", "n_entities", "n_relationships"),
     [

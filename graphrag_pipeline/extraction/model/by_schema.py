@@ -27,6 +27,7 @@ from graphrag_pipeline.extraction.model.tuples import (
     leaked_titles,
     parse_tuples,
 )
+from graphrag_pipeline.llm.answers import LOOP
 from graphrag_pipeline.llm.client import ModelClient
 from graphrag_pipeline.llm.completion import Completion
 from graphrag_pipeline.llm.errors import ModelOutputError
@@ -118,7 +119,7 @@ class BySchema:
     async def graph(
         self, shown: str, on_answer: Callable[[Completion], object]
     ) -> ParsedExtraction:
-        """Return the graph of a text.
+        """Return the graph of a text, not ``completed`` where an answer did not come to its end.
 
         Raises ModelOutputError for an answer that cannot be read, twice.
         """
@@ -128,8 +129,12 @@ class BySchema:
         names = list(dict.fromkeys(entity.title for entity in first.entities))
         if len(names) < 2:
             return replace(first, relationships=())
-        related = await self._read("relate_entities", shown, names, on_answer)
-        return replace(first, relationships=related.relationships)
+        try:
+            related = await self._read("relate_entities", shown, names, on_answer)
+        except ModelOutputError:
+            return replace(first, relationships=(), completed=False)
+        is_whole = first.completed and related.completed
+        return replace(first, relationships=related.relationships, completed=is_whole)
 
     async def _read(
         self,
@@ -140,15 +145,21 @@ class BySchema:
     ) -> ParsedExtraction:
         leaked = leaked_titles(self._titles, shown)
         keys = LISTS[name]
-        return await self._client.read(
-            messages_of(self._prompts[name], self._settings, self._example, shown, names),
-            lambda answer: parse_graph(answer, keys, leaked),
-            stage=self._stage,
-            batch=self._batch,
-            again=lambda error: self._again.render(error=error),
-            json_schema=_schema(self._settings.entity_types, shown, names, keys),
-            on_answer=on_answer,
-        )
+        try:
+            return await self._client.read(
+                messages_of(self._prompts[name], self._settings, self._example, shown, names),
+                lambda answer: parse_graph(answer, keys, leaked),
+                stage=self._stage,
+                batch=self._batch,
+                again=lambda error: self._again.render(error=error),
+                json_schema=_schema(self._settings.entity_types, shown, names, keys),
+                on_answer=on_answer,
+            )
+        except ModelOutputError as error:
+            answer = error.completion
+            if answer is None or answer.finish_reason not in ("length", LOOP):
+                raise
+            return _whole_records(parse_graph(answer.text, keys, leaked))
 
 
 def messages_of(
@@ -206,6 +217,20 @@ def parse_graph(answer: str, keys: Sequence[str], leaked: Collection[str]) -> Pa
     return ParsedExtraction(
         tuple(own_entities), tuple(own_relationships), n_records, (), n_records - n_own, True
     )
+
+
+def _whole_records(graph: ParsedExtraction) -> ParsedExtraction:
+    """Return a graph from an answer that broke off without its last record, which may be half.
+
+    Raises ModelOutputError where no other is left.
+    """
+    if graph.relationships:
+        graph = replace(graph, relationships=graph.relationships[:-1])
+    else:
+        graph = replace(graph, entities=graph.entities[:-1])
+    if not graph.entities and not graph.relationships:
+        raise ModelOutputError("the answer broke off before its first record ended")
+    return replace(graph, completed=False)
 
 
 def _rows(reply: Json, key: str) -> list[Json]:

@@ -62,6 +62,7 @@ _TOKENS_OF_A_WORD = 5
 _MOST_CONTINUED = 2
 _CUT = "the answer was cut off at the limit of tokens: raise llm.max_output_tokens"
 _NO_END = "the answer did not come to its end, though it was asked to go on: what it said is kept"
+_BROKE_OFF = "an answer broke off or repeated itself, twice: the records before that are kept"
 _WENT_ROUND = "the model repeated itself and was stopped: what it said before is kept"
 
 CLAIMS = pl.Schema(
@@ -214,7 +215,10 @@ class _Asker:
 
     async def _graph(self, shown: str, result: _ChunkResult) -> ParsedExtraction:
         if self._by_schema is not None:
-            return await self._by_schema.graph(shown, result.pay)
+            graph = await self._by_schema.graph(shown, result.pay)
+            if not graph.completed:
+                result.status, result.error = "cut", _BROKE_OFF
+            return graph
         types = ", ".join(self._settings.entity_types)
         if self._settings.passes == 1:
             messages = self._prompts["extract_graph"].render(
