@@ -64,6 +64,7 @@ COMMANDS: Door[Any] = Door(
 
 OF_EXTRAS = {
     "serve": "server",
+    "feedback": "server",
     "mcp": "server",
     "keys": "server",
     "worker": "cluster",

@@ -180,6 +180,9 @@ class ServerSettings(Section):
     """An upload that is larger is refused."""
     uploads_most: Positive = 1000
     """Most uploads that the folder holds; one more is refused."""
+    conversation_days: Annotated[float, Field(ge=0, le=36_500)] = 90.0
+    """Days after its last question that a conversation is kept, in conversations.sqlite of the
+    home, for callers with a key and for this machine's own page; 0: none is."""
     audit: bool = True
     """Whether each question that is asked with a key is recorded, in audit/ of the home."""
     audit_text: bool = False

@@ -201,7 +201,11 @@ EVALUATIONS = HomeFile(
 DOCUMENT_INDEXES = HomeFile(
     about="Indexes of single documents.", is_folder=True, extra="evaluation"
 )
+CONVERSATIONS = HomeFile(
+    about="What callers of the server asked, and the answers.", in_backup=True, extra="server"
+)
 OF_EXTRAS: Mapping[str, HomeFile] = {
+    "conversations.sqlite": CONVERSATIONS,
     "evaluation.duckdb": EVALUATIONS,
     "document_indexes": DOCUMENT_INDEXES,
 }

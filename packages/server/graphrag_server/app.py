@@ -25,6 +25,7 @@ from graphrag_server.paths import ServerFiles
 from graphrag_server.problems import add_problem_handlers
 from graphrag_server.routes import (
     chat,
+    conversations,
     corrections,
     documents,
     explorer,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
 _ROUTES = (
     questions,
+    conversations,
     chat,
     documents,
     graph,
@@ -127,7 +129,7 @@ def _add_guards(app: FastAPI, server: Server, settings: ServerSettings, keyring:
             allow_origins=[origin.rstrip("/") for origin in settings.origins],
             allow_methods=["GET", "POST"],
             allow_headers=["*"],
-            expose_headers=["Retry-After", IGNORED],
+            expose_headers=["Retry-After", IGNORED, "X-Conversation", "X-Answer"],
         )
 
 

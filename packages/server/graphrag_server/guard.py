@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
 VIEWS = ("/", "/compare", "/documents")
 """The addresses of the views of the page."""
-LINKED = ("/documents/", "/entities/", "/communities/", "/reports/")
+LINKED = (
+    "/documents/", "/entities/", "/communities/", "/reports/", "/answers/", "/history/"
+)  # fmt: skip
 """How the addresses begin by which the page opens one thing; an id follows."""
 OPEN = frozenset({*VIEWS, "/explorer", "/health", "/ready", "/openapi.json"})
 """What may be read without a key. Nothing of an index is told there."""

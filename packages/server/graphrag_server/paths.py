@@ -28,6 +28,11 @@ class ServerFiles:
         return self.home / "accounts.sqlite"
 
     @property
+    def conversations(self) -> Path:
+        """The file of what callers asked, the answers, and what people said of them."""
+        return self.home / "conversations.sqlite"
+
+    @property
     def audit(self) -> Path:
         """Log of who asked what, a line for each question; earlier files of it lie beside it."""
         return self.home / "audit" / "audit.jsonl"

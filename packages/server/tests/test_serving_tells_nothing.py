@@ -61,6 +61,8 @@ BODIES: dict[str, list[dict[str, Any]]] = {
     ],
     "/v1/completions": [{"model": "default/local", "prompt": QUESTIONS[1]}],
     "/v1/documents": [{}],
+    "/v1/history/{id}": [{"title": "Mine"}],
+    "/v1/answers/{id}/feedback": [{"verdict": "good"}],
     "/v1/entities/{id}/corrections": [{"action": "merge", "value": "Marek Vale"}],
 }
 """What is sent to each address that takes a body: every one that there is has to be here."""
@@ -77,7 +79,7 @@ def requests_of(spec: Mapping[str, Any], ids: Mapping[str, list[str]]) -> Iterat
         name, _, after = rest.partition("}")
         known = {"number": numbers, "model": ["default/bm25", "default/none"]}
         kind = path.strip("/").rpartition("/")[2]
-        values = (known.get(name) or [*ids[kind], "none"]) if rest else [""]
+        values = (known.get(name) or [*ids.get(kind, ()), "none"]) if rest else [""]
         for method, operation in methods.items():
             names = {each["name"] for each in operation.get("parameters", [])}
             query = {name: value for name, value in QUERIES.items() if name in names}

@@ -124,6 +124,13 @@ class ToAnswer(ToRetrieve):
     response_format: dict[str, JsonValue] | None = Field(
         None, description="JSON, as in OpenAI's API (with a model)."
     )
+    conversation: str | None = Field(
+        None,
+        max_length=64,
+        description="Keep the answer in this conversation of yours; empty: in a new one. Where it "
+        "is kept, the stream has the event kept {conversation, answer}, and /v1/query the headers "
+        "X-Conversation and X-Answer.",
+    )
     follow_ups: Whole = Field(0, ge=0, le=20, description="Questions to suggest as the next.")
     sentences: Whole = Field(SENTENCES, ge=1, le=100, description="At most so many (no model).")
     context: Whole = Field(0, ge=0, le=100, description="More on either side of each (no model).")

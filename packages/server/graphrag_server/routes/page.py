@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
+from urllib.parse import quote
 
-from fastapi import APIRouter
-from starlette.responses import FileResponse, Response
+from fastapi import APIRouter, Request
+from starlette.responses import FileResponse, RedirectResponse, Response
 from starlette.staticfiles import StaticFiles
 
 from graphrag_pipeline.pages.explorer import render_served
@@ -30,8 +31,14 @@ router = APIRouter(include_in_schema=False)
 files = StaticFiles(directory=FOLDER)
 
 
-async def page() -> Response:
-    """Return the page."""
+async def page(request: Request) -> Response:
+    """Return the page; for an address with ``.json`` behind it, where its data is."""
+    url = request.url
+    if url.path.endswith(".json"):
+        asked = f"?{url.query}" if url.query else ""
+        # Of the address that was called, not of one that its path may be taken for ("//host").
+        place = quote(url.path.removesuffix(".json").strip("/"))
+        return RedirectResponse(f"/v1/{place}{asked}")
     headers = {"content-security-policy": POLICY, "document-policy": _NO_WORDS}
     return FileResponse(FOLDER / "index.html", headers=headers, media_type="text/html")
 

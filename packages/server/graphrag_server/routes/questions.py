@@ -21,6 +21,7 @@ from graphrag_pipeline.query.several_indexes import aanswer_across, aretrieve_ac
 from graphrag_server.callers import needs
 from graphrag_server.collections import VisibleCollection
 from graphrag_server.inquiry import Inquiry
+from graphrag_server.keeping import keep
 from graphrag_server.limits import attended, check_parameters
 from graphrag_server.problems import HttpProblem
 from graphrag_server.routes.asked import Place, ToAnswer, ToCompare, ToRetrieve
@@ -45,7 +46,12 @@ async def query(request: Request, asked: ToAnswer) -> Response:
 
     if asked.collections is not None:
         return json_response(await answered_across(request, asked, asked.collections, across))
-    return json_response(await answered(request, asked, answer))
+    with inquiry_of(request, asked) as inquiry:
+        result = await _asked_of(request, asked, inquiry, answer)
+        kept = await keep(inquiry, asked.conversation, result) or {}
+    response = json_response(result)
+    response.headers.update({f"X-{name.title()}": id for name, id in kept.items()})
+    return response
 
 
 @router.post("/retrieve", responses={200: {"model": Retrieval}, 502: {}})
@@ -79,10 +85,11 @@ async def compare(request: Request, asked: ToCompare) -> Response:
 
 @router.post("/query/stream", response_class=StreamingResponse, responses=EVENTS)
 async def stream(request: Request, asked: ToAnswer) -> Response:
-    """Answer a question by server-sent events: step, text, citations, done; or error.
+    """Answer a question by server-sent events: step, text, citations, kept, done; or error.
 
     ``step`` is a line that says what the method decides, ``text`` a piece of the answer,
-    ``citations`` the places it rests on, and ``done`` the whole answer, as ``/v1/query`` gives it.
+    ``citations`` the places it rests on, ``kept`` the ids of conversation and answer where it is
+    kept, and ``done`` the whole answer, as ``/v1/query`` gives it.
     """
     streamed = await begun(request, asked)
     return EventStream(streamed, events(streamed))
@@ -119,12 +126,21 @@ async def answered(
     once more, on the new one.
     """
     with inquiry_of(request, asked) as inquiry:
+        return await _asked_of(request, asked, inquiry, work, name)
 
-        async def once() -> T:
-            async with leased(inquiry.holder, asked.release) as engine:
-                return await work(engine.controlled(inquiry.control))
 
-        return await _finished(request, inquiry, once, name)
+async def _asked_of(
+    request: Request,
+    asked: Place,
+    inquiry: Inquiry,
+    work: Callable[[QueryEngine], Coroutine[Any, Any, T]],
+    name: str | None = None,
+) -> T:
+    async def once() -> T:
+        async with leased(inquiry.holder, asked.release) as engine:
+            return await work(engine.controlled(inquiry.control))
+
+    return await _finished(request, inquiry, once, name)
 
 
 async def answered_across(
@@ -187,7 +203,7 @@ async def begun(request: Request, asked: ToAnswer) -> Streamed:
     except BaseException as error:
         await stack.__aexit__(type(error), error, error.__traceback__)
         raise
-    return Streamed(inquiry, engine, ask, stack)
+    return Streamed(inquiry, engine, ask, stack, asked.conversation)
 
 
 def inquiry_of(request: Request, asked: Place) -> Inquiry:

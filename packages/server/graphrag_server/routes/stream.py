@@ -14,6 +14,7 @@ from starlette.responses import StreamingResponse
 
 from graphrag_pipeline.core.errors import GraphRAGError
 from graphrag_pipeline.query.results import Answer
+from graphrag_server.keeping import keep
 from graphrag_server.limits import GONE, end, too_long
 from graphrag_server.problems import HttpProblem, problem_of
 from graphrag_server.state import json_bytes
@@ -38,7 +39,8 @@ def stream_of(*fields: str) -> dict[str, Any]:
 
 EVENTS: dict[int | str, dict[str, Any]] = {
     200: {
-        "description": "Events: step {text}, text {text}, citations [...], done (the answer), "
+        "description": "Events: step {text}, text {text}, citations [...], kept {conversation, "
+        "answer}, done (the answer), "
         "error (a problem).",
         "content": stream_of("event", "data"),
     },
@@ -52,12 +54,16 @@ Event = tuple[str, Any]
 
 @dataclass(frozen=True)
 class Streamed:
-    """A question that is answered piece by piece; ``stack`` holds its place and its engine."""
+    """A question that is answered piece by piece; ``stack`` holds its place and its engine.
+
+    ``conversation`` is where the answer is kept, None: nowhere.
+    """
 
     inquiry: Inquiry
     engine: QueryEngine
     ask: Ask
     stack: AsyncExitStack
+    conversation: str | None = None
 
 
 class EventStream(StreamingResponse):
@@ -123,7 +129,7 @@ async def _make(streamed: Streamed, made: asyncio.Queue[Event | None]) -> None:
     try:
         with inquiry.spending():
             async with asyncio.timeout(seconds), aclosing(engine.pieces(streamed.ask)) as pieces:
-                await _put(pieces, inquiry, made)
+                await _put(pieces, streamed, made)
     except TimeoutError:
         inquiry.control.stop(GONE)
         problem = HttpProblem(503, too_long(seconds))
@@ -141,12 +147,14 @@ async def _make(streamed: Streamed, made: asyncio.Queue[Event | None]) -> None:
 
 
 async def _put(
-    pieces: AsyncIterator[str | Answer], inquiry: Inquiry, made: asyncio.Queue[Event | None]
+    pieces: AsyncIterator[str | Answer], streamed: Streamed, made: asyncio.Queue[Event | None]
 ) -> None:
     async for piece in pieces:
         if isinstance(piece, Answer):
-            inquiry.finish(piece)
+            streamed.inquiry.finish(piece)
             made.put_nowait(("citations", piece.citations))
+            if kept := await keep(streamed.inquiry, streamed.conversation, piece):
+                made.put_nowait(("kept", kept))
             made.put_nowait(("done", piece))
         else:
             made.put_nowait(("text", {"text": piece}))
