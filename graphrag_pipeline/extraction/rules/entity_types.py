@@ -98,6 +98,13 @@ def has_organisation_word(words: list[str]) -> bool:
     return any(word.casefold() in _lower_cues("org") for word in words)
 
 
+@cache
+def begins_name(word: str) -> bool:
+    """Say whether a word, in any case, may begin a name: a given name, a kind of body or place."""
+    sections = ("org", "org_first", "geo", "geo_first", "event")
+    return may_be_given(word) or any(word.casefold() in _lower_cues(name) for name in sections)
+
+
 def is_event_word(word: str) -> bool:
     """Say whether a word names a kind of event."""
     return word.casefold() in _lower_cues("event")

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.extraction.rules import entity_types as types
+from graphrag_pipeline.extraction.rules.nouns import is_month
 from graphrag_pipeline.extraction.rules.sentences import Span
 from graphrag_pipeline.extraction.rules.tokens import Tokens
 from graphrag_pipeline.extraction.rules.words import usually_lower
@@ -126,11 +127,19 @@ def _cuts(tokens: Tokens, first: int, position: int, stop: int) -> bool:
         )
     if code == "o":
         return _cuts_of(tokens, first, position, stop)
+    if code == "w" and tokens.texts[position] == "y" and tokens.language == "es":
+        return not _is_double_surname(before, tokens.texts[position + 1 : stop])
     if code == "w" and tokens.language == "de":
         return tokens.classes[position - 1] not in "wHI" and not types.may_be_given(before[-1])
     if code == "w":
         return tokens.language == "en" and tokens.texts[position] in ("d", "y", "al", "ten")
     return False
+
+
+def _is_double_surname(before: list[str], after: list[str]) -> bool:
+    """Say whether a Spanish "y" is within a name (Ortega y Gasset), and not between two."""
+    one = len(after) == 1 and not types.may_be_given(after[0]) and not after[0].isupper()
+    return one and len(before) >= 2 and types.may_be_given(before[0])
 
 
 def _joins_possessive(before: list[str], code: str, right: list[str]) -> bool:
@@ -316,6 +325,8 @@ def _type_of(tokens: Tokens, first: int, stop: int) -> str:
 def _is_german_noun(tokens: Tokens, position: int) -> bool:
     """Say whether an article or adjective before a capital, which says nothing there, does."""
     before = tokens.texts[position - 1]
+    if is_month(tokens.texts[position].casefold()):
+        return False
     is_led = before.lower() in _GERMAN_ARTICLES or tokens.classes[position - 1] == "n"
     return tokens.classes[position] == "N" and is_led
 

@@ -34,7 +34,7 @@ from graphrag_pipeline.extraction.rules.words import Lexicon
 if TYPE_CHECKING:
     import polars as pl
 
-NLP_VERSION = "7"
+NLP_VERSION = "8"
 _DESCRIPTION = 400
 _CARRIED = 6
 _SLICE = 200  # chunks

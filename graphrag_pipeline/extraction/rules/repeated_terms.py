@@ -7,6 +7,14 @@ from collections import Counter
 
 from graphrag_pipeline.extraction.rules.entity_types import CONCEPT
 from graphrag_pipeline.extraction.rules.names import Mention
+from graphrag_pipeline.extraction.rules.nouns import (
+    BY_ARTICLE,
+    BY_CAPITAL,
+    is_month,
+    is_verb_after,
+    no_noun,
+    nouns,
+)
 from graphrag_pipeline.extraction.rules.tokens import Tokens
 
 _RUN = re.compile(r"n+")
@@ -19,8 +27,11 @@ _PHRASE_REPEATS = 2
 def find_repeated_terms(tokens: Tokens, max_words: int) -> list[Mention]:
     """Return content words (three times or more) and sequences of them (twice or more).
 
-    Of overlapping candidates the longest is kept.
+    Of overlapping candidates the longest is kept. Where nouns can be told, a term has one: as its
+    first word, in Dutch as its last.
     """
+    if tokens.language in BY_CAPITAL:
+        return []
     spans: list[tuple[int, int]] = []
     counts: Counter[tuple[str, ...]] = Counter()
     for match in _RUN.finditer(tokens.classes):
@@ -28,7 +39,7 @@ def find_repeated_terms(tokens: Tokens, max_words: int) -> list[Mention]:
             for stop in range(first + 1, min(match.end(), first + min(_LONGEST, max_words)) + 1):
                 spans.append((first, stop))
                 counts[_key(tokens, first, stop)] += 1
-    frequent = [span for span in spans if _often(_key(tokens, *span), counts)]
+    frequent = _of_nouns(tokens, [s for s in spans if _often(_key(tokens, *s), counts)])
     covered_positions: set[int] = set()
     mentions: list[Mention] = []
     for first, stop in sorted(frequent, key=lambda span: (span[0] - span[1], span[0])):
@@ -36,6 +47,24 @@ def find_repeated_terms(tokens: Tokens, max_words: int) -> list[Mention]:
             covered_positions.update(range(first, stop))
             mentions.append(_mention(tokens, first, stop))
     return mentions
+
+
+def _of_nouns(tokens: Tokens, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    if tokens.language not in BY_ARTICLE:
+        return spans
+    of_text = nouns(tokens.texts, tokens.classes, tokens.language)
+    keys = [(span, _key(tokens, *span)) for span in spans]
+    return [span for span, key in keys if _has_noun(key, tokens.language, of_text)]
+
+
+def _has_noun(key: tuple[str, ...], language: str, of_text: frozenset[str]) -> bool:
+    head = key[-1] if language == "nl" else key[0]
+    others = [word for word in key if word != head]
+    if len(key) == 1 and is_month(head):
+        return False
+    if language != "nl" and any(is_verb_after(word, language) for word in others):
+        return False
+    return head in of_text and not any(no_noun(word, language) for word in others)
 
 
 def _key(tokens: Tokens, first: int, stop: int) -> tuple[str, ...]:

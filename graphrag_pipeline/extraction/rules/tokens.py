@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass
 
 from graphrag_pipeline.extraction.rules.cjk import CJK
+from graphrag_pipeline.extraction.rules.entity_types import begins_name
+from graphrag_pipeline.extraction.rules.nouns import BY_ARTICLE, BY_CAPITAL, no_noun
 from graphrag_pipeline.extraction.rules.sentences import Span
 from graphrag_pipeline.extraction.rules.words import Lexicon, recognise_language, usually_lower
 
@@ -102,6 +104,9 @@ def _settle_case(texts: list[str], classes: list[str], lexicon: Lexicon, lower: 
     """Decide what capitals mean where they say little: at starts and in shouted sentences."""
     _settle_shouting(texts, classes, lexicon)
     raw = "".join(classes)
+    if lexicon.language != "en":
+        raw = _AFTER_PARTICLE.sub("N", raw)
+        classes = list(raw)
     opening = [match.end() for match in _OPENING.finditer(raw)]
     at_start = set(opening)
     name_words = {
@@ -122,6 +127,8 @@ def _settle_case(texts: list[str], classes: list[str], lexicon: Lexicon, lower: 
 
 _NUMERAL = re.compile(r"(?<=[NR])i(?=[.,|)pxoaS(-])")
 _NAME = re.compile("N")
+# A capital after the particle of a name: Jan van der Meer, though "meer" is a word of its own.
+_AFTER_PARTICLE = re.compile("(?<=w)F")
 _WITH_CAPITALS = re.compile(r"\|[^|A]*A[^|]*")
 _OPENING = re.compile(r'(?:[|:#]|(?<=[.:,-])")["#(]{0,6}(?=[NF])')
 
@@ -140,7 +147,8 @@ def _start_class(
     """Return the class of a capitalised word that opens a sentence."""
     word = token.lower()
     if lexicon.language != "en":
-        return "N" if following in "NAI" or token in name_words else lexicon.lower_class(word)
+        by_name = following in "NAI" and not _is_led_by_word(word, lexicon.language, lower)
+        return "N" if by_name or token in name_words else lexicon.lower_class(word)
     as_lower = lexicon.lower_class(word)
     if following in "NAI":
         return as_lower if as_lower in "vegkrx" else "N"
@@ -150,6 +158,13 @@ def _start_class(
     if word in lower or usually_lower(word) or following == ".":
         return as_lower
     return "N"
+
+
+def _is_led_by_word(word: str, language: str, lower: set[str]) -> bool:
+    """Say whether what opens a sentence before a name is no part of it: Neue Pakete, Muere Ian."""
+    if language not in BY_ARTICLE | BY_CAPITAL or begins_name(word):
+        return False
+    return word in lower or no_noun(word, language)
 
 
 def _settle_shouting(texts: list[str], classes: list[str], lexicon: Lexicon) -> None:

@@ -6,9 +6,11 @@ import re
 from collections import Counter
 from functools import cache
 
+from graphrag_pipeline.core.languages import function_words as content_free
 from graphrag_pipeline.core.tokens import shipped_ranks
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.extraction.rules.cjk import is_cjk
+from graphrag_pipeline.extraction.rules.nouns import BY_ARTICLE, BY_CAPITAL, is_month
 
 _VOWELS = "aeiou"
 
@@ -203,7 +205,7 @@ class Lexicon(dict[str, str]):
     def __init__(self, language: str) -> None:
         super().__init__()
         self.language = language
-        self._function = function_words(language)
+        self._function = content_free(language)
 
     def __missing__(self, token: str) -> str:
         code = self[token] = self._classify(token)
@@ -248,7 +250,7 @@ class Lexicon(dict[str, str]):
         return "D" if token.replace(",", "").replace(".", "").isdecimal() else "O"
 
     def _capital(self, token: str) -> str:
-        if token in MONTHS:
+        if self._is_month(token):
             return "M"
         if token in WEEKDAYS:
             return "W"
@@ -267,11 +269,19 @@ class Lexicon(dict[str, str]):
             return "i"
         if lower[:2] in ("i'", "i’"):
             return "q"
+        if self.language != "en" and token[-1] in "'’" and self._is_function_lower(lower):
+            return "F"
         if len(token) > 1 and token == token.upper():
             return "A"
         if len(token) == 1 and lower != "a":
             return "A"
         return "F" if self._is_function_lower(lower) else "N"
+
+    def _is_month(self, token: str) -> bool:
+        if self.language not in BY_ARTICLE | BY_CAPITAL:
+            return token in MONTHS
+        # What is short for an English month is a given name elsewhere: Jan.
+        return is_month(token.lower()) or (token in MONTHS and len(token) > 4)
 
     def _is_adjective(self, last: str) -> bool:
         """Say whether the last part of a compound makes it one: Debian-derived, Read-only."""
@@ -280,7 +290,7 @@ class Lexicon(dict[str, str]):
     def _is_function_lower(self, lower: str) -> bool:
         if self.language == "en":
             return self[lower] in "dpocqxtaru"
-        return lower in self._function
+        return lower.rstrip("'’") in self._function
 
     def _foreign(self, token: str) -> str:
         bare = token.rstrip("'’")
