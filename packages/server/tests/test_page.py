@@ -371,7 +371,7 @@ def test_an_answer_is_copied_as_markdown_with_links_to_its_sources(
 ) -> None:
     with opened(browser, served, permissions=["clipboard-read", "clipboard-write"]) as page:
         ask(page, "Zebra Quagga Data Room esrever", "bm25")
-        page.click(".foot button")
+        page.click(".foot > button")
         page.wait_for_selector(".foot button:text-is('Copied')")
         text = page.evaluate("navigator.clipboard.readText()")
         links = page.eval_on_selector_all(".card", "all => all.map(a => a.href)")

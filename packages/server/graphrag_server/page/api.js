@@ -19,10 +19,10 @@ export const key = {
 
 /**
  * Which collection is asked, whether there are others, its published release, what the caller may
- * do, whether a question asks a model, and the promise that all this is known.
+ * do, whether a question asks a model, whether answers are kept, and the promise that all this is known.
  */
 export const where = { collection: null, isOneOfSeveral: false, release: null, scopes: [],
-  asksModel: false, ready: null };
+  asksModel: false, keeps: false, ready: null };
 
 /** Return an address of the collection that is asked. */
 export function address(path, parameters = {}) {
@@ -39,6 +39,11 @@ export async function get(path, parameters = {}, signal = undefined) {
 export async function put(path, body) {
   const json = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
   return (await send(address(path), json)).json();
+}
+
+/** Delete what is at an address, for good. */
+export async function remove(path) {
+  return (await send(address(path), { method: "DELETE" })).json();
 }
 
 export async function post(path, body, signal = undefined) {

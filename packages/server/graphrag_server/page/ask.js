@@ -1,11 +1,13 @@
-import { events, where } from "./api.js";
+import { events, get, where } from "./api.js";
 import { here, readdress, viewAddress, visit } from "./places.js";
 import { Citations, doubtsOf, evidence, stepsOf, took } from "./answer.js";
 import { copyButton } from "./copying.js";
 import { by, element, reveal, say } from "./dom.js";
+import { panel } from "./panel.js";
 
 const KEPT = "graphrag.conversation";
 const MOST_KEPT = 30;
+const GONE = "What this answer rested on is no longer indexed, so it was removed.";
 const HISTORY_TURNS = 10;
 const LINE = 24, PADDING = 12, MOST_LINES = 8;
 
@@ -19,6 +21,8 @@ export class Conversation {
     by("composer").addEventListener("submit", (event) => { event.preventDefault(); this.submit(); });
     by("stop").addEventListener("click", () => this.asking?.abort());
     by("new").addEventListener("click", () => this.begin());
+    by("earlier").addEventListener("click", () => panel.show(() =>
+      import("./earlier.js").then(({ earlier }) => earlier(this))));
     by("question").addEventListener("input", (event) => fit(event.target));
     by("question").addEventListener("keydown", (event) => {
       if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
@@ -30,16 +34,40 @@ export class Conversation {
   /** Show the conversation of this tab again, after the explorer or a reload. */
   restore() {
     const turns = kept().filter((turn) => turn.collection === where.collection);
-    this.turns = turns;
+    this.take(turns, turns.at(-1)?.conversation ?? "");
+  }
+
+  take(turns, id) {
+    Object.assign(this, { turns, id });
     this.place.replaceChildren();
-    for (const turn of turns) new Turn(this, turn.question).finish(turn.answer);
+    for (const turn of turns) {
+      if (turn.answer) new Turn(this, turn.question, turn).finish(turn.answer);
+      else new Turn(this, turn.question).fail(GONE);
+    }
+    this.turns = turns.filter(({ answer }) => answer);
     this.asked = turns.length ? { question: turns.at(-1).question } : null;
     this.arrange();
+  }
+
+  /** Go on with a conversation that is kept on the server. */
+  async open(id) {
+    if (id === this.id) return;
+    const { answers } = await get(`/v1/history/${encodeURIComponent(id)}`);
+    const turns = answers.map((each) => ({ ...each, answerId: each.id, conversation: id, collection: where.collection }));
+    this.asking?.abort();
+    this.take(turns, id);
+    this.store();
+  }
+
+  /** Begin anew where the conversation that is shown was deleted. */
+  forget(id) {
+    if (id === this.id) this.begin();
   }
 
   begin() {
     this.asking?.abort();
     this.turns = [];
+    this.id = "";
     sessionStorage.removeItem(KEPT);
     this.place.replaceChildren();
     this.asked = null;
@@ -100,6 +128,7 @@ export class Conversation {
     say("Searching");
     try {
       const body = { question, history: this.history(), ...this.methods.chosen() };
+      if (where.keeps) body.conversation = this.id;
       if (this.methods.writes && by("follow-ups").checked) body.follow_ups = 3;
       for await (const [name, value] of events("/v1/query/stream", body, control.signal)) turn.take(name, value);
       if (!turn.isDone) turn.fail("The answer broke off. Ask again.");
@@ -119,8 +148,12 @@ export class Conversation {
       { role: "user", content: question }, { role: "assistant", content: answer.text }]);
   }
 
-  keep(question, answer) {
-    this.turns.push({ question, answer, collection: where.collection });
+  keep(question, answer, answerId) {
+    this.turns.push({ question, answer, answerId, conversation: this.id, collection: where.collection });
+    this.store();
+  }
+
+  store() {
     try {
       sessionStorage.setItem(KEPT, JSON.stringify(this.turns.slice(-MOST_KEPT)));
     } catch {
@@ -133,6 +166,7 @@ export class Conversation {
     by("welcome").classList.toggle("unseen", !this.isEmpty);
     by("examples").hidden = !this.isEmpty || !by("examples").children.length;
     by("new").hidden = this.isEmpty || isAsking;
+    by("earlier").hidden = !where.keeps || isAsking;
     by("stop").hidden = !isAsking;
     by("send").hidden = isAsking;
     by("question").placeholder = this.turns.length && this.methods.writes
@@ -142,8 +176,9 @@ export class Conversation {
 
 /** One question and its answer on the page. */
 class Turn {
-  constructor(conversation, question) {
-    Object.assign(this, { conversation, question, text: "", steps: [], isDone: false, citations: new Citations() });
+  constructor(conversation, question, { answerId, verdict, words } = {}) {
+    Object.assign(this, { conversation, question, answerId, said: { verdict, words }, text: "", steps: [], isDone: false,
+      citations: new Citations() });
     this.wait = element("p", { class: "waiting", text: "Searching" });
     this.how = element("details", { class: "how", hidden: true }, element("summary", { text: "How it searched" }));
     this.prose = element("div", { class: "prose" });
@@ -160,6 +195,7 @@ class Turn {
     if (name === "step") this.step(value.text);
     else if (name === "text") this.write(value.text);
     else if (name === "citations") this.citations = new Citations(value);
+    else if (name === "kept") [this.conversation.id, this.answerId] = [value.conversation, value.answer];
     else if (name === "done") this.done(value);
     else if (name === "error") this.fail(value.detail);
   }
@@ -185,7 +221,7 @@ class Turn {
 
   done(answer) {
     this.finish(answer);
-    this.conversation.keep(this.question, answer);
+    this.conversation.keep(this.question, answer, this.answerId);
     const n = this.citations.byNumber.size;
     say(`Answered, with ${n} ${n === 1 ? "source" : "sources"}`);
   }
@@ -199,11 +235,13 @@ class Turn {
     this.how.hidden = !steps.length;
     if (steps.length) this.how.append(stepsOf(steps));
     const failures = answer.failures.map((line) => element("p", { class: "notice", dir: "auto", text: line }));
+    const copy = copyButton(() => this.citations.markdown(this.question, answer));
+    if (this.answerId) import("./earlier.js").then(({ judging }) => copy.before(judging(this.answerId, this.said)));
     this.rest.replaceChildren(...[doubtsOf(answer), ...failures, this.citations.sources(shown && "Shown to the model"),
       evidence(answer.retrieval), this.next(answer.follow_ups),
       element("div", { class: "foot" },
         element("p", { class: "took", text: `${answer.retrieval.method} · ${took(answer)}` }),
-        copyButton(() => this.citations.markdown(this.question, answer)))].filter(Boolean));
+        copy)].filter(Boolean));
   }
 
   next(questions) {

@@ -17,7 +17,7 @@ export function copyButton(make) {
 }
 
 /** Where a page is served without TLS, from another machine, browsers have only the old way. */
-async function copied(text) {
+export async function copied(text) {
   if (navigator.clipboard) return navigator.clipboard.writeText(text).then(() => true, () => false);
   const box = element("textarea", { class: "unseen" });
   box.value = text;

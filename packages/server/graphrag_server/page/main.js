@@ -76,9 +76,10 @@ class Page {
     where.collection = name;
     by("collection").value = name;
     sessionStorage.setItem(CHOSEN, name);
-    const { counts, created_at: created, problem, uploads, release, asks_model: asksModel } = this.collections.find((each) => each.name === name);
+    const { counts, created_at: created, problem, uploads, release, asks_model: asksModel, keeps } = this.collections.find((each) => each.name === name);
     where.release = release;
     where.asksModel = asksModel;
+    where.keeps = keeps;
     for (const view of VIEWS) by(`to-${view}`).href = viewAddress(view);
     by("to-explorer").href = `/explorer?collection=${encodeURIComponent(name)}`;
     by("facts").textContent = problem ?? `${count(counts.documents, "document")}, `
@@ -99,12 +100,15 @@ class Page {
   /** Show what the address names, in its collection. */
   async route() {
     const place = here();
-    this.show(place.view ?? history.state?.view ?? this.view);
+    this.show(place.kind === "history" ? "ask" : place.view ?? history.state?.view ?? this.view);
     if (!where.collection) return;
     const isTheirs = this.collections.some(({ name }) => name === place.collection);
     if (isTheirs && place.collection !== where.collection) await (where.ready = this.choose(place.collection));
     if (this.view === "documents") this.documents.show();
-    if (place.view) {
+    if (place.kind === "history") {
+      panel.close();
+      await this.conversation.open(place.id).catch((error) => { by("facts").textContent = error.message; });
+    } else if (place.view) {
       panel.close();
       this.conversation.find(place.question);
     } else {

@@ -1,6 +1,6 @@
 import { where } from "./api.js";
 
-const KINDS = ["documents", "entities", "communities", "reports"];
+const KINDS = ["documents", "entities", "communities", "reports", "answers", "history"];
 const VIEWS = { "/": "ask", "/compare": "compare", "/documents": "documents" };
 const NAMED = /^\/([a-z]+)\/([^/]+)$/;
 

@@ -7,7 +7,8 @@ import { addressOf, visit } from "./places.js";
 
 const AROUND = 3000;
 const MOST_NEAR = 60;
-const SHOWN = { documents: documentText, entities: entity, communities: community, reports: report, relationship };
+const SHOWN = { documents: documentText, entities: entity, communities: community, reports: report, relationship,
+  answers: (place) => import("./earlier.js").then(({ answerView }) => answerView(place)) };
 
 /** Return the elements that show a place: a document, entity, community, report or relationship. */
 export async function shown(place) {

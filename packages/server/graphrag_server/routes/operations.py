@@ -13,6 +13,7 @@ from graphrag_pipeline.core.errors import GraphRAGError
 from graphrag_server.callers import NOBODY, caller_of, needs
 from graphrag_server.collections import VisibleCollection, counts_in
 from graphrag_server.inquiry import asks_model
+from graphrag_server.keeping import keeps
 from graphrag_server.metrics import MEDIA_TYPE
 from graphrag_server.problems import HttpProblem, problem_of
 from graphrag_server.routes.reading import CollectionName
@@ -67,7 +68,8 @@ async def collections(request: Request) -> Response:
     """List the collections that the caller may ask, and what he may do there.
 
     Each has the release that answers and how much is in it, or the problem why none does; and
-    whether a question there asks a model, which may cost something. ``has_key``: a key is shown.
+    whether a question there asks a model, which may cost something, and whether the page keeps
+    its answers. ``has_key``: a key is shown.
     """
     caller, holders = caller_of(request), server_of(request).collections.holders.values()
     seen = [
@@ -76,6 +78,8 @@ async def collections(request: Request) -> Response:
         if caller.may_see(holder.name)
     ]
     described = [await asyncio.to_thread(_described, holder) for holder in seen]
+    for holder, facts in zip(seen, described, strict=True):
+        facts["keeps"] = "query" in caller.scopes and keeps(caller, holder)
     return json_response(
         {
             "collections": described,
