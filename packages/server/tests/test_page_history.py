@@ -48,6 +48,7 @@ def test_a_conversation_is_found_again_in_a_new_tab_and_gone_on_with_until_it_is
         page.wait_for_selector(".turn .took")
         assert questions_on(page) == [FIRST]
         ask(page, SECOND)
+        page.wait_for_selector(".turn:nth-child(2) .took")
         page.reload()
         page.wait_for_selector(".turn:nth-child(2) .took")
         assert questions_on(page) == [FIRST, SECOND]
