@@ -276,6 +276,7 @@ def test_with_several_collections_nothing_is_cut_off_or_broken_within_a_word(
             assert page.evaluate("document.documentElement.scrollWidth") == width
             assert page.evaluate("document.querySelector('main').scrollWidth") == width
         ask(page, QUESTION)
+        page.wait_for_selector("#new")
         boxes = page.eval_on_selector_all(
             parts,
             "all => all.map(e => [e.textContent, e.getBoundingClientRect().toJSON()])",
@@ -375,6 +376,20 @@ def test_an_answer_is_copied_as_markdown_with_links_to_its_sources(
         page.wait_for_selector(".foot button:text-is('Copied')")
         text = page.evaluate("navigator.clipboard.readText()")
         links = page.eval_on_selector_all(".card", "all => all.map(a => a.href)")
+        formatted = page.evaluate(
+            "navigator.clipboard.read().then(([item]) => item.getType('text/html'))"
+            ".then(blob => blob.text())"
+        )
+        page.click(".sources button:text-is('BibTeX')")
+        page.wait_for_selector(".sources button:text-is('Copied')")
+        listed = page.evaluate("navigator.clipboard.readText()")
+    assert re.findall(r'<a href="([^"]*)"', formatted.replace("&amp;", "&")) == links
+    assert "<img" not in formatted
+    assert "<script" not in formatted
+    assert len(re.findall(r"^@misc{\w+,$", listed, re.M)) == len(
+        {link.partition("?")[0] for link in links}
+    )
+    assert listed.count("{") == listed.count("}")
     assert text.startswith("## Zebra Quagga Data Room esrever\n\n")
     assert "\n### Sources\n\n1. [" in text
     assert re.findall(r"(?<!\\)\]\((http[^)]*)\)", text) == links
@@ -481,3 +496,24 @@ def test_what_streams_shows_as_it_comes_and_can_be_stopped(
         page.wait_for_selector(".rest:has-text('Stopped')")
         assert "word" in page.inner_text(".prose")
         assert page.is_visible("#send")
+
+
+def test_what_an_answer_walked_over_is_drawn_and_leads_to_its_entities(
+    browser: Any, served: Served
+) -> None:
+    with opened(browser, served) as page:
+        ask(page, QUESTION, "local")
+        page.click(".evidence summary")
+        page.wait_for_selector(".evidence svg.picture .node.centre")
+        title = page.locator(".evidence svg .node:not(.centre) title").first.text_content()
+        page.locator(".evidence svg .node:not(.centre) circle").first.click()
+        page.wait_for_selector(f"#panel-title:text-is('{title}')")
+
+
+def test_on_paper_there_are_the_answer_and_its_sources_alone(browser: Any, served: Served) -> None:
+    with opened(browser, served) as page:
+        ask(page, QUESTION, "bm25")
+        page.emulate_media(media="print")
+        assert page.is_visible(".prose")
+        assert page.is_visible(".card .quote")
+        assert not any(page.is_visible(part) for part in ("nav", "#composer", ".foot button"))

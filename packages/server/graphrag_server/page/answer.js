@@ -1,7 +1,8 @@
 import { count, dollars, element, foreign, growing, seconds, shortUri, typeName } from "./dom.js";
-import { markdown, plain } from "./copying.js";
+import { bibtex, copyButton, html, markdown, plain } from "./copying.js";
 import { referencesIn, withReferences, writeAnswer } from "./prose.js";
-import { citationAddress } from "./places.js";
+import { answered } from "./picture.js";
+import { addressOf, citationAddress, visit } from "./places.js";
 import { entityLink, link, relationshipButton } from "./views.js";
 
 const SHOWN_SOURCES = 5;
@@ -48,11 +49,15 @@ export class Citations {
     return markdown(question, body, this.once(), this.release);
   }
 
+  /** The same as it stands on the page, for programs that take over more than text. */
+  html(question, prose) { return html(question, prose, this.once(), this.release); }
+
   once() { return [...this.byNumber.values()].sort((a, b) => a.number - b.number); }
 
   sources(title) {
     if (!this.all.length) return null;
-    return element("section", { class: "sources" }, element("h3", { text: title || "Sources" }),
+    return element("section", { class: "sources" }, element("div", { class: "line" }, element("h3", { text: title || "Sources" }),
+      copyButton(() => bibtex(this.once(), this.release), { text: "BibTeX", title: "Copy the sources as BibTeX" })),
       ...growing(this.once(), (each) => sourceCard(each, this.release), { first: SHOWN_SOURCES, name: "cards" }));
   }
 }
@@ -83,6 +88,14 @@ export function evidence({ records, release }) {
     element("summary", { text: `Behind this: ${said.join(", ")}` }));
   const part = (title, rows, make, name) => rows.length && details.append(
     element("h4", { text: title }), ...growing(rows, make, { first: 12, name }));
+  const nodes = new Map(entities.map(({ id, title }) => [id, title]));
+  for (const { title, attributes: { source_id: source, target_id: target } } of ties) {
+    const names = title.split(" – ");
+    if (names.length === 2) [source, target].forEach((id, n) => nodes.has(id) || nodes.set(id, names[n]));
+  }
+  const drawn = answered([...nodes].map(([id, title]) => ({ id, title })), ties.map(({ attributes }) => ({ weight: 1, ...attributes })),
+    (id) => visit(addressOf("entities", id, { release })));
+  if (drawn) details.append(drawn);
   part("Entities", entities, (record) => element("li", { class: "chip" }, entityLink(record.id, record.title, release),
     element("span", { class: "note", text: typeName(record.attributes?.type) })), "chips");
   part("Relationships", ties, (record) => element("li", {}, relationshipButton(record, release)), "rows");

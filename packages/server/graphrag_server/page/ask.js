@@ -235,7 +235,8 @@ class Turn {
     this.how.hidden = !steps.length;
     if (steps.length) this.how.append(stepsOf(steps));
     const failures = answer.failures.map((line) => element("p", { class: "notice", dir: "auto", text: line }));
-    const copy = copyButton(() => this.citations.markdown(this.question, answer));
+    const copy = copyButton(() => this.citations.markdown(this.question, answer),
+      { html: () => this.citations.html(this.question, this.prose) });
     if (this.answerId) import("./earlier.js").then(({ judging }) => copy.before(judging(this.answerId, this.said)));
     this.rest.replaceChildren(...[doubtsOf(answer), ...failures, this.citations.sources(shown && "Shown to the model"),
       evidence(answer.retrieval), this.next(answer.follow_ups),

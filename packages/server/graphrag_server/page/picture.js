@@ -3,11 +3,11 @@ const MOST = 12;
 const WIDTH = 360, HEIGHT = 300;
 
 /**
- * Draw an entity among its strongest neighbours. The list below it says the same in words, so the
+ * Draw an entity among its strongest neighbours, or among others that are given. The list below it says the same in words, so the
  * picture is one image to those who do not see it, and its names can be clicked.
  */
-export function picture({ entities, relationships }, centre, open) {
-  const near = nearest(entities, relationships, centre);
+export function picture({ entities, relationships }, centre, open,
+  { near = nearest(entities, relationships, centre), label = `${near.length} of its neighbours, and what relates them` } = {}) {
   const places = new Map([[centre, [WIDTH / 2, HEIGHT / 2]]]);
   near.forEach((each, n) => {
     const angle = (2 * Math.PI * n) / near.length - Math.PI / 2;
@@ -16,7 +16,7 @@ export function picture({ entities, relationships }, centre, open) {
     places.set(each.id, [WIDTH / 2 + Math.cos(angle) * 118 * reach, HEIGHT / 2 + Math.sin(angle) * 122 * reach, side]);
   });
   const drawn = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: "picture", role: "img",
-    "aria-label": `${near.length} of its neighbours, and what relates them` });
+    "aria-label": label });
   for (const tie of relationships) {
     const [from, to] = [places.get(tie.source_id), places.get(tie.target_id)];
     if (!from || !to) continue;
@@ -28,6 +28,20 @@ export function picture({ entities, relationships }, centre, open) {
     drawn.append(node(each, places.get(each.id), each.id === centre, open));
   }
   return drawn;
+}
+
+/** Draw what an answer rests on: its entities, the one with most ties among them in the middle. */
+export function answered(entities, relationships, open) {
+  const ties = new Map(entities.map(({ id }) => [id, 0]));
+  const between = relationships.filter((tie) => ties.has(tie.source_id) && ties.has(tie.target_id));
+  for (const { source_id: a, target_id: b } of between) for (const id of [a, b]) ties.set(id, ties.get(id) + 1);
+  const [centre, ...others] = entities.filter(({ id }) => ties.get(id)).sort((a, b) => ties.get(b.id) - ties.get(a.id));
+  if (!others.length) return null;
+  const drawn = new Set([centre, ...others.slice(0, MOST)].map(({ id }) => id));
+  const within = between.filter((tie) => drawn.has(tie.source_id) && drawn.has(tie.target_id));
+  const near = others.filter(({ id }) => drawn.has(id) && within.some((tie) => [tie.source_id, tie.target_id].includes(id)));
+  return picture({ entities, relationships: within }, centre.id, open,
+    { near, label: `${near.length + 1} entities of the answer, and what relates them` });
 }
 
 function nearest(entities, relationships, centre) {
