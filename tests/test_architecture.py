@@ -38,6 +38,11 @@ LAZY = {
     },
     "assets/web_pages.py": {"graphrag_pipeline.ingest.sites"},
     "graphrag_pipeline/orchestration/runs.py": {"graphrag_pipeline.index"},
+    # Half the engine, for the one who looks after a server.
+    "packages/server/graphrag_server/routes/state.py": {
+        "graphrag_pipeline.planning.status",
+        "graphrag_pipeline.store.workspace",
+    },
     # What a question of all documents, and a server that no assistant asks, do without.
     "graphrag_pipeline/query/limited_release.py": {
         "graphrag_pipeline.query.limited_reports",

@@ -15,14 +15,16 @@ import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.core.errors import GraphRAGError, StorageError
 from graphrag_pipeline.core.hardening.files import make_private
+from graphrag_server.keys import read_keys
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.trace import Spending
     from graphrag_server.keys import Key
+    from graphrag_server.paths import ServerFiles
 
 _BUSY_SECONDS = 2.0
 _MINUTE = 60.0
@@ -201,6 +203,20 @@ class Accounts:
 class _Change:
     account: Account
     con: sqlite3.Connection
+
+
+def keys_with_spending(files: ServerFiles) -> list[dict[str, Any]]:
+    """Return what is known of the keys of a home, expired ones too, and what each has spent."""
+    spent, nothing = spent_by(files.accounts), Account(0, 0, 0)
+    return [
+        {
+            **key.to_dict(),
+            "usd": spent.get(key.id, nothing).usd,
+            "prompt_tokens": spent.get(key.id, nothing).prompt_tokens,
+            "completion_tokens": spent.get(key.id, nothing).completion_tokens,
+        }
+        for key in read_keys(files.keys)
+    ]
 
 
 def spent_by(path: Path) -> dict[str, Account]:

@@ -33,6 +33,7 @@ from graphrag_server.routes import (
     operations,
     page,
     questions,
+    state,
     uploads,
 )
 from graphrag_server.routes.chat_requests import IGNORED
@@ -52,6 +53,7 @@ _ROUTES = (
     explorer,
     uploads,
     operations,
+    state,
     page,
     corrections,
 )
@@ -72,6 +74,7 @@ def create_app(
         limits,
         Metrics(lambda: limits.inside),
         Accounts(keyring.home and ServerFiles(keyring.home).accounts),
+        keyring.home,
         _audit_of(keyring, settings),
         settings.address,
     )

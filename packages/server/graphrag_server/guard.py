@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from graphrag_server.keys import Keyring
     from graphrag_server.metrics import Metrics
 
-VIEWS = ("/", "/compare", "/documents")
+VIEWS = ("/", "/compare", "/documents", "/state")
 """The addresses of the views of the page."""
 LINKED = (
     "/documents/", "/entities/", "/communities/", "/reports/", "/answers/", "/history/"

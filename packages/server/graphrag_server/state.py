@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from pydantic_core import to_json
@@ -27,13 +28,15 @@ if TYPE_CHECKING:
 class Server:
     """The collections, the limits and the metrics of one process; ``audit`` None: none is kept.
 
-    ``address`` is that by which clients reach it, where the settings say so.
+    ``keys_home`` is the folder of the keys, if there ever are any. ``address`` is that by which
+    clients reach it, where the settings say so.
     """
 
     collections: Collections
     limits: Limits
     metrics: Metrics
     accounts: Accounts
+    keys_home: Path | None
     audit: Audit | None
     address: str = ""
     explorer: ExplorerData = field(default_factory=ExplorerData)

@@ -109,21 +109,10 @@ def add(
 @prints(show_keys)
 def list_keys() -> list[dict[str, Any]]:
     """List the keys, expired ones too, and what each has spent. No key itself is shown."""
-    from graphrag_server.accounts import Account, spent_by
-    from graphrag_server.keys import read_keys
+    from graphrag_server.accounts import keys_with_spending
     from graphrag_server.paths import ServerFiles
 
-    home = ServerFiles(settings_here().home_path)
-    spent, nothing = spent_by(home.accounts), Account(0, 0, 0)
-    return [
-        {
-            **key.to_dict(),
-            "usd": spent.get(key.id, nothing).usd,
-            "prompt_tokens": spent.get(key.id, nothing).prompt_tokens,
-            "completion_tokens": spent.get(key.id, nothing).completion_tokens,
-        }
-        for key in read_keys(home.keys)
-    ]
+    return keys_with_spending(ServerFiles(settings_here().home_path))
 
 
 @app.command()

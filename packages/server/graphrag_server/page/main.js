@@ -8,7 +8,7 @@ import { panel, titled } from "./panel.js";
 import { followLinks, here, viewAddress, visit } from "./places.js";
 import { shown } from "./views.js";
 
-const VIEWS = ["ask", "compare", "documents"];
+const VIEWS = ["ask", "compare", "documents", "state"];
 const CHOSEN = "graphrag.collection";
 
 /** Ties the parts together: the address says which view is shown, and what is open in it. */
@@ -48,6 +48,7 @@ class Page {
       where.scopes = scopes;
       by("key").hidden = !hasKey;
       by("to-explorer").hidden = !scopes.includes("read");
+      by("to-state").hidden = !["read", "metrics"].every((scope) => scopes.includes(scope));
     } catch (error) {
       by("facts").textContent = error.message;
       return;
@@ -105,6 +106,7 @@ class Page {
     const isTheirs = this.collections.some(({ name }) => name === place.collection);
     if (isTheirs && place.collection !== where.collection) await (where.ready = this.choose(place.collection));
     if (this.view === "documents") this.documents.show();
+    if (place.view === "state") this.tellState();
     if (place.kind === "history") {
       panel.close();
       await this.conversation.open(place.id).catch((error) => { by("facts").textContent = error.message; });
@@ -115,6 +117,16 @@ class Page {
       const isAlone = this.view === "ask" && this.conversation.isEmpty;
       document.body.classList.toggle("reading", isAlone);
       await panel.show(() => (place.collection && !isTheirs ? strange(place.collection) : shown(place)));
+    }
+  }
+
+  async tellState() {
+    const facts = by("state-facts");
+    facts.replaceChildren(element("p", { class: "quiet", text: "Looking" }));
+    try {
+      await (await import("./state.js")).showState(facts);
+    } catch (error) {
+      facts.replaceChildren(element("p", { class: "bad", text: error.message }));
     }
   }
 

@@ -1,7 +1,7 @@
 import { where } from "./api.js";
 
 const KINDS = ["documents", "entities", "communities", "reports", "answers", "history"];
-const VIEWS = { "/": "ask", "/compare": "compare", "/documents": "documents" };
+const VIEWS = { "/": "ask", "/compare": "compare", "/documents": "documents", "/state": "state" };
 const NAMED = /^\/([a-z]+)\/([^/]+)$/;
 
 /** The address of a document, entity, community or report. Citations of other programs have the same. */
