@@ -97,6 +97,35 @@ def test_an_answer_that_breaks_off_is_an_error(name: str) -> None:
     assert asyncio.run(answered(BROKEN[name], use)) == (2, 2)
 
 
+def test_a_connection_that_the_server_closes_as_it_is_used_again_costs_no_call() -> None:
+    """As llama.cpp's server does after a long answer: what is sent next meets a closed door."""
+    met: list[int] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        me = len(met)
+        met.append(0)
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            while await reader.readuntil(b"\r\n\r\n"):
+                await reader.readexactly(2)
+                met[me] += 1
+                if met[me] == 2:
+                    break
+                writer.write(ANSWERS["plain"])
+                await writer.drain()
+        writer.close()
+
+    async def run() -> None:
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        url = httpx2.URL(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/")
+        connections = Connections(ssl.create_default_context(), expiry=20.0)
+        await thrice(lambda: connections.send(httpx2.Request("POST", url, content=b"{}")))
+        await connections.close()
+        server.close()
+
+    asyncio.run(run())
+    assert met == [2, 2, 1]
+
+
 def test_a_call_that_is_given_up_leaves_no_connection_behind() -> None:
     async def use(send: Send) -> int:
         for _ in range(2):

@@ -10,7 +10,7 @@ import contextlib
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.request import getproxies
 
 if TYPE_CHECKING:
@@ -67,14 +67,27 @@ class Connections:
         import httpx2
         from yarl import URL
 
-        try:
-            async with self._session.request(
+        reused: list[bool] = []
+
+        def sent() -> aiohttp.client._RequestContextManager:
+            return self._session.request(
                 request.method,
                 URL(str(request.url), encoded=True),
                 headers=request.headers.multi_items(),
                 data=request.content,
                 allow_redirects=False,
-            ) as answer:
+                trace_request_ctx=reused,
+            )
+
+        try:
+            try:
+                answer = await sent()
+            except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
+                if not reused:
+                    raise
+                # One that is kept open may be closed by the server in the moment it is used.
+                answer = await sent()
+            async with answer:
                 yield answer
         except aiohttp.ClientConnectorError as error:
             raise httpx2.ConnectError(str(error)) from None
@@ -91,7 +104,13 @@ class Connections:
     def _session(self) -> aiohttp.ClientSession:
         import aiohttp
 
+        async def note(_: object, context: Any, __: object) -> None:
+            context.trace_request_ctx.append(True)
+
+        trace = aiohttp.TraceConfig()
+        trace.on_connection_reuseconn.append(note)
         return aiohttp.ClientSession(
+            trace_configs=[trace],
             connector=aiohttp.TCPConnector(
                 limit=0, keepalive_timeout=self._expiry, ssl=self._certificates
             ),
