@@ -12,6 +12,7 @@ import duckdb
 import polars as pl
 import pytest
 from evaluation_fixture import put_experiment, put_texts
+from graphrag_evaluation.cli.results import result_values, results_of, show_results
 from graphrag_evaluation.criteria import CRITERIA
 from graphrag_evaluation.inquiring import Asked, EvaluationInquiry, ask_inquiries, plan_inquiries
 from graphrag_evaluation.judging.judge import (
@@ -319,3 +320,23 @@ def test_pairs_can_be_those_with_one_condition_and_of_the_first_questions(tmp_pa
     assert [(p.condition_a, p.condition_b, p.question_id) for p in found] == [
         ("a", "c", "q0"), ("a", "c", "q1"), ("b", "c", "q0"), ("b", "c", "q1"),
     ]  # fmt: skip
+
+
+def test_whoever_looks_at_a_judged_experiment_sees_its_win_rates_with_their_certainty(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with ModelServer(prefers_longer) as server:
+        bench = Bench(server, tmp_path, "short", "long")
+        judge(bench.settings, bench.store, bench.missing(replicates=2))
+    (one,) = bench.compare(replicates=2)
+    found = results_of(bench.settings, "e")
+    show_results(found)
+    shown = " ".join(capsys.readouterr().out.split())
+    for part in (
+        "short over long", f"{100 * one.win_rate:.1f}", f"{100 * one.win_rate_low:.1f}-",
+        f"{100 * one.consistent:.0f}", f"{one.p_corrected:.2g}", "ties %",
+    ):  # fmt: skip
+        assert part in shown, part
+    (told,) = result_values(found)["comparisons"]
+    assert told["win_rate"] == pytest.approx(100 * one.win_rate, abs=0.01)
+    assert told["winner"] == one.winner

@@ -13,6 +13,7 @@ import typer
 
 from graphrag_evaluation.cli.labels import agreement_line
 from graphrag_evaluation.cli.tables import show_tables
+from graphrag_evaluation.cli.win_rates import comparison_values, show_win_rates
 from graphrag_pipeline.cli import console
 from graphrag_pipeline.cli.command import prints, settings_here
 from graphrag_pipeline.cli.wording import money
@@ -22,6 +23,7 @@ from graphrag_pipeline.core.rows import write_csv
 if TYPE_CHECKING:
     from graphrag_evaluation.judging.agreement import Agreement
     from graphrag_evaluation.judging.permutation import Permuted
+    from graphrag_evaluation.judging.verdicts import Comparison
     from graphrag_evaluation.labelling.human_agreement import PeopleSay
     from graphrag_evaluation.pages import WrittenEvaluation
     from graphrag_evaluation.presets.tables import PaperTable
@@ -44,8 +46,9 @@ _NUMBERS = ("claim", "reference_")
 class Results:
     """Results of an experiment: what each condition took, and the mean of each of its metrics.
 
-    ``marked_by`` are the metrics that models give marks by, ``tables`` those of the paper whose
-    preset it is; ``people`` is what people say of the answers.
+    ``comparisons`` are the win rates of judged answers, ``marked_by`` the metrics that models give
+    marks by, ``tables`` those of the paper whose preset it is; ``people`` is what people say of the
+    answers.
     """
 
     experiment: str
@@ -54,6 +57,7 @@ class Results:
     agreement: list[Agreement]
     tests: list[Permuted]
     people: PeopleSay
+    comparisons: list[Comparison] = field(default_factory=list)
     marked_by: dict[str, list[str]] = field(default_factory=dict)
     tables: list[PaperTable] = field(default_factory=list)
 
@@ -63,6 +67,7 @@ def results_of(settings: Settings, experiment: str | None) -> Results:
     from graphrag_evaluation import results
     from graphrag_evaluation.judging.agreement import agreements
     from graphrag_evaluation.judging.assertions import METRIC
+    from graphrag_evaluation.judging.judge import comparisons_of
     from graphrag_evaluation.judging.permutation import permutation_tests
     from graphrag_evaluation.labelling.human_agreement import people_say
     from graphrag_evaluation.presets.tables import tables_of_experiment
@@ -83,6 +88,7 @@ def results_of(settings: Settings, experiment: str | None) -> Results:
             agreement=agreements(con, name),
             tests=tests,
             people=people_say(con, name),
+            comparisons=comparisons_of(con, name),
             marked_by=marked_by,
             tables=tables,
         )
@@ -105,6 +111,7 @@ def show_results(results: Results) -> None:
     )
     for model, names in results.marked_by.items():
         console.say(f"marked by {model}: {', '.join(names)}")
+    show_win_rates(results.comparisons)
     for agreement in results.agreement:
         console.say(_agreement(agreement))
     for row in results.people.agreements:
@@ -132,7 +139,8 @@ def _agreement(agreement: Agreement) -> str:
 def result_values(results: Results) -> dict[str, Any]:
     """Return what an experiment found as plain values."""
     shares = [{**asdict(agreement), "share": agreement.share} for agreement in results.agreement]
-    return {**asdict(results), "agreement": shares}
+    judged = comparison_values(results.comparisons)
+    return {**asdict(results), "agreement": shares, **judged}
 
 
 def _show_differences(differences: Sequence[Difference]) -> None:

@@ -45,6 +45,20 @@ def show_comparisons(comparisons: Sequence[Comparison]) -> None:
     _show_matrix(comparisons)
 
 
+def show_win_rates(comparisons: Sequence[Comparison]) -> None:
+    """Print a line for each pair of conditions and criterion, and what its columns say."""
+    if not comparisons:
+        return
+    console.say("win rates of the first over the second, each question judged in both orders:")
+    rows = [
+        (f"{each.condition_a} over {each.condition_b}", *_row(each), f"{100 * each.ties:.0f}")
+        for each in comparisons
+    ]
+    console.show_rows(("pair", *_COLUMNS, "ties %"), rows)
+    if any(each.is_biased for each in comparisons):
+        console.say("biased: more than chance, being shown first decided which answer was chosen")
+
+
 def _row(comparison: Comparison) -> tuple[str, ...]:
     first = "-" if comparison.first_chosen is None else f"{100 * comparison.first_chosen:.1f}"
     return (
@@ -121,13 +135,13 @@ def _left_out(verdicts: Sequence[Verdict], comparisons: Sequence[Comparison]) ->
     return len(judgements) - sum(item.questions for item in comparisons)
 
 
-def _values(comparisons: Sequence[Comparison]) -> dict[str, Any]:
+def comparison_values(comparisons: Sequence[Comparison]) -> dict[str, Any]:
     """Return comparisons and the matrix of win rates as plain values."""
     values = [_comparison_values(comparison) for comparison in comparisons]
     return {"comparisons": values, "matrix": _matrix(comparisons)}
 
 
-@prints(show_comparisons, _values)
+@prints(show_comparisons, comparison_values)
 def winrate(
     files: Annotated[list[Path], typer.Argument(help="JSON Lines of judgments, in both orders.")],
 ) -> list[Comparison]:

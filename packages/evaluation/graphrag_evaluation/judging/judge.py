@@ -15,7 +15,7 @@ a verdict's id.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from itertools import product
 from typing import Any
 
@@ -44,6 +44,10 @@ from graphrag_pipeline.llm.schemas import closed, number_of
 from graphrag_pipeline.store.frames import drop_rows, put_rows
 from graphrag_pipeline.store.index_store import insert
 
+_COMPARISONS = f"""
+SELECT {", ".join(field.name for field in fields(Comparison))} FROM comparisons
+WHERE experiment = ? ORDER BY rowid
+"""
 _WINNERS: Mapping[str, Won] = {"0": "tie", "1": "first", "2": "second", "tie": "tie"}
 _PAIRS = """
 SELECT q.question_id, q.question, x.condition, y.condition, a.answer_id, a.text, b.answer_id, b.text
@@ -225,6 +229,11 @@ def compare(
     comparisons = compare_verdicts(verdicts, list(conditions))
     write_comparisons(con, experiment, comparisons)
     return comparisons
+
+
+def comparisons_of(con: duckdb.DuckDBPyConnection, experiment: str) -> list[Comparison]:
+    """Return how an experiment's conditions compare by its judge's verdicts; none: not judged."""
+    return [Comparison(*row) for row in con.execute(_COMPARISONS, [experiment]).fetchall()]
 
 
 def write_comparisons(

@@ -12,12 +12,13 @@ import polars as pl
 
 from graphrag_evaluation import results
 from graphrag_evaluation.judging.agreement import agreements
+from graphrag_evaluation.judging.judge import comparisons_of
 from graphrag_evaluation.judging.verdict_text import percent
 from graphrag_evaluation.labelling.human_agreement import people_say
 from graphrag_evaluation.metrics.index import ABOUT
 from graphrag_evaluation.pages import conclusion, details, qualities
 from graphrag_evaluation.pages.charts import ChartPoint, draw
-from graphrag_evaluation.pages.matrices import matrices, read_comparisons
+from graphrag_evaluation.pages.matrices import matrices
 from graphrag_evaluation.pages.model import (
     ByType,
     Charts,
@@ -81,7 +82,7 @@ def _gather(con: duckdb.DuckDBPyConnection, store: EvaluationStore, name: str) -
     is_written = bool(costs["written"].any())
     scores = _in_order(results.question_scores(con, name), names)
     gold = qualities.scored(scores, is_written)
-    comparisons = read_comparisons(con, name)
+    comparisons = comparisons_of(con, name)
     judge_quality = qualities.judged(con, name, comparisons)
     in_order = [*gold[:1], *[judge_quality] * (judge_quality is not None), *gold[1:]]
     main = in_order[0] if in_order else None

@@ -3,23 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
-
-import duckdb
 
 from graphrag_evaluation.judging.verdict_text import explain, percent
 from graphrag_evaluation.judging.verdicts import FAIR, Comparison
 from graphrag_evaluation.pages.model import Duel, Matrix
-
-_NAMES = [field.name for field in fields(Comparison)]
-_COMPARISONS = f"""
-SELECT {", ".join(_NAMES)} FROM comparisons WHERE experiment = ? ORDER BY rowid
-"""
-
-
-def read_comparisons(con: duckdb.DuckDBPyConnection, experiment: str) -> list[Comparison]:
-    """Return the comparisons of an experiment, as they were written."""
-    return [Comparison(*row) for row in con.execute(_COMPARISONS, [experiment]).fetchall()]
 
 
 def matrices(comparisons: Sequence[Comparison], conditions: Sequence[str]) -> list[Matrix]:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import duckdb
 
 from graphrag_evaluation.answers_elsewhere import METHOD
+from graphrag_evaluation.judging.judge import comparisons_of
 from graphrag_evaluation.judging.verdicts import Comparison
 from graphrag_evaluation.results import costs
 from graphrag_evaluation.scoring import mean_scores
 
-_COMPARISONS = f"""
-SELECT {", ".join(field.name for field in fields(Comparison))} FROM comparisons
-WHERE experiment = ? ORDER BY rowid
-"""
 _TIMES = """
 SELECT condition, sum(retrieve_ms) / 1000 AS retrieve_s_all, avg(retrieve_ms) / 1000 AS retrieve_s,
        sum(total_ms - retrieve_ms) / 1000 AS generation_s_all,
@@ -92,9 +89,7 @@ class ExperimentFindings:
         )
         self._costs: Mapping[str, Mapping[str, Any]] = {r["condition"]: r for r in took.to_dicts()}
         self.answered = self._costs.keys()
-        self.comparisons = [
-            Comparison(*r) for r in con.execute(_COMPARISONS, [experiment]).fetchall()
-        ]
+        self.comparisons = comparisons_of(con, experiment)
         self.methods = dict(con.execute(_METHODS, [experiment]).fetchall())
         self.facts = self._facts()
         (self.questions,) = con.execute(_QUESTIONS, [experiment]).fetchone() or (0,)
