@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 
 from graphrag_pipeline.core.word_lists import word_lists
+from graphrag_pipeline.extraction.rules.japanese import is_japanese, japanese_names
 
 CJK = (
     "\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
@@ -54,18 +55,27 @@ def _known_places() -> frozenset[str]:
     return _LISTS["known_place"] | {name for name in countries if len(name) >= _SHORTEST_COUNTRY}
 
 
-_BODY = f"(?:(?![{_FUNCTION}])[{_HAN}])"
+# Some of the characters that are in no name are parts of words that are: 研究所, 华为, 成都.
+_FUNCTION_HERE = (
+    f"(?:[{''.join(c for c in _FUNCTION if c not in '所为為都')}]"
+    "|(?<![究务務出易])所|(?<![华華])[为為]|(?<![成首])都)"
+)
+_BODY = f"(?:(?!{_FUNCTION_HERE})[{_HAN}])"
 # A title before a name, and not the end of one word with the start of the next: 城市|长期.
 _CHIEFS = _alternatives(office for office in _OFFICE_BEFORE if office[-1] in "长長")
 _CHIEF = f"(?:{_CHIEFS})(?![期江沙城度远遠大达達久途安])"
-_LEFT_WORDS = f"{_alternatives(_LISTS['left'])}|研究(?![所院])|{_CHIEF}"
+_LEFT_WORDS = f"有(?!限)|{_alternatives(_LISTS['left'])}|研究(?![所院])|{_CHIEF}"
 _TRANSLITERATED = (
     f"(?:{_BODY}{{0,6}}?(?:{_alternatives(_OFFICE_BEFORE)}|导师|導師))?"
     f"(?P<name>{_BODY}{{1,6}}(?:[·・‧]{_BODY}{{1,6}})+)"
 )
 _SPLIT = (
-    f"(?:{_LEFT_WORDS}|[{_FUNCTION}{_HIRAGANA}]|[0-9〇零一二三四五六七八九十]+[年月日]|[^{_HAN}])+"
+    f"(?:{_LEFT_WORDS}|{_FUNCTION_HERE}|[{_HIRAGANA}]|[0-9〇零一二三四五六七八九十]+[年月日]|[^{_HAN}])+"
 )
+
+
+# 宁波市, but not the first of 上海市场.
+_OWN_KIND = "(?:市(?![场場民政长長区區内內中])|省(?![长長会會内內政])|[县縣州])"
 
 
 @cache
@@ -73,21 +83,31 @@ def _suffixed_name() -> re.Pattern[str]:
     return re.compile(
         f"(?P<ORGANIZATION>{_BODY}{{1,14}}?(?:{_alternatives(_ORGANISATION)})+)"
         f"|(?P<EVENT>{_BODY}{{1,10}}?(?:{_alternatives(_EVENT)}))"
-        f"|(?P<GEO>{_alternatives(_known_places())}|{_BODY}{{1,6}}?(?:{_alternatives(_PLACE)}))"
+        f"|(?P<GEO>(?:{_alternatives(_known_places())}){_OWN_KIND}?|{_BODY}{{1,6}}?(?:{_alternatives(_PLACE)}))"
     )
 
 
 _GIVEN = f"(?:(?![{_FUNCTION}{_VERB_EDGE}])[{_HAN}])"
-_FULL_NAME = f"(?:欧阳|歐陽|司马|司馬|诸葛|諸葛|上官|[{_SURNAMES}]){_GIVEN}{{1,2}}?"
+_DOUBLE = "欧阳|歐陽|司马|司馬|诸葛|諸葛|上官|司徒|皇甫|令狐|慕容|尉迟"
+_PLAIN = "".join(sorted(set(_SURNAMES) - _LISTS["surname_or_word"] - set(_DOUBLE)))
+_FULL_NAME = f"(?:{_DOUBLE}|[{_SURNAMES}]){_GIVEN}{{1,2}}?"
 _STRONG_CUE = f"{_alternatives(_HONORIFIC)}|{_alternatives(_SAYING)}|[（(]|\\d{{4}}年"
+_BEGINS = f"(?:(?<![{_HAN}])|(?<=[{_FUNCTION}])|(?<=年)|(?<=共同))"
+_ENDS = f"(?![{_HAN}])"
 _PERSON = (
-    f"(?:(?<![{_HAN}])|(?<=[{_FUNCTION}])|(?<=年)|(?<=共同))"
-    f"(?P<name>{_FULL_NAME})(?:(?P<strong>(?={_STRONG_CUE}))|(?=[{_WEAK_CUE}，,]))"
+    f"{_BEGINS}(?P<name>{_FULL_NAME})(?:(?P<strong>(?={_STRONG_CUE}))|(?=[{_WEAK_CUE}，,]))"
 )
 _AFTER_OFFICE = (
-    f"(?:{_alternatives(_OFFICE_BEFORE)})(?P<name>{_FULL_NAME})"
+    f"(?:{_alternatives(_OFFICE_BEFORE | _LISTS['verb_before'])})(?P<name>{_FULL_NAME})"
     f"(?={_STRONG_CUE}|[{_FUNCTION}]|[^{_HAN}]|$)"
 )
+# Three signs that begin with a surname and stand alone, or before what people are, do or have.
+_ALONE = (
+    f"(?<![{_HAN}])(?P<name>[{_PLAIN}]{_GIVEN}{{2}}|(?:{_DOUBLE}){_GIVEN}{{1,2}})"
+    f"(?=[{_WEAK_CUE}]|{_STRONG_CUE}|[^{_HAN}]|$)"
+)
+_LABELLED = f"[：:](?P<name>{_FULL_NAME})(?=[。、，,；;\n]|$)"
+_IN_LIST = f"(?<![{_HAN}]){_FULL_NAME}(?:、{_FULL_NAME})+(?=[。，,；;：:和与及等\n]|$)"
 _MAX_GRAM = 8
 _MIN_REPEATS = 2
 _MAX_PEOPLE = 300
@@ -108,9 +128,15 @@ def find_cjk(text: str) -> list[Found]:
         return []
     names: list[Found] = []
     free = bytearray(len(text))
-    for candidate in (*_titles(text), *_persons(text), *_suffixed(text), *_repeated(text)):
+    by_rule = japanese_names if is_japanese(text, len(_CJK_CHARACTER.findall(text))) else _chinese
+    for candidate in (*_titles(text), *by_rule(text), *_repeated(text)):
         _take(candidate, free, names)
     return sorted(names)
+
+
+def _chinese(text: str) -> Iterator[Found]:
+    yield from _persons(text)
+    yield from _suffixed(text)
 
 
 def _take(candidate: Found, free: bytearray, names: list[Found]) -> None:
@@ -134,7 +160,10 @@ def _titles(text: str) -> Iterator[Found]:
 
 def _persons(text: str) -> Iterator[Found]:
     """Yield people, and every later occurrence in the text of a full name once found."""
-    names = {match["name"] for match in _compiled(_AFTER_OFFICE).finditer(text)}
+    sure = (_AFTER_OFFICE, _ALONE, _LABELLED)
+    names = {match["name"] for rule in sure for match in _compiled(rule).finditer(text)}
+    for match in _compiled(_IN_LIST).finditer(text):
+        names.update(match.group().split("、"))
     weak: Counter[str] = Counter()
     for match in _compiled(_PERSON).finditer(text):
         if match["strong"] is None:
@@ -145,9 +174,17 @@ def _persons(text: str) -> Iterator[Found]:
     names = set(sorted(filter(_plausible, names))[:_MAX_PEOPLE])
     if not names:
         return
+    names |= _called_by_given_name(text, names)
     longest_first = sorted(names, key=lambda name: (-len(name), name))
     for match in re.finditer("|".join(map(re.escape, longest_first)), text):
         yield match.start(), match.end(), "PERSON"
+
+
+def _called_by_given_name(text: str, names: set[str]) -> set[str]:
+    """Return the given names by which a text speaks of people, too: 国强说."""
+    given = sorted(re.escape(name[1:]) for name in names if len(name) == 3)
+    pattern = f"{_BEGINS}({'|'.join(given)})(?={_STRONG_CUE})"
+    return set(re.findall(pattern, text)) if given else set()
 
 
 _NOT_PEOPLE = f"(?:.*(?:{_alternatives(_PLACE)}))$"
@@ -155,7 +192,8 @@ _NOT_PEOPLE = f"(?:.*(?:{_alternatives(_PLACE)}))$"
 
 def _plausible(name: str) -> bool:
     return (
-        name not in _COMMON_WORDS
+        name[:2] not in _COMMON_WORDS
+        and name[:2] not in _known_places()
         and name not in _known_places()
         and not _compiled(_NOT_PEOPLE).match(name)
         and not _compiled(_LEFT_WORDS).search(name)
@@ -166,6 +204,8 @@ def _suffixed(text: str) -> Iterator[Found]:
     for part in _parts(text):
         start, end = part
         for match in _suffixed_name().finditer(text, start, end):
+            if match.group() in _LISTS["generic"]:
+                continue
             yield match.start(), match.end(), match.lastgroup or "OTHER"
 
 

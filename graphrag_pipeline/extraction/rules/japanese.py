@@ -1,0 +1,151 @@
+"""Names in Japanese text: people by surname and by honorific, bodies and places by their ends."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+
+from graphrag_pipeline.core.word_lists import word_lists
+
+Place = tuple[int, int, str]
+
+_KANA = re.compile("[\u3041-\u3096]")
+_HAN = "\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+_KATAKANA = "\u30a1-\u30fa\u30fc"
+_LEAST_KANA = 8
+_RUN = re.compile(f"[{_HAN}]+")
+_NAME_RUN = re.compile(f"[{_HAN}{_KATAKANA}]+")
+_MOST_GIVEN = 3
+# What may be written together with the place after it: 来月札幌, 現在東京.
+_BEFORE_PLACES = "月年日週在"
+_LONGEST_SURNAME = 3
+_LONGEST_BODY = 16
+
+
+def is_japanese(text: str, n_cjk: int) -> bool:
+    """Say whether a text with so many signs of Han and kana is Japanese: an eighth is hiragana."""
+    return _LEAST_KANA * len(_KANA.findall(text)) > n_cjk
+
+
+def japanese_names(text: str) -> Iterator[Place]:
+    """Yield (start, end, type) of names, the surest first; some overlap."""
+    yield from _bodies(text)
+    people = dict(_people(text))
+    yield from ((start, end, "PERSON") for (start, end) in people)
+    yield from _again(text, {text[start:end] for start, end in people})
+    yield from _places(text)
+
+
+def _bodies(text: str) -> Iterator[Place]:
+    """Yield the organisations: a run of Han and katakana up to the last end of one in it."""
+    for run in _NAME_RUN.finditer(text):
+        written = run.group()
+        if written.startswith("株式会社") and len(written) > len("株式会社"):
+            yield run.start(), run.end(), "ORGANIZATION"
+            continue
+        ends = [match.end() for match in _organisation().finditer(written)]
+        is_name = ends and written[: ends[-1]] not in _lists()["organisation"]
+        if is_name and ends[-1] <= _LONGEST_BODY:
+            yield run.start(), run.start() + ends[-1], "ORGANIZATION"
+
+
+def _people(text: str) -> Iterator[tuple[tuple[int, int], str]]:
+    for run in _RUN.finditer(text):
+        written, follows = run.group(), text[run.end() : run.end() + 3]
+        name = _without_honorific(written)
+        is_called = name != written or follows.startswith(("さん", "くん", "ちゃん"))
+        surname = _surname(name)
+        given = len(name) - len(surname)
+        if surname and _is_full_or_called(given, name, is_called=is_called):
+            yield (run.start(), run.start() + len(name)), surname
+        elif is_called and 2 <= len(name) <= 5 and not _names_no_person(name):
+            yield (run.start(), run.start() + len(name)), ""
+
+
+def _is_full_or_called(given: int, name: str, *, is_called: bool) -> bool:
+    if given == 0:
+        return is_called
+    has_end = _organisation().search(name) or (name[-1] in _place_signs() and not is_called)
+    return given <= _MOST_GIVEN and not has_end
+
+
+def _names_no_person(name: str) -> bool:
+    lists = _lists()
+    return (
+        name in lists["no_person"]
+        or name in lists["honorific"]
+        or name[-1] in "長者員家人手師方様名"
+        or bool(_organisation().search(name))
+    )
+
+
+def _without_honorific(written: str) -> str:
+    for honorific in _honorifics():
+        if written.endswith(honorific) and len(written) > len(honorific):
+            return written[: -len(honorific)]
+    return written
+
+
+def _surname(name: str) -> str:
+    """Return the listed surname that a name begins with: of one sign only before two or more."""
+    for length in range(min(_LONGEST_SURNAME, len(name)), 0, -1):
+        surname = name[:length]
+        if surname in _lists()["surname"] and (length > 1 or len(name) == 3):
+            return surname
+    return ""
+
+
+def _again(text: str, names: set[str]) -> Iterator[Place]:
+    """Yield the other occurrences of people's full names."""
+    full = sorted((name for name in names if len(name) > 2), key=lambda name: (-len(name), name))
+    if full:
+        for match in re.finditer("|".join(map(re.escape, full)), text):
+            yield match.start(), match.end(), "PERSON"
+
+
+def _places(text: str) -> Iterator[Place]:
+    for run in _NAME_RUN.finditer(text):
+        written, begin = run.group(), run.start()
+        place = 0
+        for match in _place().finditer(written):
+            name = match.group()
+            begins = match.start() == place or written[match.start() - 1] in _BEFORE_PLACES
+            if begins and name not in _lists()["no_place"]:
+                yield begin + match.start(), begin + match.end(), "GEO"
+                place = match.end()
+
+
+@cache
+def _lists() -> dict[str, frozenset[str]]:
+    return word_lists("nlp_japanese.txt")
+
+
+@cache
+def _honorifics() -> tuple[str, ...]:
+    return tuple(sorted(_lists()["honorific"], key=lambda word: (-len(word), word)))
+
+
+@cache
+def _place_signs() -> frozenset[str]:
+    return frozenset(word for word in _lists()["place"] if len(word) == 1)
+
+
+def _any_of(words: frozenset[str]) -> str:
+    return "|".join(sorted(words, key=lambda word: (-len(word), word)))
+
+
+@cache
+def _organisation() -> re.Pattern[str]:
+    return re.compile(f"(?:{_any_of(_lists()['organisation'])})")
+
+
+@cache
+def _place() -> re.Pattern[str]:
+    lists = _lists()
+    ends = _any_of(lists["place"])
+    # A name that ends in the sign of a place once more is longer: 京都府, 市川市.
+    return re.compile(
+        f"(?:{_any_of(lists['known_place'])})(?:{ends})?"
+        f"|[{_HAN}{_KATAKANA}]{{2,6}}?(?:{ends})|[{_HAN}]{{1}}(?:県|市|町|村|区|郡|島)"
+    )
