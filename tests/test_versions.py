@@ -62,6 +62,7 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
     "graph/resolution/resolving.py:RESOLUTION_VERSION": (
         "graph/resolution/*.py",
         "data/resolution.txt",
+        "data/han_variants.txt",
     ),
     "graph/fold.py:GRAPH_VERSION": (
         "graph/fold.py",

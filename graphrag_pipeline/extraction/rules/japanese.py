@@ -17,6 +17,11 @@ _LEAST_KANA = 8
 _RUN = re.compile(f"[{_HAN}]+")
 _NAME_RUN = re.compile(f"[{_HAN}{_KATAKANA}]+")
 _MOST_GIVEN = 3
+_LEAST_SIGNS = 2
+_MOST_SIGNS = 5
+_SURE_OF_ONE_SIGN = "林森堀岸柳辻"
+# They end or stand in words, and hardly in given names.
+_NO_GIVEN = re.compile("[的性付者化用等側型式系以上下前後間時数率法各毎]")
 # What may be written together with the place after it: 来月札幌, 現在東京.
 _BEFORE_PLACES = "月年日週在"
 _LONGEST_SURNAME = 3
@@ -54,25 +59,29 @@ def _people(text: str) -> Iterator[tuple[tuple[int, int], str]]:
     for run in _RUN.finditer(text):
         written, follows = run.group(), text[run.end() : run.end() + 3]
         name = _without_honorific(written)
-        is_called = name != written or follows.startswith(("さん", "くん", "ちゃん"))
+        by_kana = follows.startswith(("さん", "くん", "ちゃん"))
+        is_called = name != written or by_kana
         surname = _surname(name)
         given = len(name) - len(surname)
         if surname and _is_full_or_called(given, name, is_called=is_called):
             yield (run.start(), run.start() + len(name)), surname
-        elif is_called and 2 <= len(name) <= 5 and not _names_no_person(name):
+        elif (by_kana or written == f"{name}氏") and _may_be_person(name):
             yield (run.start(), run.start() + len(name)), ""
 
 
 def _is_full_or_called(given: int, name: str, *, is_called: bool) -> bool:
     if given == 0:
         return is_called
+    if _NO_GIVEN.search(name[-given:]):
+        return False
     has_end = _organisation().search(name) or (name[-1] in _place_signs() and not is_called)
     return given <= _MOST_GIVEN and not has_end
 
 
-def _names_no_person(name: str) -> bool:
+def _may_be_person(name: str) -> bool:
+    """Say whether somebody whose name is not listed may be called so."""
     lists = _lists()
-    return (
+    return _LEAST_SIGNS <= len(name) <= _MOST_SIGNS and not (
         name in lists["no_person"]
         or name in lists["honorific"]
         or name[-1] in "長者員家人手師方様名"
@@ -88,10 +97,10 @@ def _without_honorific(written: str) -> str:
 
 
 def _surname(name: str) -> str:
-    """Return the listed surname that a name begins with: of one sign only before two or more."""
+    """Return the listed surname that a name begins with."""
     for length in range(min(_LONGEST_SURNAME, len(name)), 0, -1):
         surname = name[:length]
-        if surname in _lists()["surname"] and (length > 1 or len(name) == 3):
+        if surname in _lists()["surname"] and (length > 1 or surname in _SURE_OF_ONE_SIGN):
             return surname
     return ""
 
@@ -147,5 +156,5 @@ def _place() -> re.Pattern[str]:
     # A name that ends in the sign of a place once more is longer: 京都府, 市川市.
     return re.compile(
         f"(?:{_any_of(lists['known_place'])})(?:{ends})?"
-        f"|[{_HAN}{_KATAKANA}]{{2,6}}?(?:{ends})|[{_HAN}]{{1}}(?:県|市|町|村|区|郡|島)"
+        f"|[{_HAN}{_KATAKANA}]{{2,6}}?(?:{ends})|(?![一二三四五六七八九十各])[{_HAN}](?:県|市|町|村|区|郡|島)"
     )

@@ -29,12 +29,13 @@ from graphrag_pipeline.extraction.rules.noun_phrases import find_noun_phrases
 from graphrag_pipeline.extraction.rules.repeated_terms import find_repeated_terms
 from graphrag_pipeline.extraction.rules.sentences import Span, sentence_spans
 from graphrag_pipeline.extraction.rules.tokens import Tokens, read_tokens
+from graphrag_pipeline.extraction.rules.uncased import find_uncased
 from graphrag_pipeline.extraction.rules.words import Lexicon
 
 if TYPE_CHECKING:
     import polars as pl
 
-NLP_VERSION = "8"
+NLP_VERSION = "9"
 _DESCRIPTION = 400
 _CARRIED = 6
 _SLICE = 200  # chunks
@@ -190,7 +191,7 @@ def _read(
     tokens = read_tokens(text, sentences, lexicons)
     mentions = find_names(text, tokens, sentences, dates=options.dates)
     mentions += _outside(_terms(tokens, options), [b for b in blocks if b[2] == "table"])
-    mentions += _cjk_mentions(text, sentences, blocks, options)
+    mentions += _uncased_mentions(text, sentences, blocks, options)
     mentions.sort(key=lambda mention: (mention.start, -mention.end))
     by_sentence = _by_sentence(text, mentions)
     return _Reading(text, sentences, by_sentence, _topics(text, sentences, by_sentence))
@@ -266,13 +267,13 @@ def _terms(tokens: Tokens, options: NlpOptions) -> list[Mention]:
     return find_repeated_terms(tokens, options.max_title_words)
 
 
-def _cjk_mentions(
+def _uncased_mentions(
     text: str, sentences: list[Span], blocks: Sequence[Block], options: NlpOptions
 ) -> list[Mention]:
     starts = [start for start, _ in sentences]
     mentions = [
         Mention(start, end, kind, bisect_right(starts, start) - 1)
-        for start, end, kind in find_cjk(text)
+        for start, end, kind in (*find_cjk(text), *find_uncased(text))
         if options.noun_phrases or kind != CONCEPT
     ]
     return _outside(mentions, [b for b in blocks if b[2] == "code"]) if mentions else mentions

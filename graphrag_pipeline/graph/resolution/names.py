@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 from graphrag_pipeline.core.text import STOP_WORDS, fold, singular
 from graphrag_pipeline.core.word_lists import word_lists
@@ -182,7 +182,15 @@ def _unhyphened(title: str, by: str = " ") -> str:
 
 def _words(title: str) -> tuple[str, ...]:
     plain = _MARKS.sub("", fold(title).replace("&", " and "))
+    if not plain.isascii():
+        plain = plain.translate(_simplified())
     return tuple(_WORD.findall(plain))
+
+
+@cache
+def _simplified() -> dict[int, str]:
+    """Return the simplified sign of each traditional one of Chinese: 東 and 东 are the same."""
+    return {ord(pair[0]): pair[1] for pair in word_lists("han_variants.txt")["simplified"]}
 
 
 def _reordered(title: str, kind: str) -> str:

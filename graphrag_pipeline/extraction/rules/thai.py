@@ -1,0 +1,93 @@
+"""Names in Thai text, which writes no spaces between words: by what is written before a name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import cache
+
+from graphrag_pipeline.extraction.rules.scripts import GEO, ORGANIZATION, PERSON, Place, listed
+
+_THAI = "\u0e01-\u0e3a\u0e40-\u0e4e"
+_MOST = 40
+_LEAST_ALONE = 6
+_SHORT_HEAD = 4
+
+
+def thai_names(text: str) -> Iterator[Place]:
+    """Yield (start, end, type) of names, the surest first; some overlap."""
+    yield from _people(text)
+    yield from _headed(text, "th_organisation", "th_no_organisation", ORGANIZATION)
+    yield from _headed(text, "th_place_head", "th_no_place", GEO)
+    for match in _place().finditer(text):
+        yield match.start(), match.end(), GEO
+
+
+def _people(text: str) -> Iterator[Place]:
+    for match in _person().finditer(text):
+        first, second = match.span("first"), match.span("second")
+        end = first[1] if second[0] < 0 or _stops(text, second[0]) else second[1]
+        yield first[0], end, PERSON
+
+
+def _stops(text: str, start: int) -> bool:
+    return bool(_stop().match(text, start)) or bool(_heads().match(text, start))
+
+
+def _headed(text: str, heads: str, none: str, kind: str) -> Iterator[Place]:
+    pattern = _head(heads, none)
+    place = 0
+    while match := pattern.search(text, place):
+        stop = _stop_within().search(text, match.start("rest"), match.end())
+        end = stop.start() if stop else match.end()
+        if end > match.start("rest") + 1:
+            yield match.start(), end, kind
+        place = max(end, match.start("rest"))
+
+
+def _any_of(words: Iterable[str]) -> str:
+    return "|".join(re.escape(word) for word in sorted(words, key=lambda word: (-len(word), word)))
+
+
+@cache
+def _person() -> re.Pattern[str]:
+    none = _any_of(listed("th_no_person"))
+    return re.compile(
+        f"(?!{none})(?:{_any_of(listed('th_title'))}) ?(?P<first>[{_THAI}]{{2,20}})"
+        f"(?: (?P<second>[{_THAI}]{{2,20}})(?=\\s|$|[,.:;)]))?(?=\\s|$|[,.:;)])"
+    )
+
+
+@cache
+def _head(heads: str, none: str) -> re.Pattern[str]:
+    words = listed(heads)
+    long = _any_of(word for word in words if len(word) > _SHORT_HEAD)
+    short = _any_of(word for word in words if len(word) <= _SHORT_HEAD)
+    # A short one is a part of many words: it must stand where a word begins.
+    begins = f"(?:(?<![{_THAI}])|(?<=ที่)|(?<=จาก)|(?<=ริม)|(?<=และ)|(?<=แจ้ง)|(?<=ของ))"
+    return re.compile(
+        f"(?!{_any_of(listed(none))})(?:{long}|{begins}(?:{short}))(?P<rest>[{_THAI}]{{1,{_MOST}}})"
+    )
+
+
+@cache
+def _stop() -> re.Pattern[str]:
+    return re.compile(_any_of(listed("th_stop")))
+
+
+@cache
+def _stop_within() -> re.Pattern[str]:
+    """Return what ends a name that is written on: only words that are seldom parts of one."""
+    return re.compile("(?:ที่|และ|ได้|จาก|กล่าว|ประกาศ|ส่ง|เป็น|แต่งตั้ง)")
+
+
+@cache
+def _heads() -> re.Pattern[str]:
+    sections = ("th_organisation", "th_place_head", "th_title")
+    return re.compile(_any_of(word for name in sections for word in listed(name)))
+
+
+@cache
+def _place() -> re.Pattern[str]:
+    long = (name for name in listed("th_place") if len(name) >= _LEAST_ALONE)
+    return re.compile(_any_of(long))
