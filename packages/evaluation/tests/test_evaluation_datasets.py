@@ -6,10 +6,15 @@ import gzip
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from graphrag_evaluation.metrics.answers import NO_ANSWER
-from graphrag_evaluation.questions.datasets import read_questions, write_questions
+from graphrag_evaluation.questions.datasets import (
+    read_questions,
+    write_documents,
+    write_questions,
+)
 from graphrag_evaluation.questions.natural_questions import page_of
 from graphrag_evaluation.questions.question import Passage, Question
 
@@ -295,3 +300,64 @@ def test_odsum_takes_every_summary_and_the_meetings(read) -> None:
     assert read([story], "queries.jsonl") == [wanted]
     oracle = {"Query": "Who?", "Article": "...", "Summary_1": "A.", "Summary_2": "B."}
     assert read([oracle], "dev.json") == [Question("Who?", ("A.", "B."))]
+
+
+def test_a_line_of_odsums_stories_has_all_questions_of_a_story(read) -> None:
+    def story(title: str) -> list[dict[str, Any]]:
+        said = [{"worker_id": str(n), "response_text": f"{title} {n}."} for n in range(4)]
+        return [
+            {"question_text": f"{n}, {title}?", "question_number": n, "responses": said,
+             "title": title}
+            for n in (1, 2)
+        ]  # fmt: skip
+
+    lines = "".join(json.dumps(story(title)) + "\n" for title in ("ONE", "TWO"))
+    questions = read(lines, "queries.jsonl")
+    assert [q.text for q in questions] == ["1, ONE?", "2, ONE?", "1, TWO?", "2, TWO?"]
+    assert all(len(q.answers) == 4 for q in questions)
+    broken = json.dumps([{"question_text": "", "responses": []}])
+    with pytest.raises(InputError, match="line 2, 1: no question"):
+        read(lines.splitlines()[0] + "\n" + broken, "queries.jsonl")
+
+
+def test_narrativeqa_has_both_answers_and_its_document_in_either_form(read) -> None:
+    table = (
+        "document_id,set,question,answer1,answer2,question_tokenized,answer1_tokenized,"
+        "answer2_tokenized\n0025577,train,Who is Mark?,He hunts.,A hunter.,x,y,z\n"
+    )
+    wanted = Question("Who is Mark?", ("He hunts.", "A hunter."), document="0025577", type="train")
+    assert read(table, "qaps.csv") == [wanted]
+    as_object = {
+        "document": {"id": "0025577", "kind": "movie", "summary": {"text": "Mark hunts."}},
+        "question": {"text": "Who is Mark?", "tokens": ["Who"]},
+        "answers": [{"text": "He hunts."}, {"text": "A hunter."}],
+    }
+    assert read([as_object]) == [replace(wanted, type="")]
+
+
+def test_ultradomain_and_rag_qa_arena_are_read_as_published(read, tmp_path: Path) -> None:
+    book = {
+        "input": "What is a hive?", "answers": ["A house of bees."], "context": "Bees live so.",
+        "length": 4, "context_id": "f3", "_id": "a1", "label": "agriculture",
+        "meta": {"title": "Bees", "authors": "A. B."},
+    }  # fmt: skip
+    wanted = Question("What is a hive?", ("A house of bees.",), type="agriculture", document="f3")
+    assert read([book]) == [wanted]
+    arena = {
+        "qid": "science-search-test-512", "question": "can it be negative?", "answer": "No. \nYes.",
+        "citation_numbers": [[1], [2]], "faithful_answer_w_citation": "No. [1]\nYes. [2]",
+        "gold_doc_ids": [1534523, 1542657],
+    }  # fmt: skip
+    gold = (Passage("1534523"), Passage("1542657"))
+    assert read([arena]) == [Question("can it be negative?", ("No. Yes.",), gold, "science")]
+    file = tmp_path / "agriculture.jsonl"
+    file.write_text(json.dumps(book))
+    (written,) = write_documents(file, tmp_path / "out")
+    assert (written.name, written.read_text()) == ("f3.txt", "Bees live so.")
+
+
+def test_a_form_that_is_not_known_is_refused_and_never_read_without_its_answers(read) -> None:
+    for name in ("gold_answer", "reference", "answer_text", "target"):
+        with pytest.raises(InputError, match=f"its answers in {name}: .*narrativeqa"):
+            read([{"question": "Who?", name: "She."}])
+    assert read([{"question": "Who?", "note": "none"}]) == [Question("Who?")]

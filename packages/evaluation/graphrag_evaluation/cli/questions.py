@@ -130,15 +130,15 @@ def questions(
     documents: Annotated[
         Path | None,
         typer.Option(
-            help="Write the documents of the file (nq, qmsum, squality) into this folder, to be "
-            "indexed."
+            help="Write the documents of the file (nq, qmsum, squality, narrativeqa, "
+            "ultradomain) into this folder, to be indexed."
         ),
     ] = None,
 ) -> Result:
     """Keep the questions of a file, let a model write some, or show the question sets.
 
     Formats: own, musique, hotpotqa, 2wikimultihopqa, multihop-rag, qmsum, squality, nq, novelqa,
-    odsum.
+    odsum, narrativeqa, ultradomain, rag-qa-arena.
     """
     from graphrag_evaluation.question_writing import question_sets
     from graphrag_evaluation.question_writing.generating import Numbers

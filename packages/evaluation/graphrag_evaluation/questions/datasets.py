@@ -10,6 +10,7 @@ question a line. In CSV a cell that begins with a bracket is JSON.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -36,16 +37,21 @@ from graphrag_evaluation.questions.published import (
     hotpotqa,
     multihop_rag,
     musique,
+    narrativeqa,
     novelqa,
     odsum,
     qmsum,
+    rag_qa_arena,
     squality,
+    ultradomain,
 )
 from graphrag_evaluation.questions.question import Question
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.hardening.files import write_beside
 
 _ID_ALIASES = "id_aliases.json"
+_MAY_BE_GOLD = re.compile(r"answer|gold|reference|target|^summary|^response", re.I)
+_SAYS_OF_IT = re.compile(r"(id|ids|type|kind|able|start|date|aliases)$", re.I)
 _QUESTION = ("question", "question_text", "query")
 
 Reader = Callable[[Entry], Iterable[Question]]
@@ -132,6 +138,11 @@ def _structured(path: Path, format: str) -> Iterator[Question]:
 def _own(entry: Entry) -> Iterator[Question]:
     """Our format; ``question_text``, ``query`` and ``question_type`` are understood, too."""
     answers = entry["answers"] if entry.get("answers") else entry.get("answer")
+    if not answers and (gold := _other_answers(entry)):
+        raise UnreadableEntryError(
+            f"it may have its answers in {' and '.join(gold)}: call the field answers, or name the "
+            f"format: {', '.join(FORMATS)}"
+        )
     yield Question(
         text=question_text(entry, *_QUESTION),
         answers=answers_of(answers, entry),
@@ -142,6 +153,13 @@ def _own(entry: Entry) -> Iterator[Question]:
         assertions=tuple(map(assertion_of, list_of(entry, "assertions"))),
         document=clean(entry.get("document")),
     )
+
+
+def _other_answers(entry: Entry) -> list[str]:
+    """Return the fields that may hold answers under a name that is not ours."""
+    fields = (name for name in entry if name not in ("answer", "answers"))
+    likely = (n for n in fields if _MAY_BE_GOLD.search(n) and not _SAYS_OF_IT.search(n))
+    return [name for name in likely if entry[name] and isinstance(entry[name], str | list)]
 
 
 def write_documents(path: Path, folder: Path, format: str = "") -> list[Path]:
@@ -180,6 +198,9 @@ FORMATS: Mapping[str, Reader] = {
     "nq": nq,
     "novelqa": novelqa,
     "odsum": odsum,
+    "narrativeqa": narrativeqa,
+    "ultradomain": ultradomain,
+    "rag-qa-arena": rag_qa_arena,
 }
 """The formats of questions by name."""
 
@@ -197,6 +218,10 @@ _SIGNS: Sequence[tuple[str, tuple[str, ...]]] = (
     ("2wikimultihopqa", ("supporting_facts", "context", "evidences")),
     ("hotpotqa", ("supporting_facts", "context")),
     ("musique", ("paragraphs",)),
+    ("narrativeqa", ("question", "answer1", "answer2")),
+    ("narrativeqa", ("document", "question", "answers")),
+    ("ultradomain", ("input", "answers", "context")),
+    ("rag-qa-arena", ("question", "answer", "gold_doc_ids")),
 )
 """The fields by which an entry's format is known; the first that an entry has all of."""
 
@@ -204,6 +229,8 @@ _SIGNS: Sequence[tuple[str, tuple[str, ...]]] = (
 def _format_of(entry: Entry) -> str:
     if "questions" in entry and not any(name in entry for name in _QUESTION):
         return "squality"
+    if isinstance(entry.get("document"), str) and isinstance(entry.get("question"), str):
+        return "own"
     has = (name for name, fields in _SIGNS if all(field in entry for field in fields))
     return next(has, "own")
 

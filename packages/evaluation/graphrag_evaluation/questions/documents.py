@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from graphrag_evaluation.questions.fields import (
@@ -32,6 +33,12 @@ def document_of(format: str, entry: Entry, file: Path, place: str) -> str:
         return clean(metadata.get("passage_id") or metadata.get("uid"))
     if format == "novelqa":
         return clean(entry.get("Book") or entry.get("BID")) or _stem(file)
+    if format == "narrativeqa":
+        document = entry.get("document")
+        own = document.get("id") if isinstance(document, Mapping) else entry.get("document_id")
+        return clean(own)
+    if format == "ultradomain":
+        return clean(entry.get("context_id") or entry.get("_id"))
     if format == "qmsum":
         number = place.rpartition(" ")[2]
         own = clean(entry.get("meeting_id") or entry.get("id"))
@@ -49,12 +56,20 @@ def text_and_name(format: str, entry: Entry, file: Path, place: str) -> tuple[st
         name, text = page_of(entry)
     elif format == "squality":
         text = str(entry.get("document") or "")
+    elif format == "ultradomain":
+        text = str(entry.get("context") or "")
+    elif format == "narrativeqa" and isinstance(document := entry.get("document"), Mapping):
+        summary = object_of(document.get("summary") or {}, "summary")
+        text = str(document.get("text") or summary.get("text") or "")
     elif format == "qmsum":
         turns = [object_of(turn, "meeting_transcripts") for turn in _turns(entry)]
         lines = (f"{clean(turn.get('speaker'))}: {clean(turn.get('content'))}" for turn in turns)
         text = "\n".join(lines)
     if not name or not text.strip():
-        raise UnreadableEntryError("it holds no document: those of nq, qmsum and squality do")
+        raise UnreadableEntryError(
+            "it holds no document: those of nq, qmsum, squality, narrativeqa (as objects) and "
+            "ultradomain do"
+        )
     return name, text.encode("utf-8", "replace").decode()
 
 

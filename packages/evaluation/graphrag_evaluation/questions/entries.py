@@ -105,9 +105,13 @@ def _lines(path: Path, lines: Iterator[str] | list[str]) -> Iterator[tuple[str, 
     for number, line in enumerate(lines, 1):
         if line.strip():
             try:
-                yield f"line {number}", json.loads(line)
+                entry = json.loads(line)
             except (ValueError, RecursionError) as error:
                 raise InputError(f"{path}, line {number}: not valid JSON: {error}") from None
+            # In ODSum's stories a line has the questions of one.
+            for n, each in enumerate(entry if isinstance(entry, list) else [entry], 1):
+                place = f"line {number}"
+                yield (f"{place}, {n}" if isinstance(entry, list) else place), each
 
 
 def _table(path: Path, text: str) -> Iterator[tuple[str, Any]]:

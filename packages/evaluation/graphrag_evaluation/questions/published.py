@@ -123,3 +123,31 @@ def odsum(entry: Entry) -> Iterator[Question]:
 
 
 _SUMMARIES = ("Summary_1", "Summary_2", "Summary_3", "Summary_4")
+
+
+def narrativeqa(entry: Entry) -> Iterator[Question]:
+    """NarrativeQA, as its table or as objects: both annotators' answers; the set is the type."""
+    if isinstance(asked := entry.get("question"), str):
+        answers = [entry.get("answer1"), entry.get("answer2")]
+        yield Question(clean(asked), answers_of(answers, entry), type=clean(entry.get("set")))
+        return
+    said = [object_of(answer, "answers") for answer in list_of(entry, "answers")]
+    question = question_text(object_of(asked, "question"), "text")
+    yield Question(question, answers_of([answer.get("text") for answer in said], entry))
+
+
+def ultradomain(entry: Entry) -> Iterator[Question]:
+    """UltraDomain: a question on a book or paper; the domain is the type."""
+    yield Question(
+        question_text(entry, "input"),
+        answers_of(entry.get("answers"), entry),
+        type=clean(entry.get("label")),
+    )
+
+
+def rag_qa_arena(entry: Entry) -> Iterator[Question]:
+    """RAG-QA Arena (LFRQA): its long answer, and the passages it cites by their numbers."""
+    gold = tuple(Passage(clean(number)) for number in list_of(entry, "gold_doc_ids"))
+    domain = clean(entry.get("qid")).partition("-")[0]
+    answers = answers_of(entry.get("answer"), entry)
+    yield Question(question_text(entry, "question"), answers, gold, domain)
