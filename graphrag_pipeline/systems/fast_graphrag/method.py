@@ -39,7 +39,7 @@ class FastGraphragParameters:
     question alone is generic. Where the release has synonyms, those at a cosine of 0.9 or more are
     one step apart as if related; by their titles, which the code compares with types and
     descriptions. Where the walk leads to no text, where the code finds nothing, the chunks are
-    those of the best words.
+    those of the best words, unless ``by_words`` is false.
 
     Beyond the code, and off: ``titles`` in the question, of documents and sections, name entities.
     """
@@ -53,6 +53,7 @@ class FastGraphragParameters:
     entities: int = number(128)
     relationships: int = number(64)
     chunks: int = number(8)
+    by_words: bool = flag(True)
     reranked: int = number(40, least=0)
     max_entity_tokens: int = number(4000)
     max_relation_tokens: int = number(3000)
@@ -84,7 +85,7 @@ def from_entities(
     n = op.n_candidates(index, p.chunks, p.reranked)
     ranking = op.chunks_of(index, {}, edges, limit=n)
     chunks = op.best(op.rerank(index, question, ranking, p.reranked), p.chunks)
-    if not chunks:
+    if not chunks and p.by_words:
         index.trace.step("no relationship found: chunks by words")
         chunks = op.chunks_by_words(index, question, p.chunks, p.reranked)
     shares = [p.max_entity_tokens, p.max_relation_tokens, p.max_chunk_tokens]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.query import operators as op
-from graphrag_pipeline.query.methods.method import Method, number
+from graphrag_pipeline.query.methods.method import Method, flag, number
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.writing.lists import ask_lists
 from graphrag_pipeline.query.writing.single import from_records
@@ -45,9 +45,10 @@ class KgTripletsTextParameters(KgTripletsParameters):
 
     Chunks that hold most of the triplets come first. The triplets are filled in first; the chunks
     have what they leave of ``max_context_tokens``. Where there are no triplets, LlamaIndex finds
-    nothing; here the chunks are then the ten of the best words.
+    nothing; here the chunks are then the ten of the best words, unless ``by_words`` is false.
     """
 
+    by_words: bool = flag(True)
     reranked: int = number(40, least=0)
 
 
@@ -89,7 +90,9 @@ def triplets_and_text(
 def _chunks(
     index: Release, question: str, triplets: Sequence[Record], p: KgTripletsTextParameters
 ) -> Ranking:
-    """Rank the chunks of triplets; those of the best words where there are no triplets."""
+    """Rank the chunks of triplets, or where there are none those of the best words."""
+    if not triplets and not p.by_words:
+        return {}
     if not triplets:
         index.trace.step("chunks by words instead")
         return op.chunks_by_words(index, question, _CHUNKS_BY_WORDS, p.reranked)
