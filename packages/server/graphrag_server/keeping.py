@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.errors import StorageError
@@ -28,8 +29,10 @@ def conversations_of(holder: VisibleCollection) -> Conversations:
 
 
 def keeps(caller: Caller, holder: VisibleCollection) -> bool:
-    """Whether what a caller asks of a collection can be kept."""
-    return bool(caller.key_id or caller is LOCAL) and holder.settings.server.conversation_days > 0
+    """Whether what a caller asks of a collection can be kept: not where its home is read-only."""
+    is_known = bool(caller.key_id or caller is LOCAL)
+    days = holder.settings.server.conversation_days
+    return is_known and days > 0 and os.access(holder.home, os.W_OK)
 
 
 async def keep(inquiry: Inquiry, conversation: str | None, answer: Answer) -> dict[str, str] | None:
