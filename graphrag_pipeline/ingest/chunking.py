@@ -15,8 +15,9 @@ import polars as pl
 from graphrag_pipeline.core.identity import content_hash, make_id
 from graphrag_pipeline.core.settings import ChunkSettings
 from graphrag_pipeline.core.tokens import get_encoding
+from graphrag_pipeline.ingest.edges import is_in_sign, may_cut
 
-CHUNKER_VERSION = "1"
+CHUNKER_VERSION = "2"
 CHUNKS = pl.Schema(
     {
         "id": pl.String,
@@ -99,6 +100,8 @@ def _rows(
 def split(text: str, settings: ChunkSettings) -> list[Span]:
     """Return the spans of one text: windows of ``size`` tokens that overlap by ``overlap``.
 
+    None begins or ends inside a word, so a window may have up to a quarter less, and the overlap
+    too. A word of more tokens is cut, between two signs.
     With ``sentences``, a window ends at the last sentence end of its last quarter, if any.
     Windows of white space alone are left out, and those that only repeat a character of several
     tokens.
@@ -113,7 +116,7 @@ def split(text: str, settings: ChunkSettings) -> list[Span]:
     # Of one type, or a search would copy one of them each time.
     sentence_ends = _sentence_ends(text).astype(ends.dtype) if settings.sentences else None
     spans: list[Span] = []
-    for first, last in _windows(len(starts), settings, ends, sentence_ends):
+    for first, last in _windows(text, settings, starts, ends, sentence_ends):
         start, end = int(starts[first]), int(ends[last - 1])
         repeated = bool(spans) and (spans[-1].start, spans[-1].end) == (start, end)
         if not repeated and not text[start:end].isspace():
@@ -122,20 +125,47 @@ def split(text: str, settings: ChunkSettings) -> list[Span]:
 
 
 def _windows(
-    n_tokens: int,
+    text: str,
     settings: ChunkSettings,
+    starts: Places,
     ends: Places,
     sentence_ends: Places | None,
 ) -> Iterator[tuple[int, int]]:
-    first = 0
+    first, n_tokens, before = 0, len(starts), 0
     while first < n_tokens:
         last = min(first + settings.size, n_tokens)
         if sentence_ends is not None and last < n_tokens:
             last = _back_to_sentence_end(first, last, settings, ends, sentence_ends)
-        yield first, last
+        begin = _on_to_edge(text, first, before, starts)
+        end = last if last == n_tokens else _back_to_edge(text, begin, last, settings, ends)
+        yield begin, end
         if last == n_tokens:
             return
-        first = max(last - settings.overlap, first + 1)
+        # What an edge moved changes no other chunk, as long as they overlap.
+        first, before = min(max(last - settings.overlap, first + 1), end), end
+
+
+def _back_to_edge(text: str, first: int, last: int, settings: ChunkSettings, ends: Places) -> int:
+    """Return the last token before a place where the text may be cut; else where a sign ends."""
+    earliest = max(last - int(settings.size * _SEARCH_BACK), first + settings.overlap + 1)
+    for allowed in (may_cut, _ends_sign):
+        for place in range(last, max(earliest, first + 1) - 1, -1):
+            if allowed(text, int(ends[place - 1])):
+                return place
+    return last
+
+
+def _ends_sign(text: str, place: int) -> bool:
+    return not is_in_sign(text, place)
+
+
+def _on_to_edge(text: str, first: int, last: int, starts: Places) -> int:
+    """Return the first token, from one on to the end of the chunk before, that may begin one."""
+    for allowed in (may_cut, _ends_sign):
+        for place in range(first, last + 1):
+            if allowed(text, int(starts[place])):
+                return place
+    return first
 
 
 def _back_to_sentence_end(
