@@ -113,7 +113,19 @@ class Life:
             rows.append(("batch_sources", [key, source, "add", None, 0, status, 1]))
             if content and status == "ok":
                 document, version = content
-                whole = [document, len(rows), source, source, "t", f"{version}", 1, "{}", "t", key]
+                whole = [
+                    document,
+                    len(rows),
+                    source,
+                    source,
+                    "t",
+                    f"{version}",
+                    1,
+                    "{}",
+                    "t",
+                    key,
+                    "",
+                ]
                 rows += [
                     ("staging.documents", whole),
                     ("staging.blocks", [document, version, version + 1, "code", key]),

@@ -13,6 +13,7 @@ from graphrag_pipeline.cli.wording import amount, money
 from graphrag_pipeline.core.rows import one_line
 from graphrag_pipeline.core.text import counted
 from graphrag_pipeline.releases.quality import quality_line
+from graphrag_pipeline.releases.silent_languages import silent_lines
 from graphrag_pipeline.store.sources import changed_files
 
 _MOST_UNREAD = 10
@@ -144,9 +145,11 @@ def _show_spent(summary: dict[str, Any]) -> None:
 
 
 def _show_failed(summary: dict[str, Any]) -> None:
-    """Print how good it is what the model made, and what it failed at."""
+    """Print how good it is what the model made, and what was not read."""
     if quality := summary["quality"]:
         console.say_whole(f"by the model: {quality_line(quality)}")
+    for line in silent_lines(summary["silent_languages"]):
+        console.say_whole(line)
     if summary["failed_chunks"]:
         console.say(
             f"{counted(summary['failed_chunks'], 'chunk')} could not be extracted (see the table "

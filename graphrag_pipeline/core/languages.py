@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import threading
+from collections import Counter
 from collections.abc import Mapping
 from functools import cache, lru_cache
 from typing import Any
@@ -36,13 +37,47 @@ _TERMS_VERSION = 1
 # One letter is no word of a language: in code it is a name.
 _WORD = re.compile(r"[^\W\d_]{2,}")
 # Enough to tell by; the beginning of a text has its title, which may be in another language.
-_READ_CHARS = 1_500
+READ_CHARS = 1_500
+"""Characters of a text that its language is told by."""
 _REMEMBERED_TEXTS = 1 << 12
 # A text of fewer says too little: titles and names have "de" and "van" in any language.
 _LEAST_WORDS = 3
 _LEAST_SHARE = 10
+# A short text may have fewer different function words: one for so many words.
+_WORDS_TO_A_SIGN = 15
 _ENGLISH = word_lists("search.txt")["stop"]
 _ELIDING = frozenset(("fr", "it"))
+# Scripts of one language, or of one that is most likely; kana come before the Han of Chinese.
+_SCRIPTS = {
+    "ko": re.compile("[\uac00-\ud7a3]"),
+    "ja": re.compile("[\u3041-\u30fa]"),
+    "zh": re.compile("[\u3400-\u4dbf\u4e00-\u9fff]"),
+    "he": re.compile("[\u05d0-\u05ea]"),
+    "hi": re.compile("[\u0904-\u0939]"),
+    "bn": re.compile("[\u0985-\u09b9]"),
+    "ta": re.compile("[\u0b85-\u0bb9]"),
+    "te": re.compile("[\u0c05-\u0c39]"),
+    "pa": re.compile("[\u0a05-\u0a39]"),
+    "gu": re.compile("[\u0a85-\u0ab9]"),
+    "kn": re.compile("[\u0c85-\u0cb9]"),
+    "ml": re.compile("[\u0d05-\u0d39]"),
+    "si": re.compile("[\u0d85-\u0dc6]"),
+    "th": re.compile("[\u0e01-\u0e2e]"),
+    "lo": re.compile("[\u0e81-\u0eae]"),
+    "bo": re.compile("[\u0f40-\u0f6c]"),
+    "my": re.compile("[\u1000-\u102a]"),
+    "am": re.compile("[\u1200-\u135a]"),
+    "km": re.compile("[\u1780-\u17b3]"),
+    "ka": re.compile("[\u10d0-\u10ff]"),
+    "hy": re.compile("[\u0531-\u0587]"),
+    "fa": re.compile("[\u067e\u0686\u0698\u06af\u06a9\u06cc]"),
+    "ar": re.compile("[\u0620-\u064a]"),
+    "el": re.compile("[\u0391-\u03c9]"),
+}
+# Letters that only one of several languages of a script has.
+_ONLY_IN = {"uk": re.compile("[їєґ]"), "ru": re.compile("[ыэ](?!.*[іў])")}
+# A tenth of the letters: Japanese has a third and more of kana, Persian a sixth of letters its own.
+_LEAST_OF_SCRIPT = 10
 _stemmers = threading.local()
 
 
@@ -69,7 +104,7 @@ def language_of(text: str) -> str:
     'de'
     """
     # With a capital it may be part of a name: Los Angeles.
-    words = _WORD.findall(text[:_READ_CHARS])
+    words = _WORD.findall(text[:READ_CHARS])
     foreign = [word for word in words if word in _all_foreign()]
     if len(set(foreign)) < _LEAST_WORDS or _LEAST_SHARE * len(foreign) < len(words):
         return ""
@@ -84,6 +119,43 @@ def language_of(text: str) -> str:
         and n_own > sum(word not in own for word in english)
     )
     return best if is_told and best in LANGUAGES else ""
+
+
+def language_of_document(text: str) -> str:
+    """Return the language that a text begins in (ISO 639-1), by its script and function words.
+
+    Empty where neither tells, as of code and of tables.
+
+    >>> language_of_document("東京は日本の首都である。"), language_of_document("x = f(y)")
+    ('ja', '')
+    """
+    begin = text[:READ_CHARS]
+    if not begin.isascii():
+        n_letters = max(1, sum(map(str.isalpha, begin)))
+        for code, signs in _SCRIPTS.items():
+            if _LEAST_OF_SCRIPT * len(signs.findall(begin)) > n_letters:
+                return code
+    words = [word for word in _WORD.findall(begin) if word.islower()]
+    counts: Counter[str] = Counter()
+    distinct: Counter[str] = Counter()
+    for word, n in Counter(words).items():
+        for code in _languages_of_word().get(word, ()):
+            counts[code] += n
+            distinct[code] += 1
+    best = max(counts, key=lambda code: (counts[code], code == "en", code), default="")
+    least = min(_LEAST_WORDS, max(2, len(words) // _WORDS_TO_A_SIGN))
+    is_told = _LEAST_SHARE * counts[best] >= len(words) and distinct[best] >= least
+    return best if is_told else next((c for c, own in _ONLY_IN.items() if own.search(begin)), "")
+
+
+@cache
+def _languages_of_word() -> dict[str, tuple[str, ...]]:
+    """Return the languages of which a word is a function word."""
+    languages: dict[str, tuple[str, ...]] = {word: ("en",) for word in _ENGLISH}
+    for code in _listed():
+        for word in function_words(code):
+            languages[word] = (*languages.get(word, ()), code)
+    return languages
 
 
 def language_asked(question: str, n_rows: Mapping[str, int]) -> str:

@@ -15,6 +15,7 @@ import polars as pl
 
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.identity import content_hash, make_id
+from graphrag_pipeline.core.languages import READ_CHARS, language_of_document
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.ingest.reading import ReadDocument, ReadingOptions, ReadResult
 from graphrag_pipeline.ingest.reading.files import refused, too_large, why_not_opened
@@ -27,8 +28,9 @@ from graphrag_pipeline.store.snapshots import shown_path
 from graphrag_pipeline.store.source_files import open_source
 from graphrag_pipeline.store.sources import Source, SourceChange
 
-READER_VERSION = "15"
+READER_VERSION = "16"
 _READERS = 4
+_MOST_LANGUAGES = 1_000
 _FILES_AT_ONCE = 16
 _ROWS_AT_ONCE = 50_000
 
@@ -204,7 +206,8 @@ def stage_documents(con: duckdb.DuckDBPyConnection, batch: Batch, read: BatchDoc
     """Stage what was read of a batch, and write down its manifest. Call it in a transaction."""
     for table in ("documents", "blocks"):
         con.execute(f"DELETE FROM staging.{table} WHERE batch = ?", [batch.key])
-    with streamed(con, "read_documents", read.documents):
+    documents = read.documents.with_columns(language=_languages(read.documents))
+    with streamed(con, "read_documents", documents):
         con.execute(
             """INSERT INTO staging.documents BY NAME
                SELECT *, row_number() OVER (ORDER BY uri) - 1 AS human_readable_id
@@ -212,6 +215,18 @@ def stage_documents(con: duckdb.DuckDBPyConnection, batch: Batch, read: BatchDoc
         )
     insert(con, "staging.blocks", read.blocks)
     _store_manifest(con, batch, read)
+
+
+def _languages(documents: pl.DataFrame) -> pl.Series:
+    """Return the language of each document; of a file that holds very many, that of the first."""
+    several = documents["source"].value_counts(name="n").filter(pl.col("n") > _MOST_LANGUAGES)
+    of_source = {
+        source: language_of_document(documents.filter(source=source)["text"][0])
+        for source in several["source"]
+    }
+    begins = documents.select("source", pl.col("text").str.slice(0, READ_CHARS)).iter_rows()
+    told = [of_source.get(s) if s in of_source else language_of_document(t) for s, t in begins]
+    return pl.Series("language", told, dtype=pl.String)
 
 
 def _read(

@@ -20,6 +20,7 @@ from graphrag_pipeline.releases.kept_releases import rolled_back_from
 from graphrag_pipeline.releases.older_releases import release_file
 from graphrag_pipeline.releases.publishing import published_release, refresh_needed
 from graphrag_pipeline.releases.quality import model_quality
+from graphrag_pipeline.releases.silent_languages import SILENT_LANGUAGES
 from graphrag_pipeline.store.batches import BatchLog
 from graphrag_pipeline.store.index_store import connect_published
 from graphrag_pipeline.store.sources import ACTIONS
@@ -58,6 +59,7 @@ _LISTED = (
     "levels",
     "structures",
     "quarantined",
+    "silent_languages",
     "pending_batches",
     "pending_because",
     "model_calls",
@@ -76,7 +78,8 @@ def summarise(workspace: Workspace) -> dict[str, Any]:
     """Return plain values: counts, levels, pending batches, quarantined files, last release.
 
     ``model_calls`` are what was spent by stage, ``models`` the same by model. ``structures`` are
-    the optional ones that there are, by table, with their rows. ``warnings`` are
+    the optional ones that there are, by table, with their rows. ``silent_languages`` are those in
+    which rules found nothing. ``warnings`` are
     sentences on what others than the settings say may read. ``left_out`` is what the last scan of
     each folder left out, by rule. ``follows`` is the url of an index that is made elsewhere. Of so
     many ``removed_files`` something is left until a purge.
@@ -99,6 +102,7 @@ def _indexed(workspace: Workspace) -> dict[str, Any]:
             {**row, "is_other_kind": is_of_other_kind(row["reason"])}
             for row in _rows(con, _QUARANTINED)
         ]
+        silent = _rows(con, SILENT_LANGUAGES)
         calls, models = (_rows(con, _CALLS.format(by=by)) for by in ("stage", "model"))
         failures = _rows(con, _FAILED)[0]
         release = _rows(con, _RELEASE, id=current) if current else []
@@ -114,6 +118,7 @@ def _indexed(workspace: Workspace) -> dict[str, Any]:
         "levels": levels,
         "structures": structures,
         "quarantined": quarantined,
+        "silent_languages": silent,
         "pending_batches": pending,
         "pending_because": list(dict.fromkeys(why for each in reasons for why in each)),
         "titles_not_in_the_corpus": list(absent),

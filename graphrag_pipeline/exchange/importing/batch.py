@@ -11,6 +11,7 @@ import duckdb
 import polars as pl
 
 from graphrag_pipeline.core.identity import content_hash, make_id
+from graphrag_pipeline.core.languages import language_of_document
 from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.extraction.extractors import Extracted
 from graphrag_pipeline.extraction.rules.nlp import chunk_names
@@ -219,6 +220,7 @@ def _document_row(document: ImportedDocument, batch: str) -> dict[str, object]:
         "metadata": metadata,
         "text": document.text,
         "batch": batch,
+        "language": language_of_document(document.text),
     }
 
 

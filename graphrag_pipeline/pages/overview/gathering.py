@@ -30,6 +30,7 @@ from graphrag_pipeline.pages.overview.passages import (
 )
 from graphrag_pipeline.query.release import Release
 from graphrag_pipeline.releases.diff import diff_releases
+from graphrag_pipeline.releases.silent_languages import SILENT_LANGUAGES, silent_lines
 
 _KEY_ENTITIES = 24
 _RELATIONSHIPS = 12
@@ -300,6 +301,7 @@ def _coverage(index: Release) -> Coverage:
         failed_reports=row["failed_reports"],
         silent_documents=[r["title"] for r in silent],
         n_silent_documents=silent[0]["n"] if silent else 0,
+        silent_languages=list(silent_lines(index.rows(SILENT_LANGUAGES))),
         isolated=row["isolated"],
         told=row["told"] / edges if edges else None,
     )

@@ -123,6 +123,7 @@ class Coverage:
     failed_reports: int
     silent_documents: Sequence[str]
     n_silent_documents: int
+    silent_languages: Sequence[str]
     isolated: int
     told: float | None
     """Share of the relationships that some report was written from."""
