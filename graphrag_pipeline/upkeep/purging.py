@@ -62,6 +62,7 @@ _ELSEWHERE = (
     "exports, pages and reports written with this program, and copies of its home",
     "audit/ of a home that served it: ids of its chunks, names, questions if audit_text is set; "
     "it is kept for server.audit_days",
+    "conversations.sqlite of such a home: the questions of its callers, not the answers",
     "aliases.csv and files of questions, which are yours",
     "snapshots of the file system, and free blocks of the disk that nothing has overwritten",
     "programs that have an older release open: until they close it, the system keeps the file",
