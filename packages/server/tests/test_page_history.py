@@ -111,3 +111,15 @@ def test_where_nothing_is_kept_the_page_offers_no_history(browser: Any, home: Pa
         ask(page, FIRST)
         assert page.is_hidden("#earlier")
         assert page.locator(".judging").count() == 0
+
+
+def test_the_first_page_takes_few_requests_and_bytes(browser: Any, served: Served) -> None:
+    context = browser.new_context()
+    sizes: dict[str, int] = {}
+    page = context.new_page()
+    page.on("response", lambda r: sizes.update({r.url: int(r.headers["content-length"])}))
+    page.goto(served.url)
+    page.wait_for_selector("#examples li")
+    context.close()
+    assert len(sizes) <= 18
+    assert sum(sizes.values()) < 60_000

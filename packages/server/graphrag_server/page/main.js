@@ -1,7 +1,5 @@
 import { get, key, where } from "./api.js";
-import { Comparison } from "./compare.js";
 import { Conversation } from "./ask.js";
-import { Documents } from "./documents.js";
 import { by, count, element } from "./dom.js";
 import { Methods } from "./methods.js";
 import { panel, titled } from "./panel.js";
@@ -9,6 +7,9 @@ import { followLinks, here, viewAddress, visit } from "./places.js";
 import { shown } from "./views.js";
 
 const VIEWS = ["ask", "compare", "documents", "state"];
+const PARTS = { compare: () => import("./compare.js").then(({ Comparison }) => new Comparison()),
+  documents: () => import("./documents.js").then(({ Documents }) => new Documents()) };
+const FORMS = { compare: "compare-form", documents: "find-form" };
 const CHOSEN = "graphrag.collection";
 
 /** Ties the parts together: the address says which view is shown, and what is open in it. */
@@ -16,8 +17,17 @@ class Page {
   constructor() {
     this.methods = new Methods();
     this.conversation = new Conversation(this.methods);
-    this.comparison = new Comparison();
-    this.documents = new Documents();
+    this.parts = {};
+    this.loading = {};
+    this.known = [];
+    for (const [view, form] of Object.entries(FORMS)) {
+      by(form).addEventListener("submit", async (event) => {
+        event.preventDefault();
+        if (this.parts[view]) return;
+        await this.part(view);
+        by(form).requestSubmit();
+      });
+    }
     this.view = "ask";
     this.collections = [];
     followLinks();
@@ -89,13 +99,28 @@ class Page {
     try {
       const methods = await get("/v1/methods");
       this.methods.take(methods);
-      this.comparison.take(methods);
+      this.known = methods;
     } catch (error) {
       by("facts").textContent = error.message;
     }
     this.conversation.restore();
     this.conversation.suggest(problem ? [] : await examples());
-    this.documents.forget(where.scopes.includes("write") ? uploads : null);
+    this.uploads = where.scopes.includes("write") ? uploads : null;
+    Object.keys(this.parts).forEach((view) => this.fill(view));
+  }
+
+  /** Load what a view is made of, once. */
+  part(view) {
+    return this.loading[view] ??= PARTS[view]?.().then((part) => {
+      this.parts[view] = part;
+      if (where.collection) this.fill(view);
+      return part;
+    });
+  }
+
+  fill(view) {
+    if (view === "compare") this.parts.compare.take(this.known);
+    else this.parts.documents.forget(this.uploads);
   }
 
   /** Show what the address names, in its collection. */
@@ -105,7 +130,7 @@ class Page {
     if (!where.collection) return;
     const isTheirs = this.collections.some(({ name }) => name === place.collection);
     if (isTheirs && place.collection !== where.collection) await (where.ready = this.choose(place.collection));
-    if (this.view === "documents") this.documents.show();
+    if (this.view === "documents") (await this.part("documents")).show();
     if (place.view === "state") this.tellState();
     if (place.kind === "history") {
       panel.close();
@@ -132,6 +157,7 @@ class Page {
 
   show(view) {
     this.view = view;
+    this.part(view);
     for (const name of VIEWS) {
       by(name).hidden = name !== view;
       if (name === view) by(`to-${name}`).setAttribute("aria-current", "page");

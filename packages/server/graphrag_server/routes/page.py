@@ -8,15 +8,23 @@ On the page to ask on, text can never become an element: the browser refuses it 
 from __future__ import annotations
 
 import functools
+import gzip
+import mimetypes
+import os
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, Request
+from starlette.datastructures import Headers
 from starlette.responses import FileResponse, RedirectResponse, Response
 from starlette.staticfiles import StaticFiles
 
 from graphrag_pipeline.pages.explorer import render_served
 from graphrag_server.guard import LINKED, VIEWS
+
+if TYPE_CHECKING:
+    from starlette.types import Scope
 
 FOLDER = Path(__file__).parents[1] / "page"
 POLICY = (
@@ -28,7 +36,30 @@ POLICY = (
 _NO_WORDS = "force-load-at-top"
 
 router = APIRouter(include_in_schema=False)
-files = StaticFiles(directory=FOLDER)
+
+
+class _Packed(StaticFiles):
+    """Files of the page, packed once by gzip for whoever takes that: a quarter of their size."""
+
+    def file_response(
+        self, full_path: Any, stat_result: os.stat_result, scope: Scope, status_code: int = 200
+    ) -> Response:
+        """Return a file as it is asked for."""
+        headers = {"vary": "Accept-Encoding"}
+        if "gzip" not in Headers(scope=scope).get("accept-encoding", ""):
+            return super().file_response(full_path, stat_result, scope, status_code)
+        kind = mimetypes.guess_type(str(full_path))[0] or "text/plain"
+        headers["content-encoding"] = "gzip"
+        packed = _gzipped(str(full_path), stat_result.st_mtime_ns)
+        return Response(packed, status_code, headers, media_type=kind)
+
+
+@functools.cache
+def _gzipped(file: str, changed: int) -> bytes:
+    return gzip.compress(Path(file).read_bytes(), mtime=0)
+
+
+files = _Packed(directory=FOLDER)
 
 
 async def page(request: Request) -> Response:
