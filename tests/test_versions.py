@@ -35,7 +35,7 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
     f"{_READERS}:CODE_VERSION": _reading("code"),
     f"{_READERS}:HTML_VERSION": _reading("html html_events html_lines preformatted"),
     f"{_READERS}:MAIL_VERSION": _reading("mail"),
-    f"{_READERS}:MARKDOWN_VERSION": _reading("markdown markdown_markup"),
+    f"{_READERS}:MARKDOWN_VERSION": _reading("markdown markdown_markup wiki_links"),
     f"{_READERS}:NAMED_VERSION": _reading("code files"),
     f"{_READERS}:NOTEBOOK_VERSION": _reading("notebook"),
     f"{_READERS}:OFFICE_VERSION": _reading("docx epub opendocument pptx sheets table_head"),

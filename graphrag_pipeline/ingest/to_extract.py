@@ -1,7 +1,7 @@
 """Chunks that are still to be extracted, as an extractor is given them.
 
 A model reads the text of a chunk. An extractor by rule also reads what its blocks are, what its
-record is called and where its document ends; where these change, it reads a chunk again.
+record and its document are called and where this ends; where these change, it reads a chunk again.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ WHOLE: Part = ("", "")
 class Marks:
     """Facts known of documents beside their text.
 
-    ``lengths`` are (document_id, n_chars), ``subjects`` (document_id, subject), ``blocks``
+    ``lengths`` are (document_id, n_chars, title), ``subjects`` (document_id, subject), ``blocks``
     (document_id, start_char, end_char, kind).
     """
 
@@ -127,14 +127,14 @@ def chunks_extracted(
 ) -> pl.DataFrame:
     """Return the chunks (id) that need no extraction once documents are as they were read now.
 
-    ``chunks`` are theirs; ``documents`` have ``id``, ``n_chars`` and ``text``.
+    ``chunks`` are theirs; ``documents`` have ``id``, ``n_chars``, ``title`` and ``text``.
     """
     extracted = con.execute(EXTRACTED, {"version": extraction_version(settings)}).pl()
     if settings.extraction.extractor in _NOT_BY_RULE:
         return extracted
     is_titled = pl.col("id").is_in(blocks.filter(kind="title")["document_id"].implode())
     text = pl.when(is_titled).then("text").otherwise(pl.lit(""))
-    put_rows(con, "read_documents", documents.select("id", "n_chars", text.alias("text")))
+    put_rows(con, "read_documents", documents.select("id", "n_chars", "title", text.alias("text")))
     put_rows(con, "read_blocks", blocks)
     marks = _marks(con, "FROM read_documents", "FROM read_blocks", {})
     drop_rows(con, "read_documents", "read_blocks")
@@ -153,7 +153,7 @@ def _marks(
 ) -> Marks:
     """Return the marks of the documents that two queries give."""
     given = dict(params)
-    lengths = f"SELECT id AS document_id, n_chars FROM ({documents})"
+    lengths = f"SELECT id AS document_id, n_chars, title FROM ({documents})"
     subjects = _SUBJECTS.format(documents=documents, blocks=blocks)
     spans = "document_id, start_char, end_char, kind"
     return Marks(
@@ -184,12 +184,15 @@ def _read_otherwise(
 
 
 def _given(chunks: pl.DataFrame, marks: Marks) -> pl.DataFrame:
-    """Return (id, subject, is_first, is_last, blocks) of chunks, in their order."""
-    with_marks = chunks.join(marks.lengths, "document_id", how="left", maintain_order="left").join(
-        marks.subjects, "document_id", how="left", maintain_order="left"
+    """Return (id, title, subject, is_first, is_last, blocks) of chunks, in their order."""
+    with_marks = (
+        chunks.drop("title", strict=False)
+        .join(marks.lengths, "document_id", how="left", maintain_order="left")
+        .join(marks.subjects, "document_id", how="left", maintain_order="left")
     )
     return with_marks.select(
         "id",
+        "title",
         "subject",
         is_first=pl.col("start_char") == 0,
         is_last=pl.col("end_char") == pl.col("n_chars"),

@@ -24,8 +24,15 @@ from graphrag_pipeline.extraction.rules.entity_types import (
     PERSON,
     WORK,
 )
+from graphrag_pipeline.extraction.rules.links import (
+    LINKS_TO,
+    blank_addresses,
+    related_by_links,
+    shown,
+)
 from graphrag_pipeline.extraction.rules.names import Mention, find_names
 from graphrag_pipeline.extraction.rules.noun_phrases import find_noun_phrases
+from graphrag_pipeline.extraction.rules.records import type_of_name
 from graphrag_pipeline.extraction.rules.repeated_terms import find_repeated_terms
 from graphrag_pipeline.extraction.rules.sentences import Span, sentence_spans
 from graphrag_pipeline.extraction.rules.tokens import Tokens, read_tokens
@@ -35,7 +42,7 @@ from graphrag_pipeline.extraction.rules.words import Lexicon
 if TYPE_CHECKING:
     import polars as pl
 
-NLP_VERSION = "9"
+NLP_VERSION = "10"
 _DESCRIPTION = 400
 _CARRIED = 6
 _SLICE = 200  # chunks
@@ -68,7 +75,8 @@ def extract_nlp(chunks: pl.DataFrame, options: NlpOptions) -> Extraction:
     """Return the mentions in chunks, each chunk read on its own.
 
     Columns: ``id``, ``text``, and where there are any ``blocks``, what is no running prose
-    (lists of structs of ``start``, ``end`` and ``kind``).
+    (lists of structs of ``start``, ``end`` and ``kind``), and ``title``, what the document is
+    called: it is related to what the document links to.
     """
     import polars as pl
 
@@ -78,16 +86,27 @@ def extract_nlp(chunks: pl.DataFrame, options: NlpOptions) -> Extraction:
     # A row of Python objects takes several times the memory of a row of columns.
     for part in chunks.iter_slices(_SLICE):
         read = [
-            (chunk_id, _read(text, blocks, options, lexicons))
-            for chunk_id, text, blocks in _with_blocks(part)
+            (chunk_id, _read(text, blocks, options, lexicons), title)
+            for (chunk_id, text, blocks), title in zip(
+                _with_blocks(part), _titles(part), strict=True
+            )
         ]
-        named = [(key, *row) for key, reading in read for row in reading.entities()]
+        named = [(key, *row) for key, reading, _ in read for row in reading.entities()]
         related = [
-            (key, *row, "") for key, reading in read for row in reading.relationships(options)
+            (key, *row, "") for key, reading, _ in read for row in reading.relationships(options)
         ]
+        for key, reading, title in read:
+            linked = list(reading.linked(title))
+            named += [(key, *row) for row in reading.linked_entities(title, linked)]
+            related += [(key, *row) for row in linked]
         entities.append(pl.DataFrame(named, schema=ENTITY_MENTIONS, orient="row"))
         relationships.append(pl.DataFrame(related, schema=RELATIONSHIP_MENTIONS, orient="row"))
     return Extraction(pl.concat(entities), pl.concat(relationships))
+
+
+def _titles(chunks: pl.DataFrame) -> Iterator[str]:
+    given = chunks["title"] if "title" in chunks.columns else [""] * len(chunks)
+    return (" ".join((title or "").split()) for title in given)
 
 
 def chunk_names(chunks: pl.DataFrame) -> pl.DataFrame:
@@ -129,6 +148,8 @@ class _Reading:
     sentences: list[Span]
     mentions: dict[int, dict[str, Mention]]
     topics: dict[int, Mention]
+    written: str
+    """The text with the addresses of its links, which ``text`` has blank."""
     excerpts: dict[int, str] = field(default_factory=dict)
 
     def title(self, mention: Mention) -> str:
@@ -166,13 +187,31 @@ class _Reading:
         for target in mentions[:_CARRIED]:
             yield topic, target
 
+    def linked(self, title: str) -> Iterator[tuple[str, str, str, float, int, int, str]]:
+        """Relate what the document is about to what it links to, by the sentence of the link."""
+        numbers = {span: number for number, span in enumerate(self.sentences)}
+        for (start, _, target), span in related_by_links(self.written, title, self.sentences):
+            said = self.excerpt(numbers[span], start)
+            yield title, target, said, 1.0, *span, LINKS_TO
+
+    def linked_entities(
+        self, title: str, linked: Sequence[tuple[str, str, str, float, int, int, str]]
+    ) -> Iterator[tuple[str, str, str, int | None, int | None]]:
+        """Return what links relate and no sentence of the chunk names."""
+        names = {name for mentions in self.mentions.values() for name in mentions}
+        for about in [title] * bool(linked) + [row[1] for row in linked]:
+            if (name := normalize_title(about)) not in names:
+                names.add(name)
+                said, start, end = next(row[2:3] + row[4:6] for row in linked if about in row[:2])
+                yield about, type_of_name(about), said, start, end
+
     def excerpt(self, number: int, around: int) -> str:
         start, end = self.sentences[number]
         if end - start > _DESCRIPTION:
             start = max(start, min(around - _DESCRIPTION // 4, end - _DESCRIPTION))
-            return " ".join(self.text[start : start + _DESCRIPTION].split())
+            return shown(self.written[start : start + _DESCRIPTION])
         if number not in self.excerpts:
-            self.excerpts[number] = " ".join(self.text[start:end].split())
+            self.excerpts[number] = shown(self.written[start:end])
         return self.excerpts[number]
 
 
@@ -187,14 +226,15 @@ def _pairs(mentions: list[Mention], options: NlpOptions) -> Iterator[tuple[Menti
 def _read(
     text: str, blocks: Sequence[Block], options: NlpOptions, lexicons: dict[str, Lexicon]
 ) -> _Reading:
-    sentences = _sentences(text, blocks)
+    written, text = text, blank_addresses(text)
+    sentences = _with_addresses(_sentences(text, blocks), text, written)
     tokens = read_tokens(text, sentences, lexicons)
     mentions = find_names(text, tokens, sentences, dates=options.dates)
     mentions += _outside(_terms(tokens, options), [b for b in blocks if b[2] == "table"])
     mentions += _uncased_mentions(text, sentences, blocks, options)
     mentions.sort(key=lambda mention: (mention.start, -mention.end))
     by_sentence = _by_sentence(text, mentions)
-    return _Reading(text, sentences, by_sentence, _topics(text, sentences, by_sentence))
+    return _Reading(text, sentences, by_sentence, _topics(text, sentences, by_sentence), written)
 
 
 def _sentences(text: str, blocks: Sequence[Block]) -> list[Span]:
@@ -211,6 +251,19 @@ def _sentences(text: str, blocks: Sequence[Block]) -> list[Span]:
             spans += _sentences_within(text, start, end)
         place = end
     return spans + _sentences_within(text, place, len(text))
+
+
+def _with_addresses(sentences: list[Span], text: str, written: str) -> list[Span]:
+    """Return sentences with the address of a link that ends one, which the text has blank."""
+    if text == written:
+        return sentences
+    spans: list[Span] = []
+    for start, end in sentences:
+        after = end
+        while after < len(text) and text[after] != written[after]:
+            after += 1
+        spans.append((start, after))
+    return spans
 
 
 def _rows(text: str, start: int, end: int) -> list[Span]:

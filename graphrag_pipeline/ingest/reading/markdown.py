@@ -22,6 +22,7 @@ from graphrag_pipeline.ingest.reading.model import (
     Scalar,
     whole_document,
 )
+from graphrag_pipeline.ingest.reading.wiki_links import with_links, without_links
 
 _MOST_FRONT_MATTER = 65_536  # characters
 _ENDS = {"---": ("---", "..."), "+++": ("+++",)}
@@ -32,9 +33,14 @@ _DECIMAL = re.compile(r"[+-]?\d{1,18}\.\d{1,18}")
 def read_markdown(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     """Read one markdown file; the title is the front matter's, else the first heading's."""
     metadata, body = split_front_matter(clean_text(decode(data, options.encoding)))
-    text = without_markup(_without_comments(body))
-    title = metadata.pop("title", "") or _first_heading(text)
+    text = with_links(without_markup(_without_comments(body)))
+    metadata = {key: _plain(value) for key, value in metadata.items()}
+    title = metadata.pop("title", "") or without_links(_first_heading(text))
     return whole_document(path, text, str(title), metadata, line_blocks(text, markdown=True))
+
+
+def _plain(value: Scalar) -> Scalar:
+    return without_links(value) if isinstance(value, str) and "[[" in value else value
 
 
 def split_front_matter(text: str) -> tuple[dict[str, Scalar], str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 CODE_VERSION = "1"
 HTML_VERSION = "2"
 MAIL_VERSION = "2"
-MARKDOWN_VERSION = "2"
+MARKDOWN_VERSION = "3"
 NAMED_VERSION = "2"
 """Of files without an ending, known by their whole name."""
 NOTEBOOK_VERSION = "1"

@@ -1,0 +1,52 @@
+"""Links between notes, ``[[Name]]``, as the relative links of Markdown that they stand for."""
+
+from __future__ import annotations
+
+import re
+
+from graphrag_pipeline.ingest.reading.line_blocks import line_blocks
+
+_NAME = r"[^\[\]|#\n\\]{1,200}"
+_LINK = re.compile(
+    rf"(?P<code>`+)[^`\n]+(?P=code)"
+    rf"|(?P<embed>!?)\[\[(?P<name>{_NAME})?(?P<heading>#[^\[\]|\n\\]{{1,200}})?"
+    r"(?:\\?\|(?P<words>[^\[\]\n]{1,300}))?\]\](?![(\[])"
+)
+_LETTER = re.compile(r"[^\W\d_]")
+_HAS_ENDING = re.compile(
+    r"\.(?:md|canvas|base|pdf|csv|png|jpe?g|gif|svg|webp|bmp|avif|mp[34]|wav|ogg|m4a|webm|mov)$",
+    re.I,
+)
+_NOT_IN_ADDRESS = re.compile(r"[\s()<>%\"\\`*]")
+_MARKDOWN_LINK = re.compile(r"!?\[([^\[\]\n]+)\]\([^()\s]*\)")
+
+
+def with_links(text: str) -> str:
+    """Return Markdown in which ``[[Name|words]]`` is ``[words](Name.md)``; code stays as it is."""
+    if "[[" not in text:
+        return text
+    parts: list[str] = []
+    place = 0
+    for block in line_blocks(text, markdown=True):
+        if block.kind == "code":
+            parts += [_LINK.sub(_written, text[place : block.start]), text[block.start : block.end]]
+            place = block.end
+    return "".join([*parts, _LINK.sub(_written, text[place:])])
+
+
+def without_links(text: str) -> str:
+    """Return a title or a value with the words of its links only."""
+    return _MARKDOWN_LINK.sub(r"\1", _LINK.sub(_written, text))
+
+
+def _written(match: re.Match[str]) -> str:
+    name = (match["name"] or "").strip()
+    heading = (match["heading"] or "").strip("#^ ")
+    words = (match["words"] or "").strip() or name.rpartition("/")[2] or heading
+    if match["code"] or not _LETTER.search(name + heading):
+        return match.group()
+    if not name:
+        return words
+    file = name if _HAS_ENDING.search(name) else f"{name}.md"
+    address = _NOT_IN_ADDRESS.sub(lambda character: f"%{ord(character.group()):02X}", file)
+    return f"{match['embed']}[{words}]({address})"
