@@ -15,6 +15,7 @@ import duckdb
 import networkx
 import polars as pl
 import pytest
+import yaml
 from query_fixture import publish, release_row
 from typer.testing import CliRunner
 
@@ -201,6 +202,45 @@ def test_rdf_keeps_to_the_grammar_of_n_triples(home, tmp_path):
     assert all({s, o} <= concepts for s, o in related)
     definitions = {json.loads(o) for _, p, o in triples if p.endswith("core#definition>")}
     assert AS_XML in definitions
+
+
+HOSTILE_TITLES = (
+    "CON", "nul.txt", "scrooge", "SCROOGE", "a/../../b", "..", "", "x" * 400, "红" * 200,
+    "a]]b|c#d^e",
+)  # fmt: skip
+
+
+def test_every_link_of_a_vault_has_its_note_whatever_things_are_called(home, tmp_path):
+    index, vault = tmp_path / "index", tmp_path / "vault"
+    shutil.copytree(home, index)
+    with duckdb.connect(index / "published.duckdb") as con:
+        ids = [key for (key,) in con.execute("SELECT id FROM entities ORDER BY id").fetchall()]
+        for key, title in zip(ids, HOSTILE_TITLES, strict=False):
+            con.execute("UPDATE entities SET title = $1 WHERE id = $2", [title, key])
+        con.execute("UPDATE documents SET title = 'Paris', text = '[[x]] ![](http://a) <b> #t `='")
+        con.execute("UPDATE relationships SET description = 'so [[nowhere]]' || chr(10) || '## x'")
+    exported = export_release(index, "obsidian", vault)
+    notes = {path.stem: path for path in vault.rglob("*.md")}
+    folders = Counter(path.parent.name for path in notes.values())
+    tables = {"entities": "entities", "reports": "community_reports", "documents": "documents"}
+    assert folders == {name: one(home, f"SELECT count(*) FROM {t}") for name, t in tables.items()}
+    assert folders == {file.name: file.rows["notes"] for file in exported.files}
+    assert len({name.casefold() for name in notes}) == len(notes) == sum(folders.values())
+    reserved = re.compile(r"(con|nul)(\..*)?|.*[\\/:*?\"<>|#^\[\]].*|.*[. ]|\..*", re.I)
+    assert not [name for name in notes if reserved.fullmatch(name) or len(name.encode()) > 150]
+    texts = {name: path.read_text() for name, path in notes.items()}
+    links = [link for text in texts.values() for link in re.findall(r"\[\[(.*?)\]\]", text)]
+    assert {link.partition("|")[0] for link in links} <= set(notes)
+    n_ends = 2 * one(home, "SELECT count(*) FROM relationships")
+    assert (
+        sum("so \\[\\[nowhere" in line for t in texts.values() for line in t.split("\n")) == n_ends
+    )
+    assert "\\[\\[x\\]\\] !\\[\\](http://a) \\<b> \\#t \\`\\=" in texts["Paris (document)"]
+    matter = yaml.safe_load(texts["Fezziwig"].split("---\n")[1]) if "Fezziwig" in texts else {}
+    assert set(matter) <= {"title", "type", "degree", "community"}
+    (vault / "own.md").write_text("mine")
+    export_release(index, "obsidian", vault, force=True)
+    assert len(list(vault.rglob("*.md"))) == len(notes) + 1
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv"])

@@ -30,8 +30,8 @@ def export(
     format: Annotated[
         str,
         typer.Argument(
-            help="One of graphrag, graphml, json, neo4j, rdf, parquet, csv, or one that an "
-            "installed package brings."
+            help="One of graphrag, graphml, json, neo4j, rdf, obsidian, parquet, csv, or one that "
+            "an installed package brings."
         ),
     ],
     output: Annotated[
@@ -52,6 +52,7 @@ def export(
     graphrag: microsoft/graphrag's parquet files; import-graphrag reads them.
     graphml, json (node-link): the graph, for networkx, Gephi, D3.
     neo4j: CSV for neo4j-admin, with a script that loads it.
+    obsidian: a vault of linked notes.
     rdf: N-Triples (SKOS). parquet, csv: tables.
     """
     from graphrag_pipeline.exchange.exporting import export_release

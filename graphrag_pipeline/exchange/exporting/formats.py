@@ -33,6 +33,7 @@ EXPORTERS: Door[Exporter] = Door(
         "json": "graph:JSON",
         "neo4j": "neo4j:NEO4J",
         "rdf": "rdf:RDF",
+        "obsidian": "obsidian:OBSIDIAN",
         "parquet": "tables:PARQUET",
         "csv": "tables:CSV",
     },

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -88,6 +88,15 @@ class Writer:
         (self._folder / name).write_text(text, encoding="utf-8")
         self._rows[name] = {}
 
+    def notes(self, folder: str, notes: Iterable[tuple[str, str]]) -> None:
+        """Write a folder of Markdown files from (name, text); a name is safe and has no ending."""
+        (self._folder / folder).mkdir()
+        count = 0
+        for name, text in notes:
+            (self._folder / folder / f"{name}.md").write_text(text, encoding="utf-8", newline="")
+            count += 1
+        self._rows[folder] = {"notes": count}
+
     def number(self, query: str) -> int:
         """Return the one number that a query of the project's own gives."""
         row = self.con.execute(query).fetchone()
@@ -95,12 +104,17 @@ class Writer:
 
     def files(self) -> tuple[WrittenFile, ...]:
         """Return what was written until now, in order."""
-        sizes = {name: (self._folder / name).stat().st_size for name in self._rows}
+        sizes = {name: _size(self._folder / name) for name in self._rows}
         return tuple(WrittenFile(name, self._rows[name], sizes[name]) for name in self._rows)
 
     def _lines(self, query: str) -> Iterator[list[str]]:
         for batch in self.con.sql(query).to_arrow_reader(_BATCH_ROWS):
             yield batch.column("line").to_pylist()
+
+
+def _size(path: Path) -> int:
+    files = path.iterdir() if path.is_dir() else [path]
+    return sum(file.stat().st_size for file in files)
 
 
 @dataclass(frozen=True)
@@ -192,5 +206,7 @@ def _put_in_place(beside: Path, target: Path, *, is_folder: bool) -> None:
     if is_folder and not (target.is_dir() and any(target.iterdir())):
         replace_durably(beside, target)
         return
-    for file in sorted(beside.iterdir()):
-        replace_durably(file, target / file.name if is_folder else target)
+    for file in sorted(file for file in beside.rglob("*") if file.is_file()):
+        place = target / file.relative_to(beside) if is_folder else target
+        place.parent.mkdir(exist_ok=True)
+        replace_durably(file, place)
