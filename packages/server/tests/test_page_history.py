@@ -123,3 +123,23 @@ def test_the_first_page_takes_few_requests_and_bytes(browser: Any, served: Serve
     context.close()
     assert len(sizes) <= 18
     assert sum(sizes.values()) < 60_000
+
+
+def test_a_comparison_has_an_address_that_makes_it_again(browser: Any, served: Served) -> None:
+    with opened(browser, served) as page:
+        page.click("#to-compare")
+        page.wait_for_selector("#compare-methods input")
+        page.fill("#compare-question", FIRST)
+        page.click("#compare-methods input[value=hybrid]")
+        page.click("#compare-variants [data-method=local] summary")
+        page.fill("#compare-variants [data-method=local] [name=top_k]", "3")
+        page.press("#compare-question", "Enter")
+        page.wait_for_selector("#compared .column")
+        shown = page.locator("#compared .column h2").all_text_contents()
+        address = page.url
+    with opened(browser, served) as page:
+        page.goto(address)
+        page.wait_for_selector("#compared .column")
+        assert page.locator("#compared .column h2").all_text_contents() == shown
+        assert any(name.endswith(":top_k=3") for name in shown)
+        assert not page.is_checked("#compare-methods input[value=hybrid]")

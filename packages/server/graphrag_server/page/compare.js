@@ -3,6 +3,7 @@ import { Citations, doubtsOf, stepsOf } from "./answer.js";
 import { by, count, dollars, element, foreign, growing, reveal, say, seconds } from "./dom.js";
 import { entityLink } from "./views.js";
 import { fit } from "./ask.js";
+import { readdress, viewAddress } from "./places.js";
 import { changedIn, fieldsOf, grouped, lineOf } from "./methods.js";
 
 const FIRST_CHOSEN = ["hybrid", "local", "ppr"];
@@ -25,6 +26,8 @@ export class Comparison {
 
   take(methods) {
     const usable = methods.filter((m) => m.can_answer);
+    this.usable = usable;
+    this.asked = null;
     const check = (method) => {
       const box = element("input", { type: "checkbox", value: method.name, checked: FIRST_CHOSEN.includes(method.name) });
       box.addEventListener("change", () => (box.checked ? this.add(method) : this.remove(method)));
@@ -36,6 +39,31 @@ export class Comparison {
     by("compare-variants").replaceChildren();
     for (const method of usable) if (FIRST_CHOSEN.includes(method.name)) this.add(method);
     by("compared").replaceChildren();
+  }
+
+  /** Fill in a comparison of an address that somebody opened; make it where that costs nothing. */
+  open({ question, methods }) {
+    if (!question || question === this.asked) return;
+    by("compare-question").value = question;
+    fit(by("compare-question"));
+    if (methods) this.choose(methods.split(","));
+    if (!where.asksModel) by("compare-form").requestSubmit();
+  }
+
+  choose(specs) {
+    by("compare-variants").replaceChildren();
+    for (const [name, ...changed] of specs.map((spec) => spec.split(":"))) {
+      const method = this.usable.find((each) => each.name === name);
+      if (!method) continue;
+      const variant = this.add(method);
+      for (const [parameter, value] of changed.map((each) => each.split("="))) {
+        const field = variant.querySelector(`[name="${CSS.escape(parameter)}"]`);
+        if (field?.type === "checkbox") field.checked = value === "true";
+        else if (field) field.value = value;
+      }
+      variant.dispatchEvent(new Event("change"));
+    }
+    for (const box of by("compare-methods").querySelectorAll("input")) box.checked = this.variants({ name: box.value }).length > 0;
   }
 
   /** Let a method be set, once more where it is set already: it can be compared with itself. */
@@ -69,6 +97,8 @@ export class Comparison {
     if (methods.length < LEAST || methods.length > MOST) {
       return this.show(element("p", { class: "bad", role: "alert", text: `Choose ${LEAST} to ${MOST} methods, or one with several parameters.` }));
     }
+    this.asked = question;
+    readdress(viewAddress("compare", { question, methods: methods.join(",") }));
     this.control = new AbortController();
     this.arrange();
     this.show(element("p", { class: "waiting", text: `Asking ${methods.join(", ")}` }));

@@ -85,6 +85,7 @@ class Page {
 
   async choose(name) {
     where.collection = name;
+    this.isFilled = false;
     by("collection").value = name;
     sessionStorage.setItem(CHOSEN, name);
     const { counts, created_at: created, problem, uploads, release, asks_model: asksModel, keeps } = this.collections.find((each) => each.name === name);
@@ -103,17 +104,18 @@ class Page {
     } catch (error) {
       by("facts").textContent = error.message;
     }
+    this.uploads = where.scopes.includes("write") ? uploads : null;
+    this.isFilled = true;
+    Object.keys(this.parts).forEach((view) => this.fill(view));
     this.conversation.restore();
     this.conversation.suggest(problem ? [] : await examples());
-    this.uploads = where.scopes.includes("write") ? uploads : null;
-    Object.keys(this.parts).forEach((view) => this.fill(view));
   }
 
   /** Load what a view is made of, once. */
   part(view) {
     return this.loading[view] ??= PARTS[view]?.().then((part) => {
       this.parts[view] = part;
-      if (where.collection) this.fill(view);
+      if (this.isFilled) this.fill(view);
       return part;
     });
   }
@@ -131,6 +133,7 @@ class Page {
     const isTheirs = this.collections.some(({ name }) => name === place.collection);
     if (isTheirs && place.collection !== where.collection) await (where.ready = this.choose(place.collection));
     if (this.view === "documents") (await this.part("documents")).show();
+    if (place.view === "compare") (await this.part("compare")).open(place);
     if (place.view === "state") this.tellState();
     if (place.kind === "history") {
       panel.close();

@@ -25,9 +25,9 @@ export function citationAddress(citation, release) {
 /** Return what an address of this page shows: a view, or one thing; null for another address. */
 export function placeOf({ origin, pathname, searchParams }) {
   if (origin !== location.origin) return null;
-  const [collection, release, question, method] = ["collection", "release", "question", "method"]
+  const [collection, release, question, method, methods] = ["collection", "release", "question", "method", "methods"]
     .map((name) => searchParams.get(name) || undefined);
-  if (Object.hasOwn(VIEWS, pathname)) return { view: VIEWS[pathname], collection, question, method };
+  if (Object.hasOwn(VIEWS, pathname)) return { view: VIEWS[pathname], collection, question, method, methods };
   const [, kind, id] = pathname.match(NAMED) ?? [];
   if (!KINDS.includes(kind)) return null;
   const number = (name) => (/^\d{1,15}$/.test(searchParams.get(name) ?? "") ? Number(searchParams.get(name)) : undefined);
