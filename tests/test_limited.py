@@ -5,12 +5,20 @@ from __future__ import annotations
 import gc
 import json
 
+import duckdb
 import pytest
 
 from graphrag_pipeline import Index
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.query import METHODS, MODEL_METHODS, QueryEngine, compare, read_method
+from graphrag_pipeline.query import (
+    METHODS,
+    MODEL_METHODS,
+    QueryEngine,
+    compare,
+    limited_release,
+    read_method,
+)
 from graphrag_pipeline.query.limited_release import checked_where, described
 
 OPEN = {
@@ -163,6 +171,50 @@ def test_a_filter_that_is_none_or_matches_nothing_is_one_line(engine, where, why
     with pytest.raises(InputError, match=why.replace("(", r"\(")) as error:
         engine.retrieve("What?", "bm25", where=where)
     assert "\n" not in str(error.value)
+
+
+def test_folders_patterns_files_of_records_and_ranges_are_met(tmp_path):
+    index = tmp_path / "index.duckdb"
+    uris = ("in/Harbour/a.md", "in/Harbour_2/b.md", "lists/pumps.mbox#1", "lists/pumps.mbox#2")
+    dates = ("2023-12-31", "2024-01-31T09:00:00", "2025-02-01", "5 March 2024")
+    with duckdb.connect(index) as con:
+        con.execute("CREATE TABLE documents (id INT, title VARCHAR, uri VARCHAR, metadata JSON)")
+        for n, (uri, date) in enumerate(zip(uris, dates, strict=True)):
+            metadata = json.dumps({"date": date, "n": n})
+            con.execute("INSERT INTO documents VALUES (?, 'T', ?, ?)", [n, uri, metadata])
+
+    def kept(**where):
+        with duckdb.connect() as con:
+            con.execute(f"ATTACH '{index}' AS published (READ_ONLY)")
+            limited_release._keep_documents(con, checked_where(where), None, bare=False)
+            return [key for (key,) in con.execute("FROM kept_documents ORDER BY id").fetchall()]
+
+    assert kept(uri="in/Harbour") == kept(uri="in/Harbour/") == kept(uri="in/Harbour/*") == [0]
+    assert kept(uri="in/Harb*") == kept(uri="*.md") == [0, 1]
+    assert kept(uri="lists/pumps.mbox") == [2, 3]
+    assert kept(uri="lists/pumps.mbox#1") == [2]
+    assert kept(uri="in/Harbour%") == kept(uri="in_Harbour/*") == []
+    assert kept(**{"date>=": "2024-01-01"}) == [1, 2]
+    assert kept(**{"date>": "2024-01-01", "date<": "2024-01-31"}) == [1]
+    assert kept(**{"date<=": "2024"}) == [0, 1]
+    assert kept(**{"n>=": 2}) == [2, 3]
+    assert kept(**{"n>=": "2", "uri": "*#2"}) == [3]
+
+
+def test_a_filter_that_matches_nothing_names_what_there_is_to_who_sees_everything(engine):
+    for where, there in (
+        ({"uri": "nowhere/*"}, r"; there is uri = '.*'"),
+        ({"year>": 2040}, r"no document has year >= '2040': .*; there is year = '2031'"),
+        ({"author": "x"}, r"; documents have title, uri, .*access.*year"),
+    ):
+        with pytest.raises(InputError, match=there):
+            engine.retrieve("What?", "bm25", where=where)
+    for where, why in (
+        ({"year>": "soon"}, "give a number, or a date"),
+        ({"uri": "*a" * 6}, "use fewer"),
+    ):
+        with pytest.raises(InputError, match=why):
+            engine.retrieve("What?", "bm25", where=where)
 
 
 def test_many_filters_leave_little_behind(engine):

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import re
 import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib.resources import files
@@ -30,9 +31,17 @@ if TYPE_CHECKING:
     from graphrag_pipeline.core.settings import Settings
 
 Where = Mapping[str, tuple[str, ...]]
-"""Keys of metadata, or ``title`` and ``uri``, and for each the values of which one must be met."""
+"""Keys of metadata, or ``title`` and ``uri``, and for each the values of which one must be met.
+
+In a value of ``title`` and ``uri`` a ``*`` stands for anything; a ``uri`` may be a folder, or a
+file of many records. A key that ends with ``>`` or ``<`` asks for values that are at least, or at
+most, a number or a date.
+"""
 
 _MOST_KEYS, _MOST_VALUES = 20, 1000
+_MOST_STARS = 5
+_MOST_NAMED = 5
+_NUMBER_OR_DATE = re.compile(r"-?\d+(?:\.\d+)?|\d{4}-\d{2}(?:-\d{2}(?:[T ][\d:.]+)?)?")
 _WIDER, _WIDEST = 4, 64
 """The best of all rows are looked through for those wanted, at first four times as many."""
 _FEW = 1000
@@ -82,6 +91,19 @@ ELSE list_append(string_split(json_extract_string(metadata, $key{n}), ', '),
                  json_extract_string(metadata, $key{n})) END AS values{n}
 """
 _COLUMNS = ("title", "uri")
+_NAMED_SO = r"len(list_filter($patterns{n}, lambda p: {key} LIKE p ESCAPE '\')) > 0"
+# The beginning of a date is compared, so that a day holds all its hours.
+_COMPARED = """
+len(list_filter(values{n}, lambda v: len(list_filter($wanted{n}, lambda w:
+    coalesce(try_cast(v AS DOUBLE) {sign} try_cast(w AS DOUBLE),
+             regexp_matches(v, '^\\d{{4}}-\\d{{2}}') AND regexp_matches(w, '^\\d{{4}}(-|$)')
+             AND left(v, length(w)) {sign} w))) > 0)) > 0
+"""
+_KEYS = "SELECT DISTINCT unnest(json_keys(metadata)) AS key FROM published.documents ORDER BY key"
+_SOME_VALUES = """
+SELECT DISTINCT value FROM (SELECT {value} AS value FROM {documents})
+WHERE value IS NOT NULL ORDER BY value LIMIT $most
+"""
 _BARE_DOCUMENTS = f"""
 CREATE OR REPLACE VIEW documents AS FROM {DOCUMENTS} SEMI JOIN kept_documents USING (id)
 """
@@ -135,7 +157,7 @@ class DocumentPlace:
             _keep_documents(own, where, labels, bare=bare)
             self.is_all, n_kept = own.execute(_N_KEPT).fetchall()[0]
             if not n_kept:
-                raise _nothing_kept(where, labels)
+                raise _nothing_kept(own, where, labels, bare=bare)
             if not self.is_all:
                 self._fill(own, settings, bare=bare)
         finally:
@@ -191,7 +213,9 @@ def checked_where(where: object) -> Where:
             raise InputError(
                 f"where: {key!r} must be a name of metadata with 1 to {_MOST_VALUES:,} values"
             )
+        key = key.removesuffix("=").rstrip() if key.rstrip("= ").endswith((">", "<")) else key
         checked[key] = tuple(sorted({_as_text(key, each) for each in values}))
+        _check_values(key, checked[key])
     if len(checked) > _MOST_KEYS:
         raise InputError(f"where has {len(checked)} keys: at most {_MOST_KEYS} are possible")
     return dict(sorted(checked.items()))
@@ -199,8 +223,9 @@ def checked_where(where: object) -> Where:
 
 def described(where: Where) -> str:
     """Return a filter in words, on one line."""
-    parts = (f"{key} = {' or '.join(map(repr, values))}" for key, values in where.items())
-    return " and ".join(parts)
+    parts = (f"{key[:-1].rstrip()} {key[-1]}= " if _is_range(key) else f"{key} = " for key in where)
+    values = (" or ".join(map(repr, each)) for each in where.values())
+    return " and ".join(map("".join, zip(parts, values, strict=True)))
 
 
 def whole_ids(table: str) -> str:
@@ -236,12 +261,61 @@ def _as_text(key: str, value: object) -> str:
     return str(value)
 
 
-def _nothing_kept(where: Where, labels: Labels) -> InputError | AccessError:
+def _is_range(key: str) -> bool:
+    return len(key) > 1 and key[-1] in "<>"
+
+
+def _check_values(key: str, values: tuple[str, ...]) -> None:
+    for value in values:
+        if _is_range(key) and not _NUMBER_OR_DATE.fullmatch(value):
+            raise InputError(
+                f"where: {key}={value} compares nothing: give a number, or a date as 2024-01-31"
+            )
+        if key in _COLUMNS and value.count("*") > _MOST_STARS:
+            raise InputError(f"where: {value!r} has more than {_MOST_STARS} stars: use fewer")
+
+
+def _patterns(key: str, values: Sequence[str]) -> list[str]:
+    """Return patterns of LIKE for names: with stars, and below a folder or in a file."""
+    patterns: list[str] = []
+    for value in values:
+        literal = re.sub(r"([\\%_])", r"\\\1", value)
+        if "*" in value:
+            patterns.append(literal.replace("*", "%"))
+        elif key == "uri" and value.strip("/"):
+            patterns += [f"{literal.rstrip('/')}/%", f"{literal}#%"]
+    return patterns
+
+
+def _nothing_kept(
+    con: duckdb.DuckDBPyConnection, where: Where, labels: Labels, *, bare: bool
+) -> InputError | AccessError:
     if where:
-        return InputError(f"no document has {described(where)}: change the filter")
+        # Who may not see everything is told nothing of what there is.
+        there = "" if labels is not None else _what_there_is(con, where, bare=bare)
+        return InputError(f"no document has {described(where)}: change the filter{there}")
     return AccessError(
         f"no document is open to {labelled(labels or frozenset())}: use other labels"
     )
+
+
+def _what_there_is(con: duckdb.DuckDBPyConnection, where: Where, *, bare: bool) -> str:
+    """Return what the first key could be asked for, or which keys there are, in words."""
+    key = next(iter(where))
+    key = key[:-1].rstrip() if _is_range(key) else key
+    keys = [*_COLUMNS, *(name for (name,) in con.execute(_KEYS).fetchall())]
+    if key not in keys:
+        return f"; documents have {', '.join(keys[:_MOST_KEYS])}"
+    documents = DOCUMENTS if bare else "published.documents"
+    parameters: dict[str, object] = {"most": _MOST_NAMED + 1}
+    value = key
+    if key not in _COLUMNS:
+        parameters["key"] = _pointer(key)
+        value = "json_extract_string(metadata, $key)"
+    sql = _SOME_VALUES.format(value=value, documents=documents)
+    values = [repr(each) for (each,) in con.execute(sql, parameters).fetchall()]
+    more = ", ..." if len(values) > _MOST_NAMED else ""
+    return f"; there is {key} = {', '.join(values[:_MOST_NAMED])}{more}"
 
 
 def labelled(labels: frozenset[str]) -> str:
@@ -262,15 +336,24 @@ def _keep_documents(
     for n, (key, wanted) in enumerate(where.items()):
         parameters[f"wanted{n}"] = list(wanted)
         if key in _COLUMNS:
-            matches = f"list_contains($wanted{n}, {key})"
-            by_name = f"id IN (SELECT id FROM {DOCUMENTS} WHERE {matches})"
-            conditions.append(f"({matches} OR {by_name})" if bare else matches)
+            exact = named = f"list_contains($wanted{n}, {key})"
+            if patterns := _patterns(key, wanted):
+                parameters[f"patterns{n}"] = patterns
+                named = f"({exact} OR {_NAMED_SO.format(key=key, n=n)})"
+            # By a pattern, a path of this machine could be guessed letter by letter.
+            by_name = f"id IN (SELECT id FROM {DOCUMENTS} WHERE {named})"
+            conditions.append(f"({exact} OR {by_name})" if bare else named)
             continue
-        parameters[f"key{n}"] = "/" + key.replace("~", "~0").replace("/", "~1")
+        compared = _COMPARED.format(n=n, sign=f"{key[-1]}=") if _is_range(key) else ""
+        parameters[f"key{n}"] = _pointer(key[:-1].rstrip() if compared else key)
         values.append(_VALUES.format(n=n))
-        conditions.append(f"list_has_any(values{n}, $wanted{n})")
+        conditions.append(compared or f"list_has_any(values{n}, $wanted{n})")
     sql = _MATCHING.format(values=", ".join(values), conditions=" AND ".join(conditions))
     con.execute(sql, parameters)
+
+
+def _pointer(key: str) -> str:
+    return "/" + key.replace("~", "~0").replace("/", "~1")
 
 
 def _drop(con: duckdb.DuckDBPyConnection, name: str) -> None:

@@ -89,7 +89,8 @@ class ToFind(_InCollection):
     )
     where: dict[str, JsonValue] = Field(
         default_factory=dict,
-        description="Only documents with this metadata, title or uri: a value, or several.",
+        description="Only documents with this metadata, title or uri: a value, or several. A uri "
+        "may be a folder, or hold a *; a key such as date>= asks for a range.",
     )
 
 

@@ -28,7 +28,10 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.engine import QueryEngine
 
 _OF_COLLECTION = "The collection to ask; without it, the default one."
-_OF_DOCUMENTS = "Only documents with this metadata, title or uri: a value, or several."
+_OF_DOCUMENTS = (
+    "Only documents with this metadata, title or uri: a value, or several. A uri may be a folder, "
+    "or hold a *; a key such as date>= asks for a range."
+)
 _OF_RELEASE = "Another release that is kept: its id, or the first characters of it."
 
 # As str.strip has it: regular expressions have blanks of their own.
