@@ -113,7 +113,7 @@ def index(tmp_path: Path, installed: Path, monkeypatch: pytest.MonkeyPatch) -> I
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "documents"
     folder.mkdir()
-    (folder / "opening.vtt").write_text(SUBTITLES)
+    (folder / "opening.captions").write_text(SUBTITLES)
     (folder / "ferry.txt").write_text(TEXT)
     home = tmp_path / ".graphrag"
     made = Index(home, Settings(structures=WANTED, embeddings={"dimensions": 64}))
@@ -125,13 +125,13 @@ def index(tmp_path: Path, installed: Path, monkeypatch: pytest.MonkeyPatch) -> I
 
 
 def test_a_file_of_its_format_is_indexed_and_cited_by_its_method(index: Index) -> None:
-    _, rows = index.sql("SELECT text FROM documents WHERE ends_with(uri, '.vtt')")
+    _, rows = index.sql("SELECT text FROM documents WHERE ends_with(uri, '.captions')")
     assert rows == [("Orsolya Venn built the Kestrel Dam.\nMira Dorn tested its concrete.",)]
     answer = index.answer("Who built the Kestrel Dam?", "nearby", hops=2)
     assert "Orsolya Venn built the Kestrel Dam" in answer.text
     assert answer.retrieval.method == "nearby"
     (cited,) = {citation.uri for citation in answer.citations}
-    assert cited.endswith("opening.vtt")
+    assert cited.endswith("opening.captions")
 
 
 def test_its_small_structure_is_read_by_its_method_where_all_may_be_seen(index: Index) -> None:
@@ -200,7 +200,7 @@ def test_its_file_of_the_home_is_checked_kept_and_purged(
 ) -> None:
     (tmp_path / "documents" / "ferry.txt").unlink()
     notes, head = index.home / "notes.csv", "document,note\r\n"
-    kept = "documents/opening.vtt,Ask Mira.\r\n"
+    kept = "documents/opening.captions,Ask Mira.\r\n"
     notes.write_bytes(f"{head}documents/ferry.txt,Who steers?\r\n{kept}".encode())
     index.backup(tmp_path / "index.tar.zst")
     Index.restore(tmp_path / "index.tar.zst", tmp_path / "restored")
@@ -278,11 +278,11 @@ def test_documents_stay_where_the_package_that_reads_them_is_gone(
     module = f"subtitles_{site.parent.name.replace('-', '_')}"
     code = (PACKAGE / "subtitles.py").read_text()
     (site / f"{module}.py").write_text(code)
-    install(site, "old-notes", {FORMATS.group: {"vtt": f"{module}:VTT"}})
+    install(site, "old-notes", {FORMATS.group: {"captions": f"{module}:VTT"}})
     inbox = tmp_path / "inbox"
     inbox.mkdir()
     for number in range(12):
-        (inbox / f"{number}.vtt").write_text(
+        (inbox / f"{number}.captions").write_text(
             f"WEBVTT\n\n00:01 --> 00:02\nAnna Berg said {number}.\n"
         )
     (inbox / "note.txt").write_text("Carl Holt lives in Oslo.")
@@ -296,7 +296,9 @@ def test_documents_stay_where_the_package_that_reads_them_is_gone(
         shutil.rmtree(next(site.glob("old_notes*.dist-info")))
         doors._installed.cache_clear()
     why = (
-        "package old-notes 1.0 cannot be used" if broken else "install the package that reads .vtt"
+        "package old-notes 1.0 cannot be used"
+        if broken
+        else "install the package that reads .captions"
     )
     with pytest.raises(RemovalError, match=rf"^12 of the 13 files indexed.*{why}.*--remove-all"):
         index.update(inbox)
@@ -336,7 +338,7 @@ def test_no_package_takes_a_file_of_ours(site: Path) -> None:
     }
     install(site, "old-notes", {HOME_FILES.group: taken})
     assert HOME_FILES.usable().keys().isdisjoint({".env"})
-    assert {name for name, file in HOME_FILES.usable().items() if file.purge} == set()
+    assert {n for n, f in HOME_FILES.usable().items() if f.purge} <= {"conversations.sqlite"}
 
 
 def test_its_asset_stands_beside_those_of_the_index(index: Index) -> None:
@@ -474,20 +476,22 @@ def test_each_part_of_our_own_is_where_its_door_says() -> None:
 def test_files_are_read_once_their_format_is_installed_and_no_others_again(
     site: Path, tmp_path: Path
 ) -> None:
-    before = reader_versions([".txt", ".vtt"])
+    before = reader_versions([".txt", ".captions"])
     assert "are not read, only" in reason(tmp_path)
     for module in PACKAGE.glob("*.py"):
         shutil.copy(module, site)
     install(site, DESCRIBED["name"], DESCRIBED["entry-points"])
     doors._installed.cache_clear()
-    assert reader_versions([".txt", ".vtt"]) == f"{before}-subtitles1"
+    assert reader_versions([".txt", ".captions"]) == f"{before}-subtitles1"
     assert reader_versions([".txt", ".pdf"]) == before
-    (document,) = read_file(tmp_path / "a.vtt", ReadingOptions(), data=SUBTITLES.encode()).documents
+    (document,) = read_file(
+        tmp_path / "a.captions", ReadingOptions(), data=SUBTITLES.encode()
+    ).documents
     assert document.text.startswith("Orsolya Venn built")
 
 
 def reason(folder: Path) -> str:
-    (refused,) = read_file(folder / "a.vtt", ReadingOptions(), data=b"WEBVTT").quarantined
+    (refused,) = read_file(folder / "a.captions", ReadingOptions(), data=b"WEBVTT").quarantined
     return refused.reason
 
 
@@ -514,7 +518,7 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("name", [".vtt", "SUB"])
+@pytest.mark.parametrize("name", [".captions", "SUB"])
 def test_a_format_that_no_ending_is_called_as_is_told_of_where_files_are_looked_for(
     site: Path, caplog: pytest.LogCaptureFixture, name: str
 ) -> None:
@@ -532,13 +536,15 @@ def test_a_part_that_cannot_be_used_is_told_in_a_line_that_names_its_package(
 ) -> None:
     module = f"broken_{site.parent.name.replace('-', '_')}"
     (site / f"{module}.py").write_text(code)
-    install(site, "old-notes", {FORMATS.group: {"vtt": f"{module}:PART"}})
+    install(site, "old-notes", {FORMATS.group: {"captions": f"{module}:PART"}})
     line = reason(tmp_path)
-    assert line.startswith(f"format vtt ({module}:PART) of the package old-notes 1.0 cannot be")
+    assert line.startswith(
+        f"format captions ({module}:PART) of the package old-notes 1.0 cannot be"
+    )
     assert why in line
     assert "mend old-notes if it is yours, install a version of it that is made for" in line
     assert "\n" not in line
-    assert reader_versions([".vtt"]) == ""
+    assert reader_versions([".captions"]) == ""
     with caplog.at_level(logging.WARNING):
         assert FORMATS.usable().keys() == set(FORMATS.own)
         FORMATS.usable()
@@ -551,7 +557,7 @@ def test_a_reader_that_returns_something_else_refuses_its_file(site: Path, tmp_p
         "from graphrag_pipeline.ingest.reading import FileFormat\n"
         "VTT = FileFormat(lambda path, data, options: 'text', {'subtitles': '1'})"
     )
-    install(site, "old-notes", {FORMATS.group: {"vtt": "returns_text:VTT"}})
+    install(site, "old-notes", {FORMATS.group: {"captions": "returns_text:VTT"}})
     assert "its reader returned str, not ReadResult" in reason(tmp_path)
 
 
@@ -566,7 +572,7 @@ def test_a_format_is_read_in_a_process_with_limits_unless_its_files_are_safe(
     doors._installed.cache_clear()
     options, data = ReadingOptions(), SUBTITLES.encode()
     with Readers(options, ReadingLimits(2_000, 60), tmp_path / "deaths.json") as readers:
-        safe = readers.read(Path("opening.vtt"), data, "0")
+        safe = readers.read(Path("opening.captions"), data, "0")
         assert readers._child is None
         apart = readers.read(Path("opening.packed"), data, "0")
         assert readers._child is not None
@@ -580,8 +586,8 @@ def test_what_a_reader_gives_is_made_clean(site: Path, tmp_path: Path) -> None:
         "TEXTS.append(ReadDocument('2', 'Empty', ' '))\n"
         "VTT = FileFormat(lambda path, data, options: ReadResult(TEXTS, []), {'subtitles': '1'})"
     )
-    install(site, "old-notes", {FORMATS.group: {"vtt": "unclean:VTT"}})
-    (document,) = read_file(tmp_path / "a.vtt", ReadingOptions(), data=b"x").documents
+    install(site, "old-notes", {FORMATS.group: {"captions": "unclean:VTT"}})
+    (document,) = read_file(tmp_path / "a.captions", ReadingOptions(), data=b"x").documents
     assert document.title == "A title"
     document.text.encode()
     assert document.text.startswith("A word")
@@ -592,12 +598,15 @@ def test_parts_of_one_name_are_refused_and_none_replaces_one_of_the_programs_own
 ) -> None:
     for module in PACKAGE.glob("*.py"):
         shutil.copy(module, site)
-    install(site, "one-reader", {FORMATS.group: {"vtt": "subtitles:VTT", "pdf": "subtitles:VTT"}})
-    install(site, "other-reader", {FORMATS.group: {"vtt": "subtitles:VTT"}})
+    install(
+        site, "one-reader", {FORMATS.group: {"captions": "subtitles:VTT", "pdf": "subtitles:VTT"}}
+    )
+    install(site, "other-reader", {FORMATS.group: {"captions": "subtitles:VTT"}})
     with pytest.raises(
-        ConfigError, match=r"two of one name: format vtt .*one-reader 1\.0 and vtt .*other-reader"
+        ConfigError,
+        match=r"two of one name: format captions .*one-reader 1\.0 and captions .*other-reader",
     ):
-        FORMATS.find("vtt")
+        FORMATS.find("captions")
     with caplog.at_level(logging.WARNING):
         assert set(FORMATS.usable()) == set(FORMATS.own)
     assert "pdf is the program's own" in caplog.text
@@ -610,10 +619,10 @@ def test_a_package_that_is_installed_twice_counts_once(
     site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for folder in (site, tmp_path / "other"):
-        install(folder, "old-notes", {FORMATS.group: {"vtt": "subtitles:VTT"}})
+        install(folder, "old-notes", {FORMATS.group: {"captions": "subtitles:VTT"}})
     shutil.copy(PACKAGE / "subtitles.py", site)
     monkeypatch.syspath_prepend(tmp_path / "other")
-    assert FORMATS.find("vtt") is not None
+    assert FORMATS.find("captions") is not None
 
 
 def test_what_a_program_adds_comes_before_what_packages_bring(installed: Path) -> None:
@@ -632,9 +641,9 @@ def test_what_a_program_adds_comes_before_what_packages_bring(installed: Path) -
 def test_a_part_for_a_door_that_there_is_not_is_told(
     site: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    install(site, "old-notes", {"graphrag_pipeline.readers": {"vtt": "subtitles:VTT"}})
+    install(site, "old-notes", {"graphrag_pipeline.readers": {"captions": "subtitles:VTT"}})
     with caplog.at_level(logging.WARNING):
-        assert FORMATS.find("vtt") is None
+        assert FORMATS.find("captions") is None
     assert "graphrag_pipeline.readers is no door: there are formats, exporters" in caplog.text
 
 
@@ -664,10 +673,10 @@ def test_a_broken_exporter_or_command_stops_nothing_but_itself(index: Index, sit
 def test_entry_points_that_cannot_be_read_are_told(
     site: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    install(site, "old-notes", {FORMATS.group: {"vtt": "no_such:X"}})
+    install(site, "old-notes", {FORMATS.group: {"captions": "no_such:X"}})
     with (site / "old_notes-1.0.dist-info" / "entry_points.txt").open("a") as file:
         file.write("half a line\n")
-    assert FORMATS.find("vtt") is None
+    assert FORMATS.find("captions") is None
     assert "the entry points of the package old-notes cannot be read" in caplog.text
 
 
@@ -677,7 +686,7 @@ def test_parts_are_there_though_the_current_folder_is_gone(
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
-    assert "vtt" in FORMATS.names()
+    assert "captions" in FORMATS.names()
 
 
 def test_nothing_is_imported_from_the_current_folder(tmp_path: Path, monkeypatch) -> None:

@@ -4,7 +4,7 @@ A part is an object that stands at ``module:NAME``. The program names its own pa
 :class:`Door`; another package names its parts in its ``pyproject.toml``, as entry points::
 
     [project.entry-points."graphrag_pipeline.formats"]
-    vtt = "subtitles:VTT"
+    captions = "subtitles:VTT"
 
 Both come in by the same way, and a part is imported when somebody asks for it by its name. To list
 names imports none. The methods and structures of a published system are named in its folder

@@ -162,7 +162,7 @@ def extracted(
     ``chunks`` are those of what was ``read`` now: where an extractor by rule is given another
     thing than before, they have none.
     """
-    documents = read.documents.select("id", "n_chars", "text")
+    documents = read.documents.select("id", "n_chars", "title", "text")
     extracted_before = chunks_extracted(con, settings, chunks, documents, read.blocks)
     return pl.concat([extracted_before, _staged(con, settings).select("id")])
 

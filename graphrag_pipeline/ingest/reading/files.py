@@ -35,6 +35,7 @@ def _read_text(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
 
 
 TEXT = FileFormat(_read_text, {}, SMALL)
+PLAIN = FileFormat(_read_text, versions.PLAIN, SMALL)
 _TEXT_BY_NAME = FileFormat(_read_text, versions.NAMED, SMALL)
 _NAMED: dict[str, FileFormat] = {
     **dict.fromkeys(

@@ -20,7 +20,7 @@ from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 from graphrag_pipeline.ingest.reading.decoding import decode
 from graphrag_pipeline.ingest.reading.files import is_of_other_kind, read_file
-from graphrag_pipeline.ingest.reading.html import parse_html
+from graphrag_pipeline.ingest.reading.html import parse_html, title_of
 from graphrag_pipeline.ingest.reading.line_blocks import line_blocks
 from graphrag_pipeline.ingest.reading.model import (
     SMALL,
@@ -32,6 +32,7 @@ from graphrag_pipeline.ingest.reading.model import (
     Scalar,
     Unreadable,
     clean_metadata,
+    whole_document,
 )
 from graphrag_pipeline.ingest.reading.records import unique_keys
 
@@ -98,6 +99,19 @@ def read_mbox(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     return ReadResult(documents, quarantined)
 
 
+def read_mhtml(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
+    """Read a web page that was saved in one file: its first page, not its frames and pictures."""
+    message = _message(data)
+    pages = (part for part in _parts(message) if part.get_content_type() == "text/html")
+    markup = next((text for part in pages if (text := _text(part, options)).strip()), "")
+    page = parse_html(markup)
+    if not page.text:
+        raise Unreadable("the file holds no web page with text")
+    title = title_of(page.title, page.heading) or _header(message, "Subject")
+    about = {**page.metadata, "address": one_line(_header(message, "Snapshot-Content-Location"))}
+    return whole_document(path, page.text, title, about, page.blocks)
+
+
 def _key(head: bytes, number: int) -> str:
     headers = re.split(rb"\r?\n\r?\n", head, maxsplit=1)[0]
     match = re.search(rb"^Message-ID:\s*<([^<>\s]{1,300})>", headers, re.M | re.I)
@@ -106,17 +120,7 @@ def _key(head: bytes, number: int) -> str:
 
 def _read(key: str, data: bytes, options: ReadingOptions, depth: int = 0) -> ReadResult:
     """Read a message with all that is attached. Raises Unreadable where nothing of it has text."""
-    if any(match.end() - match.start() > _MOST_HEADER for match in _STRUCTURE.finditer(data)):
-        raise Unreadable("a header that says how the message is built is too long")
-    boundaries = data.lower().count(b"boundary")
-    if boundaries * data.count(b"\n") > _MOST_WORK:
-        raise Unreadable(
-            f"the message has {boundaries:,} nested or repeated parts in too many lines"
-        )
-    try:
-        message = _parsed(data)
-    except RecursionError:
-        raise Unreadable("the parts of the message are nested too deep") from None
+    message = _message(data)
     parts = list(_parts(message))
     if len(parts) > _MOST_PARTS:
         raise Unreadable(f"the message has more than {_MOST_PARTS:,} parts")
@@ -129,6 +133,21 @@ def _read(key: str, data: bytes, options: ReadingOptions, depth: int = 0) -> Rea
         raise Unreadable("the message holds no text")
     own = [_document(key, message, text, is_page, [name for name, _ in attached])] if text else []
     return ReadResult([*own, *read.documents], read.quarantined)
+
+
+def _message(data: bytes) -> Message:
+    """Parse a message. Raises Unreadable for one that would take the parser too long."""
+    if any(match.end() - match.start() > _MOST_HEADER for match in _STRUCTURE.finditer(data)):
+        raise Unreadable("a header that says how the message is built is too long")
+    boundaries = data.lower().count(b"boundary")
+    if boundaries * data.count(b"\n") > _MOST_WORK:
+        raise Unreadable(
+            f"the message has {boundaries:,} nested or repeated parts in too many lines"
+        )
+    try:
+        return _parsed(data)
+    except RecursionError:
+        raise Unreadable("the parts of the message are nested too deep") from None
 
 
 def _document(
@@ -322,6 +341,8 @@ def _date(written: str) -> str:
 
 
 _ALL = versions.MAIL | versions.HTML | versions.MARKDOWN | versions.OFFICE | versions.PDF
-_VERSIONS = _ALL | versions.RECORDS | versions.RST | versions.NOTEBOOK | versions.CODE
+_OTHERS = versions.RECORDS | versions.RST | versions.NOTEBOOK | versions.CODE
+_VERSIONS = _ALL | _OTHERS | versions.TEXTS
+MHTML = FileFormat(read_mhtml, versions.WEB_ARCHIVES | versions.HTML, SMALL)
 EML = FileFormat(read_eml, _VERSIONS, SMALL)
 MBOX = FileFormat(read_mbox, _VERSIONS, SMALL)

@@ -293,6 +293,11 @@ def read_json(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
         if _has_value_a_line(text):
             return read_jsonl(path, data, options)
         raise Unreadable(f"the file is not valid JSON ({error})") from None
+    return read_value(path, value, options, "JSON")
+
+
+def read_value(path: Path, value: object, options: ReadingOptions, kind: str) -> ReadResult:
+    """Read what a whole file of values is, as :func:`read_json` says; `kind` is what it is in."""
     if isinstance(value, list):
         records = [FileRecord(number, item) for number, item in enumerate(value, 1)]
         return read_records(path, records, options)
@@ -304,7 +309,7 @@ def read_json(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
         return read_object(path, value, options)
     if isinstance(value, str):
         return whole_document(path, value, blocks=line_blocks(value, markdown=False))
-    raise Unreadable("the JSON is a bare value, not text, an object or an array")
+    raise Unreadable(f"the {kind} is a bare value, not text, an object or an array")
 
 
 def _has_value_a_line(text: str) -> bool:

@@ -5,30 +5,65 @@
 
 from __future__ import annotations
 
+BIBLIOGRAPHIES_VERSION = "2"
+"""The second is the first of readers that came later: before, files of their endings were refused,
+and so they are read again."""
+CALENDARS_VERSION = "2"
 CODE_VERSION = "1"
+CONFIGS_VERSION = "2"
 HTML_VERSION = "2"
+LATEX_VERSION = "2"
 MAIL_VERSION = "2"
 MARKDOWN_VERSION = "3"
 NAMED_VERSION = "2"
 """Of files without an ending, known by their whole name."""
 NOTEBOOK_VERSION = "1"
 OFFICE_VERSION = "2"
+OUTLINES_VERSION = "2"
 PDF_VERSION = "1"
+PLAIN_VERSION = "2"
 RECORDS_VERSION = "2"
 RST_VERSION = "1"
+SUBTITLES_VERSION = "2"
+WEB_ARCHIVES_VERSION = "2"
+XML_VERSION = "2"
 FIRST = "1"
 """A reader of ours of this version is not named in versions: indexes made before they were told
 apart stay valid."""
-KINDS = {"named": "files without an ending", "records": "tables and records"}
+KINDS = {
+    "bibliographies": "bibliographies",
+    "calendars": "calendars and contacts",
+    "configs": "YAML and TOML files",
+    "named": "files without an ending",
+    "outlines": "AsciiDoc and Org files",
+    "plain": "plain text and logs",
+    "records": "tables and records",
+    "subtitles": "subtitles",
+    "web archives": "saved web pages",
+}
 """What the files of a reader are called, where its own name does not say it."""
 
+BIBLIOGRAPHIES = {"bibliographies": BIBLIOGRAPHIES_VERSION}
+CALENDARS = {"calendars": CALENDARS_VERSION}
 CODE = {"code": CODE_VERSION}
+CONFIGS = {"configs": CONFIGS_VERSION}
 HTML = {"HTML": HTML_VERSION}
+LATEX = {"LaTeX": LATEX_VERSION}
 MAIL = {"mail": MAIL_VERSION}
 MARKDOWN = {"Markdown": MARKDOWN_VERSION}
 NAMED = {"named": NAMED_VERSION}
 NOTEBOOK = {"notebook": NOTEBOOK_VERSION}
 OFFICE = {"office": OFFICE_VERSION}
+OUTLINES = {"outlines": OUTLINES_VERSION}
 PDF = {"PDF": PDF_VERSION}
+PLAIN = {"plain": PLAIN_VERSION}
 RECORDS = {"records": RECORDS_VERSION}
 RST = {"reStructuredText": RST_VERSION}
+SUBTITLES = {"subtitles": SUBTITLES_VERSION}
+WEB_ARCHIVES = {"web archives": WEB_ARCHIVES_VERSION}
+XML = {"XML": XML_VERSION}
+TEXTS = {
+    **(PLAIN | SUBTITLES | LATEX | OUTLINES),
+    **(CONFIGS | XML | BIBLIOGRAPHIES | CALENDARS | WEB_ARCHIVES),
+}
+"""Of all kinds of text that a file attached to mail may be, too."""

@@ -1,0 +1,119 @@
+"""BibTeX: each entry is a record, its LaTeX turned into text."""
+
+from __future__ import annotations
+
+import calendar
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from graphrag_pipeline.ingest.reading import versions
+from graphrag_pipeline.ingest.reading.cleaning import one_line
+from graphrag_pipeline.ingest.reading.decoding import decode
+from graphrag_pipeline.ingest.reading.latex import latex_text
+from graphrag_pipeline.ingest.reading.model import (
+    SMALL_RECORDS,
+    FileFormat,
+    ReadingOptions,
+    ReadResult,
+    Unreadable,
+)
+from graphrag_pipeline.ingest.reading.records import FileRecord, read_records
+
+_ENTRY = re.compile(r"@[ \t]*([A-Za-z]{1,40})\s*([{(])")
+_KEY = re.compile(r"\s*([^\s,{}()=]{1,500})\s*(?=[,})])")
+_FIELD = re.compile(r"[\s,]*([\w:.+-]{1,100})\s*=\s*")
+_BARE = re.compile(r"[^\s,{}()#\"]{1,500}")
+_JOIN = re.compile(r"\s*#\s*")
+_BRACE = re.compile(r"\\.|[{}]", re.S)
+_QUOTE = re.compile(r'\\.|[{}"]', re.S)
+_AND = re.compile(r"\s+and\s+(?![^{]*\})", re.I)
+_NAMES = ("author", "editor", "translator")
+_NOT_READ = ("comment", "preamble")
+_MONTHS = {name[:3].lower(): name for name in calendar.month_name if name}
+
+
+def read_bibtex(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
+    """Read each entry as a record of its fields; its id is its key, names are given name first."""
+    text = decode(data, options.encoding).replace("\r\n", "\n")
+    records = [FileRecord(number, entry) for number, entry in enumerate(_entries(text), 1)]
+    if not records:
+        raise Unreadable("the file has no entries, as @book{key, title = {...}}")
+    return read_records(path, records, options)
+
+
+def _entries(text: str) -> Iterator[dict[str, object]]:
+    strings = dict(_MONTHS)
+    at = 0
+    while entry := _ENTRY.search(text, at):
+        kind, at = entry[1].lower(), entry.end()
+        if kind in _NOT_READ:
+            continue
+        key = None if kind == "string" else _KEY.match(text, at)
+        fields, at = _fields(text, key.end() if key else at, strings)
+        if kind == "string":
+            strings |= fields
+        elif fields:
+            yield {"id": key[1] if key else "", "type": kind, **_as_record(fields)}
+
+
+def _fields(text: str, at: int, strings: dict[str, str]) -> tuple[dict[str, str], int]:
+    fields: dict[str, str] = {}
+    while match := _FIELD.match(text, at):
+        value, at = _value(text, match.end(), strings)
+        if value.strip():
+            fields.setdefault(match[1].lower(), value)
+    return fields, at
+
+
+def _value(text: str, at: int, strings: dict[str, str]) -> tuple[str, int]:
+    """Return a value, of which parts may be joined by ``#``, and where it ends."""
+    parts: list[str] = []
+    while True:
+        if text.startswith(("{", '"'), at):
+            end = _closing(text, at)
+            parts.append(text[at + 1 : end])
+            at = end + 1
+        elif bare := _BARE.match(text, at):
+            parts.append(strings.get(bare.group().lower(), bare.group()))
+            at = bare.end()
+        join = _JOIN.match(text, at)
+        if join is None:
+            return "".join(parts), at
+        at = join.end()
+
+
+def _closing(text: str, at: int) -> int:
+    """Return where a value ends that begins with a brace or a quotation mark."""
+    depth = 0
+    is_quoted = text[at] == '"'
+    for sign in (_QUOTE if is_quoted else _BRACE).finditer(text, at + 1):
+        if sign.group() == "{":
+            depth += 1
+        elif sign.group() == '"' and depth == 0:
+            return sign.start()
+        elif sign.group() == "}":
+            if depth == 0:
+                return sign.start()
+            depth -= 1
+    return len(text)
+
+
+def _as_record(fields: dict[str, str]) -> dict[str, object]:
+    record: dict[str, object] = {}
+    for name, value in fields.items():
+        if name in _NAMES:
+            names = [_given_first(part) for part in _AND.split(value)]
+            record[name] = names if len(names) > 1 else names[0]
+        else:
+            record[name] = one_line(latex_text(value))
+    return record
+
+
+def _given_first(written: str) -> str:
+    family, comma, given = written.partition(",")
+    name = f"{given.rpartition(',')[2]} {family}" if comma else family
+    return one_line(latex_text(name))
+
+
+BIBTEX = FileFormat(read_bibtex, versions.BIBLIOGRAPHIES, SMALL_RECORDS)

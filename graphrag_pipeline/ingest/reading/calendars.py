@@ -1,0 +1,132 @@
+"""Calendars and contacts (iCalendar, vCard): each event, task or person is a record."""
+
+from __future__ import annotations
+
+import quopri
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from graphrag_pipeline.ingest.reading import versions
+from graphrag_pipeline.ingest.reading.cleaning import one_line
+from graphrag_pipeline.ingest.reading.decoding import decode
+from graphrag_pipeline.ingest.reading.model import (
+    SMALL_RECORDS,
+    FileFormat,
+    ReadingOptions,
+    ReadResult,
+    Unreadable,
+)
+from graphrag_pipeline.ingest.reading.records import FileRecord, read_records
+
+_FOLD = re.compile(r"\n[ \t]")
+_IN_QUOTED = re.compile(r"^[^:\n]*QUOTED-PRINTABLE[^:\n]*:(?:[^\n]*=\n)+[^\n]*", re.M | re.I)
+_LINE = re.compile(r"(?:[\w-]+\.)?([A-Za-z-]{1,60})((?:;(?:\"[^\"\n]*\"|[^:\"\n])*)?):(.*)$")
+_COMMON_NAME = re.compile(r";CN=(?:\"([^\"]*)\"|([^;:\"]*))", re.I)
+_CHARSET = re.compile(r";CHARSET=([\w-]{1,40})", re.I)
+_ESCAPE = re.compile(r"\\([\\,;nN])")
+_SPLIT = re.compile(r"(?<!\\);")
+_STAMP = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)(\d\d)(Z?))?$")
+_KINDS = ("VEVENT", "VTODO", "VJOURNAL", "VCARD")
+_EVENT = {
+    **{"UID": "id", "SUMMARY": "title", "DTSTART": "starts", "DTEND": "ends", "DUE": "due"},
+    **{"LOCATION": "location", "ORGANIZER": "organizer", "ATTENDEE": "attendee"},
+    **{"DESCRIPTION": "description", "CATEGORIES": "categories", "STATUS": "status"},
+    **{"RRULE": "repeats", "CONTACT": "contact", "COMMENT": "comment", "URL": "url"},
+}
+_CARD = {
+    **{"UID": "id", "FN": "name", "ORG": "organization", "TITLE": "job", "ROLE": "role"},
+    **{"EMAIL": "email", "TEL": "phone", "ADR": "address", "BDAY": "birthday", "NOTE": "note"},
+    **{"NICKNAME": "nickname", "URL": "url", "RELATED": "related"},
+}
+
+
+def read_calendar(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
+    """Read each event, task and journal entry as a record: title, times, place and people."""
+    return _read(path, data, options, "BEGIN:VEVENT")
+
+
+def read_contacts(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
+    """Read each card as a record: name, organization, job, addresses and note."""
+    return _read(path, data, options, "BEGIN:VCARD")
+
+
+def _read(path: Path, data: bytes, options: ReadingOptions, sign: str) -> ReadResult:
+    text = decode(data, options.encoding).replace("\r\n", "\n").replace("\r", "\n")
+    lines = _FOLD.sub(
+        "", _IN_QUOTED.sub(lambda match: match.group().replace("=\n", ""), text)
+    ).split("\n")
+    records = [FileRecord(number, entry) for number, entry in enumerate(_entries(lines), 1)]
+    if not records:
+        raise Unreadable(f"the file has no entries: none begins with {sign}")
+    return read_records(path, records, options)
+
+
+def _entries(lines: list[str]) -> Iterator[dict[str, object]]:
+    """Yield the entries; what is within one, such as an alarm, is passed over."""
+    entry: dict[str, object] = {}
+    within: list[str] = []
+    for line in lines:
+        match = _LINE.match(line)
+        if match is None:
+            continue
+        name, value = match[1].upper(), match[3].strip()
+        if name == "BEGIN":
+            within.append(value.upper())
+        elif name == "END" and within:
+            kind = within.pop()
+            if kind in _KINDS and entry:
+                yield entry
+                entry = {}
+        elif within and within[-1] in _KINDS:
+            names = _CARD if within[-1] == "VCARD" else _EVENT
+            said = _value(name, match[2], value)
+            if name == "N":
+                entry.setdefault("name", said)
+            elif name in names and said:
+                _add(entry, names[name], said, replaces=name == "FN")
+
+
+def _add(entry: dict[str, object], name: str, value: str, *, replaces: bool) -> None:
+    before = None if replaces else entry.get(name)
+    if before is None:
+        entry[name] = value
+    elif isinstance(before, list):
+        before.append(value)
+    else:
+        entry[name] = [before, value]
+
+
+def _value(name: str, parameters: str, value: str) -> str:
+    if "QUOTED-PRINTABLE" in parameters.upper():
+        charset = _CHARSET.search(parameters)
+        value = _decoded(quopri.decodestring(value.encode()), charset[1] if charset else "utf-8")
+    if name in ("ORGANIZER", "ATTENDEE"):
+        common = _COMMON_NAME.search(parameters)
+        person = one_line(common[1] or common[2] or "") if common else ""
+        return person or value.removeprefix("mailto:").removeprefix("MAILTO:")
+    if stamp := _STAMP.match(value):
+        day = f"{stamp[1]}-{stamp[2]}-{stamp[3]}"
+        return f"{day}T{stamp[4]}:{stamp[5]}:{stamp[6]}{stamp[7]}" if stamp[4] else day
+    if name in ("N", "ADR", "ORG"):
+        parts = [one_line(_unescaped(part)) for part in _SPLIT.split(value)]
+        if name == "N":
+            family, given, middle = [*parts, "", "", ""][:3]
+            return one_line(f"{given} {middle} {family}")
+        return ", ".join(filter(None, parts))
+    return _unescaped(value)
+
+
+def _decoded(data: bytes, charset: str) -> str:
+    try:
+        return data.decode(charset, "replace")
+    except LookupError:
+        return data.decode("utf-8", "replace")
+
+
+def _unescaped(value: str) -> str:
+    return _ESCAPE.sub(lambda match: "\n" if match[1] in "nN" else match[1], value)
+
+
+CALENDAR = FileFormat(read_calendar, versions.CALENDARS, SMALL_RECORDS)
+CONTACTS = FileFormat(read_contacts, versions.CALENDARS, SMALL_RECORDS)

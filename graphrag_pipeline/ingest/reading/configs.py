@@ -1,0 +1,108 @@
+"""YAML and TOML are read as JSON is: an object is a document, a list is records."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from graphrag_pipeline.ingest.reading import versions
+from graphrag_pipeline.ingest.reading.cleaning import one_line
+from graphrag_pipeline.ingest.reading.decoding import decode
+from graphrag_pipeline.ingest.reading.model import (
+    SMALL_RECORDS,
+    FileFormat,
+    ReadingOptions,
+    ReadResult,
+    Unreadable,
+)
+from graphrag_pipeline.ingest.reading.tables import read_value
+
+_MOST_DEPTH = 100
+_MOST_REPEATED = 100_000
+_TAG = "tag:yaml.org,2002:"
+
+
+class _Loader(yaml.SafeLoader):
+    """Makes plain values: a date, ``no`` and ``1:30`` stay as they are written, tags are passed."""
+
+    yaml_implicit_resolvers = {}  # noqa: RUF012 - that of the class above would be changed
+
+
+for _kind, _pattern, _first in (
+    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
+    ("int", r"[-+]?(?:0|[1-9]\d{0,17})", "-+0123456789"),
+    ("float", r"[-+]?\d{1,18}\.\d{1,18}", "-+0123456789"),
+    ("null", r"~|null|Null|NULL|", "~nN\0"),
+    ("merge", r"<<", "<"),
+):
+    _Loader.add_implicit_resolver(
+        _TAG + _kind, re.compile(rf"(?:{_pattern})\Z"), ["" if c == "\0" else c for c in _first]
+    )
+
+
+def _untagged(loader: _Loader, _tag: str, node: yaml.Node) -> Any:
+    if isinstance(node, yaml.MappingNode):
+        return loader.construct_mapping(node, deep=True)
+    if isinstance(node, yaml.SequenceNode):
+        return loader.construct_sequence(node, deep=True)
+    return node.value
+
+
+_Loader.add_multi_constructor("!", _untagged)
+_Loader.add_multi_constructor("tag:", _untagged)
+
+
+def read_yaml(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
+    """Read one YAML document as JSON is read, several as its records; comments are not read."""
+    text = decode(data, options.encoding)
+    try:
+        nodes = list(yaml.compose_all(text, _Loader))
+        _require_bounded([node for node in nodes if node], len(text))
+        values = [value for value in yaml.load_all(text, _Loader) if value is not None]
+    except RecursionError:
+        raise Unreadable("the YAML is nested too deeply") from None
+    except (yaml.YAMLError, ValueError, TypeError) as error:
+        raise Unreadable(f"the file is not valid YAML ({one_line(str(error))[:200]})") from None
+    if not values:
+        raise Unreadable("the file holds no values")
+    return read_value(path, values[0] if len(values) == 1 else values, options, "YAML")
+
+
+def _require_bounded(roots: list[yaml.Node], size: int) -> None:
+    """Raise Unreadable where aliases repeat so much that a short text stands for a long one."""
+    sizes: dict[int, int] = {}
+
+    def size_of(node: yaml.Node, depth: int) -> int:
+        if depth > _MOST_DEPTH:
+            raise Unreadable(f"the YAML is nested more than {_MOST_DEPTH} deep")
+        if id(node) not in sizes:
+            within: list[yaml.Node] = []
+            if isinstance(node, yaml.MappingNode):
+                within = [each for pair in node.value for each in pair]
+            elif isinstance(node, yaml.SequenceNode):
+                within = node.value
+            own = len(node.value) if isinstance(node, yaml.ScalarNode) else 0
+            sizes[id(node)] = 1 + own + sum(size_of(each, depth + 1) for each in within)
+        return sizes[id(node)]
+
+    if sum(size_of(root, 0) for root in roots) > 3 * size + _MOST_REPEATED:
+        raise Unreadable("aliases in the YAML repeat too much: write out what they stand for")
+
+
+def read_toml(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
+    """Read a TOML file as the JSON object it stands for."""
+    try:
+        value = tomllib.loads(decode(data, options.encoding).replace("\r\n", "\n"))
+    except RecursionError:
+        raise Unreadable("the TOML is nested too deeply") from None
+    except ValueError as error:
+        raise Unreadable(f"the file is not valid TOML ({one_line(str(error))[:200]})") from None
+    return read_value(path, value, options, "TOML")
+
+
+YAML = FileFormat(read_yaml, versions.CONFIGS, SMALL_RECORDS)
+TOML = FileFormat(read_toml, versions.CONFIGS, SMALL_RECORDS)

@@ -1,0 +1,335 @@
+"""LaTeX, said again in Markdown, for the reader of Markdown. Nothing is included or executed."""
+
+from __future__ import annotations
+
+import functools
+import re
+import unicodedata
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from graphrag_pipeline.ingest.reading import versions
+from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
+from graphrag_pipeline.ingest.reading.decoding import decode
+from graphrag_pipeline.ingest.reading.markdown import read_markdown
+from graphrag_pipeline.ingest.reading.model import (
+    SMALL,
+    FileFormat,
+    ReadingOptions,
+    ReadResult,
+)
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_TOKEN = re.compile(
+    r"\\begin\{(?P<begin>[A-Za-z]{1,40}\*?)\}|\\end\{(?P<end>[A-Za-z]{1,40}\*?)\}"
+    r"|\\(?P<name>[A-Za-z@]+)\*?[ \t]*|\\(?P<sign>.)|(?P<other>[{}$~&]|---?|``|'')",
+    re.S,
+)
+_COMMENT = re.compile(r"^[ \t]*%[^\n]*(?:\n|\Z)|(?<!\\)%[^\n]*", re.M)
+_VERBATIM = re.compile(
+    r"\\begin\{(verbatim|lstlisting|minted|Verbatim)\*?\}(?:\[[^\]\n]*\])?(?:\{\w*\})?\n?(.*?)"
+    r"\\end\{\1\*?\}",
+    re.S,
+)
+_DOCUMENT = re.compile(r"\\begin\{document\}(.*?)(?:\\end\{document\}|\Z)", re.S)
+_PREAMBLE = re.compile(r"\\(title|author|date)\s*(?=[\[{])")
+_LEFT_BLANK = re.compile(r"\n[ \t\n]*\n[ \t]*")
+_NO_ROW = re.compile(r"^[| \t]+$", re.M)
+_BEFORE_STOP = re.compile(r"(?<=\S) +(?=[.,;:](?:\s|$))")
+_BRACE = re.compile(r"\\.|[{}]", re.S)
+_ONE_SIGN = re.compile(r"\\[A-Za-z]+|\\.|[^\\{}\s]|", re.S)
+_SPACE = re.compile(r"\s*")
+_LEVELS = {"part": 1, "chapter": 1, "section": 2, "subsection": 3, "subsubsection": 4}
+_LEVELS |= {"paragraph": 5, "subparagraph": 6}
+# Commands by how many of their arguments are no text; of others all arguments are.
+_NOT_TEXT = {
+    **dict.fromkeys(
+        _names(
+            "label ref eqref pageref autoref cref Cref cite citep citet citealp citealt citeauthor "
+            "citeyear parencite textcite footcite autocite nocite includegraphics vspace hspace "
+            "bibliography bibliographystyle addbibresource usepackage documentclass input include "
+            "pagestyle thispagestyle index hypersetup color pagenumbering theoremstyle url "
+            "graphicspath title author date thanks affiliation email"
+        ),
+        1,
+    ),
+    **dict.fromkeys(_names("href textcolor hyperref colorbox bibitem raisebox parbox"), 1),
+    **dict.fromkeys(
+        _names("newcommand renewcommand providecommand setlength addtolength setcounter "
+               "addtocounter newtheorem DeclareMathOperator definecolor newcolumntype"),
+        2,
+    ),
+    **dict.fromkeys(_names("newenvironment renewenvironment multicolumn multirow"), 2),
+}  # fmt: skip
+_UNSEEN = _names("tikzpicture pgfpicture comment filecontents CCSXML picture")
+_WITH_COLUMNS = {"tabular": 1, "array": 1, "longtable": 1, "tabularx": 2, "minipage": 1}
+_TABLES = _names("tabular tabularx longtable array")
+_MATHS = _names("equation align gather multline eqnarray displaymath math flalign alignat")
+_SIGNS = {
+    **{"ss": "ß", "ae": "æ", "AE": "Æ", "oe": "œ", "OE": "Œ", "o": "ø", "O": "Ø", "aa": "å"},
+    **{"AA": "Å", "l": "ł", "L": "Ł", "i": "ı", "j": "ȷ", "S": "§", "P": "¶", "ldots": "…"},
+    **{"dots": "…", "textellipsis": "…", "copyright": "©", "pounds": "£", "euro": "€"},
+    **{"textbackslash": "\\", "textasciitilde": "~", "LaTeX": "LaTeX", "TeX": "TeX"},
+    **{"BibTeX": "BibTeX", "quad": " ", "qquad": " ", "newline": "\n", "par": "\n\n"},
+    **{"linebreak": "\n", "and": ", ", "textendash": "–", "textemdash": "—", "degree": "°"},
+}
+_MATH_SIGNS = {
+    **{"cdot": "·", "times": "×", "leq": "≤", "le": "≤", "geq": "≥", "ge": "≥", "neq": "≠"},
+    **{"ne": "≠", "approx": "≈", "pm": "±", "infty": "∞", "sum": "∑", "prod": "∏", "int": "∫"},
+    **{"partial": "∂", "nabla": "∇", "in": "∈", "subset": "⊂", "cup": "∪", "cap": "∩"},
+    **{"to": "→", "rightarrow": "→", "leftarrow": "←", "forall": "∀", "exists": "∃", "sim": "∼"},
+    **{"equiv": "≡", "propto": "∝", "cdots": "⋯", "left": "", "right": "", "sqrt": "√"},
+    **{"circ": "°", "mathrm": "", "mathbf": "", "mathcal": "", "mathbb": "", "text": ""},
+}
+_ACCENTS = {
+    **{"`": "\u0300", "'": "\u0301", "^": "\u0302", "~": "\u0303", '"': "\u0308", "=": "\u0304"},
+    **{".": "\u0307", "u": "\u0306", "v": "\u030c", "H": "\u030b", "c": "\u0327", "k": "\u0328"},
+    **{"r": "\u030a", "d": "\u0323", "b": "\u0331"},
+}
+_LONGEST_OPTION = 2_000
+
+
+def read_latex(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
+    """Read one file; sections become headings, items lists, listings code; no comment is read.
+
+    Title, author and date come from the preamble, of which nothing else is read.
+    """
+    written = clean_text(decode(data, options.encoding))
+    source = "".join(
+        f"\\begin{{verbatim}}{text}\\end{{verbatim}}" if is_shown else _COMMENT.sub("", text)
+        for text, is_shown in _pieces(written)
+    )
+    body = match[1] if (match := _DOCUMENT.search(source)) else source
+    about: dict[str, str] = {}
+    for match in _PREAMBLE.finditer(source):
+        converter = _Converter(source, match.end())
+        converter.skip_option()
+        about.setdefault(match[1], one_line(_BEFORE_STOP.sub("", latex_text(converter.argument()))))
+    title = about.pop("title", "")
+    text = "".join(map(_said, _pieces(body)))
+    shown = (f"# {title}" if title else "", about.get("author", ""))
+    head = "".join(f"{part}\n\n" for part in shown if part)
+    read = read_markdown(path, _LEFT_BLANK.sub("\n\n", head + text).encode(), _as_utf8(options))
+    (document,) = read.documents
+    metadata = {**document.metadata, **{name: value for name, value in about.items() if value}}
+    return ReadResult([replace(document, title=title or document.title, metadata=metadata)], [])
+
+
+def latex_text(source: str) -> str:
+    """Return the text of LaTeX, such as a title in a bibliography.
+
+    >>> latex_text(r'Sch{\\"o}ning \\& {\\O}re~1')
+    'Schöning & Øre 1'
+    """
+    return _Converter(source).text()
+
+
+def _as_utf8(options: ReadingOptions) -> ReadingOptions:
+    return replace(options, encoding="utf-8")
+
+
+def _pieces(body: str) -> list[tuple[str, bool]]:
+    """Return a text in pieces, and whether each is shown as it is written."""
+    pieces: list[tuple[str, bool]] = []
+    place = 0
+    for match in _VERBATIM.finditer(body):
+        pieces += [(body[place : match.start()], False), (match[2], True)]
+        place = match.end()
+    return [*pieces, (body[place:], False)]
+
+
+def _said(piece: tuple[str, bool]) -> str:
+    text, is_verbatim = piece
+    if is_verbatim:
+        return f"\n\n```\n{text.strip()}\n```\n\n"
+    return _BEFORE_STOP.sub("", _NO_ROW.sub("", latex_text(text)))
+
+
+class _Converter:
+    """Walks over the source; what is no command is text, and braces are none."""
+
+    def __init__(self, source: str, at: int = 0, *, is_math: bool = False) -> None:
+        self.source, self.at, self.is_math = source, at, is_math
+        self.in_table = 0
+        self.depth_of_lists = 0
+
+    def text(self) -> str:
+        """Return the text of all that is left."""
+        parts: list[str] = []
+        while match := _TOKEN.search(self.source, self.at):
+            between = self.source[self.at : match.start()]
+            parts.append(between.replace("\n", " ") if self.in_table > 0 else between)
+            self.at = match.end()
+            parts.append(self._token(match))
+        parts.append(self.source[self.at :])
+        return "".join(parts)
+
+    def _token(self, match: re.Match[str]) -> str:
+        if name := match["begin"]:
+            return self._begin(name.rstrip("*"))
+        if name := match["end"]:
+            return self._end(name.rstrip("*"))
+        if name := match["name"]:
+            is_word = self.is_math and name.isalpha()
+            return self._command(name, f"{name} " if is_word else "")
+        if sign := match["sign"]:
+            return self._sign(sign)
+        return self._other(match["other"])
+
+    def _begin(self, name: str) -> str:
+        if name in _UNSEEN:
+            end = self.source.find(f"\\end{{{name}}}", self.at)
+            self.at = len(self.source) if end < 0 else end
+            return ""
+        self.skip_option()
+        for _ in range(_WITH_COLUMNS.get(name, 0)):
+            self.argument()
+        if name in _MATHS:
+            return f"\n{self._math(f'end{{{name}')}\n"
+        self.in_table += name in _TABLES
+        self.depth_of_lists += name in ("itemize", "enumerate", "description")
+        if name == "abstract":
+            return "\n\n## Abstract\n\n"
+        return "\n\n| " if name in _TABLES else "\n\n"
+
+    def _end(self, name: str) -> str:
+        self.in_table -= name in _TABLES
+        self.depth_of_lists -= name in ("itemize", "enumerate", "description")
+        return "\n\n"
+
+    def _command(self, name: str, otherwise: str) -> str:
+        if name in _LEVELS:
+            self.skip_option()
+            title = one_line(latex_text(self.argument()))
+            return f"\n\n{'#' * _LEVELS[name]} {title}\n\n"
+        if name in _ACCENTS and not self.is_math:
+            return self._accented(_ACCENTS[name])
+        if name in _NOT_TEXT:
+            for _ in range(_NOT_TEXT[name]):
+                self.skip_option()
+                self.argument()
+            self.skip_option()
+            return ""
+        special: dict[str, Callable[[], str]] = {
+            "item": self._item,
+            "footnote": lambda: f" ({one_line(latex_text(self.argument()))})",
+            "caption": lambda: f"\n\n{latex_text(self._captioned())}\n\n",
+            "frac": self._fraction,
+            "dfrac": self._fraction,
+        }
+        if name in special:
+            return special[name]()
+        if len(name) > 2 and (greek := _greek(name)):
+            return greek
+        if self.is_math and name in _MATH_SIGNS:
+            return _MATH_SIGNS[name]
+        return _SIGNS.get(name, otherwise)
+
+    def _sign(self, sign: str) -> str:
+        if sign in _ACCENTS and not self.is_math:
+            return self._accented(_ACCENTS[sign])
+        if sign == "\\":
+            self.skip_option()
+            return " |\n| " if self.in_table > 0 else "\n"
+        if sign in "([":
+            return self._math(")" if sign == "(" else "]")
+        return {",": " ", ";": " ", " ": " ", "\n": " ", "-": "", "/": "", "!": ""}.get(sign, sign)
+
+    def _other(self, other: str) -> str:
+        if other == "$":
+            twice = self.source.startswith("$", self.at)
+            self.at += twice
+            return self._math("$$" if twice else "$")
+        if other == "&":
+            return " | " if self.in_table > 0 else "&"
+        signs = {"{": "", "}": "", "~": " ", "--": "–", "---": "—", "``": "“", "''": "”"}
+        return signs.get(other, other)
+
+    def _math(self, end: str) -> str:
+        """Return a formula as linear text, up to its end."""
+        mark = end if end.startswith("$") else f"\\{end}"
+        place = self.source.find(mark, self.at)
+        if place < 0:
+            return ""
+        formula = self.source[self.at : place]
+        self.at = place + len(mark)
+        if end.startswith("end"):
+            close = self.source.find("}", self.at)
+            self.at = close + 1 if close >= 0 else self.at
+        return one_line(_Converter(formula.replace("$", ""), is_math=True).text())
+
+    def _fraction(self) -> str:
+        parts = [one_line(_Converter(self.argument(), is_math=True).text()) for _ in range(2)]
+        return "/".join(part if part.isalnum() else f"({part})" for part in parts)
+
+    def _item(self) -> str:
+        option = self.skip_option()
+        indent = "  " * max(self.depth_of_lists - 1, 0)
+        return f"\n{indent}- {latex_text(option)}{' ' if option else ''}"
+
+    def _captioned(self) -> str:
+        self.skip_option()
+        return self.argument()
+
+    def _accented(self, accent: str) -> str:
+        written = self.argument()
+        base = {"\\i": "i", "\\j": "j"}.get(written.strip(), written)
+        letter = latex_text(base)
+        return unicodedata.normalize("NFC", letter[:1] + accent + letter[1:]) if letter else ""
+
+    def skip_option(self) -> str:
+        """Pass over an argument in square brackets, if one is next, and return it."""
+        start = self._after_space()
+        if not self.source.startswith("[", start):
+            return ""
+        end = self.source.find("]", start, start + _LONGEST_OPTION)
+        if end < 0:
+            return ""
+        self.at = end + 1
+        return self.source[start + 1 : end]
+
+    def argument(self) -> str:
+        """Return the next argument as it is written, and pass over it: a group or one sign."""
+        start = self._after_space()
+        if not self.source.startswith("{", start):
+            sign = _ONE_SIGN.match(self.source, start)
+            self.at = sign.end() if sign and sign.group() else self.at
+            return sign.group() if sign else ""
+        end = self.closing.get(start)
+        if end is None:
+            return ""
+        self.at = end + 1
+        return self.source[start + 1 : end]
+
+    @functools.cached_property
+    def closing(self) -> dict[int, int]:
+        """The end of each group, by where it begins: those that are never closed are none."""
+        pairs: dict[int, int] = {}
+        begun: list[int] = []
+        for brace in _BRACE.finditer(self.source):
+            if brace.group() == "{":
+                begun.append(brace.start())
+            elif brace.group() == "}" and begun:
+                pairs[begun.pop()] = brace.start()
+        return pairs
+
+    def _after_space(self) -> int:
+        match = _SPACE.match(self.source, self.at)
+        return match.end() if match and "\n\n" not in match.group() else self.at
+
+
+def _greek(name: str) -> str:
+    size = "CAPITAL" if name[0].isupper() else "SMALL"
+    letter = {"varepsilon": "epsilon", "varphi": "phi", "lambda": "lamda", "Lambda": "lamda"}
+    try:
+        return unicodedata.lookup(f"GREEK {size} LETTER {letter.get(name, name).upper()}")
+    except KeyError:
+        return ""
+
+
+LATEX = FileFormat(read_latex, versions.LATEX, SMALL)

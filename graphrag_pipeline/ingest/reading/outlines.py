@@ -1,0 +1,136 @@
+"""AsciiDoc and Org, said again in Markdown line by line. Nothing is included or executed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from graphrag_pipeline.ingest.reading import versions
+from graphrag_pipeline.ingest.reading.cleaning import clean_text
+from graphrag_pipeline.ingest.reading.decoding import decode
+from graphrag_pipeline.ingest.reading.markdown import read_markdown
+from graphrag_pipeline.ingest.reading.model import (
+    SMALL,
+    FileFormat,
+    ReadingOptions,
+    ReadResult,
+)
+
+_ADOC_HEADING = re.compile(r"(={1,6})[ \t]+(\S.*)$")
+_ADOC_FENCE = re.compile(r"(-{4,}|\.{4,}|`{3,})[ \t]*$")
+_ADOC_BORDER = re.compile(r"(?:={4,}|\*{4,}|_{4,}|--|\+{4,}|\+)[ \t]*$")
+_ADOC_UNSEEN = re.compile(
+    r"(?:\[[^\[\]]*\]|\[\[[^\[\]]*\]\]|:!?[\w-]+!?:(?:[ \t].*)?|//(?!/).*"
+    r"|(?:include|image|video|audio|toc|ifdef|ifndef|endif|ifeval)::.*)[ \t]*$"
+)
+_ADOC_ITEM = re.compile(r"[ \t]*(\*{1,5}|\.{1,5}|-)[ \t]+(\S.*)$")
+_ADOC_TITLE = re.compile(r"\.(?![.\s])(.+)$")
+_ADOC_LINK = re.compile(
+    r"(?:link:|xref:|mailto:)?(?:https?://)?[^\s\[\]<>]{1,500}\[([^\[\]\n]{1,500})\]"
+)
+_ADOC_LINK_START = re.compile(r"(?:link:|xref:|mailto:|https?://)")
+_ADOC_REFERENCE = re.compile(r"<<[^<>,\n]{1,200}(?:,[ \t]*([^<>\n]{1,300}))?>>")
+_ORG_HEADING = re.compile(r"(\*{1,12})[ \t]+(\S.*)$")
+_ORG_STATE = re.compile(r"(?:TODO|DONE|NEXT|WAITING|CANCELLED)[ \t]+|\[#[A-C]\][ \t]*")
+_ORG_TAGS = re.compile(r"[ \t]+:[\w@#%:]+:[ \t]*$")
+_ORG_KEYWORD = re.compile(r"[ \t]*#\+(\w+?)(?:_(SRC|EXAMPLE|EXPORT))?(?::|\s|$)[ \t]*(.*)$", re.I)
+_ORG_DRAWER = re.compile(r"[ \t]*:[\w-]+:[ \t]*$")
+_ORG_LINK = re.compile(r"\[\[[^\[\]\n]{1,500}\]\[([^\[\]\n]{1,500})\]\]|\[\[([^\[\]\n]{1,500})\]\]")
+_ORG_RULE = re.compile(r"[ \t]*\|[-+]+\|?[ \t]*$")
+
+
+def read_asciidoc(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
+    """Read one file; titles become headings, listings code, tables Markdown's.
+
+    Attributes, comments, images and what would be included are left out.
+    """
+    lines = clean_text(decode(data, options.encoding)).split("\n")
+    return _read(path, _of_asciidoc(lines), options)
+
+
+def read_org(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
+    """Read one file; headlines become headings, source blocks code, links their text.
+
+    Drawers, comments, keywords but the title, states of tasks and tags are left out.
+    """
+    lines = clean_text(decode(data, options.encoding)).split("\n")
+    return _read(path, _of_org(lines), options)
+
+
+def _read(path: Path, lines: Iterator[str], options: ReadingOptions) -> ReadResult:
+    return read_markdown(path, "\n".join(lines).encode(), replace(options, encoding="utf-8"))
+
+
+def _of_asciidoc(lines: list[str]) -> Iterator[str]:
+    fence = ""
+    in_comment = in_table = False
+    for line in lines:
+        if line.startswith("////") and not fence:
+            in_comment = not in_comment
+        elif in_comment:
+            continue
+        elif (match := _ADOC_FENCE.match(line)) and (not fence or fence == match[1]):
+            fence = "" if fence else match[1]
+            yield "```"
+        elif fence:
+            yield line
+        elif line.startswith("|==="):
+            in_table = not in_table
+            yield ""
+        elif in_table and line.startswith("|"):
+            yield f"| {' | '.join(map(str.strip, line[1:].split('|')))} |"
+        elif not _ADOC_UNSEEN.match(line) and not _ADOC_BORDER.match(line):
+            yield _asciidoc_line(line)
+
+
+def _asciidoc_line(line: str) -> str:
+    if match := _ADOC_HEADING.match(line):
+        return f"{'#' * len(match[1])} {match[2]}"
+    if match := _ADOC_ITEM.match(line):
+        depth = "  " * (len(match[1]) - 1)
+        mark = "1." if match[1].startswith(".") else "-"
+        line = f"{depth}{mark} {match[2]}"
+    elif match := _ADOC_TITLE.match(line):
+        line = match[1]
+    if _ADOC_LINK_START.search(line):
+        line = _ADOC_LINK.sub(_link_text, line)
+    return _ADOC_REFERENCE.sub(lambda match: match[1] or "", line)
+
+
+def _link_text(match: re.Match[str]) -> str:
+    return match[1] if _ADOC_LINK_START.match(match.group()) else match.group()
+
+
+def _of_org(lines: list[str]) -> Iterator[str]:
+    in_code = in_drawer = False
+    for line in lines:
+        keyword = _ORG_KEYWORD.match(line)
+        name = keyword[1].upper() if keyword else ""
+        if keyword and keyword[2] and name in ("BEGIN", "END"):
+            in_code = name == "BEGIN"
+            yield "```"
+        elif in_code:
+            yield line
+        elif in_drawer:
+            in_drawer = line.strip().upper() != ":END:"
+        elif keyword:
+            if name in ("TITLE", "CAPTION"):
+                yield f"# {keyword[3]}\n" if name == "TITLE" else keyword[3]
+        elif _ORG_DRAWER.match(line):
+            in_drawer = True
+        elif not line.startswith("# ") and not line.lstrip().startswith("CLOCK:"):
+            yield _org_line(line)
+
+
+def _org_line(line: str) -> str:
+    line = _ORG_LINK.sub(lambda match: match[1] or match[2], line)
+    if match := _ORG_HEADING.match(line):
+        title = _ORG_TAGS.sub("", _ORG_STATE.sub("", match[2], count=2))
+        return f"{'#' * min(len(match[1]), 6)} {title}"
+    return line.replace("+", "|") if _ORG_RULE.match(line) else line
+
+
+ASCIIDOC = FileFormat(read_asciidoc, versions.OUTLINES, SMALL)
+ORG = FileFormat(read_org, versions.OUTLINES, SMALL)

@@ -1,0 +1,288 @@
+"""Texts of many kinds are read as what they are: no codes, commands or times among the words."""
+
+import re
+import time
+from pathlib import Path
+
+import pytest
+from read_files import only, read, reason
+
+from graphrag_pipeline.ingest.reading import ReadDocument, supported_suffixes
+from graphrag_pipeline.ingest.reading.code import CODE_SUFFIXES
+from graphrag_pipeline.ingest.reading.formats import reader_versions
+
+ROLLING = """WEBVTT
+Kind: captions
+
+NOTE of nobody
+
+1
+00:00:00.000 --> 00:00:02.000 align:start
+
+Hester<00:00:00.500><c> Quill</c> went
+
+00:00:02.000 --> 00:00:02.010
+Hester Quill went
+
+00:00:02.010 --> 00:00:04.000
+Hester Quill went
+to Ardglen &amp; met
+
+00:00:04.000 --> 00:00:05.000
+to Ardglen &amp; met
+Bo Li there.
+
+00:00:06.000 --> 00:00:07.000
+<v Bo Li>Welcome!
+"""
+PAPER = r"""% draft
+\documentclass[12pt]{article} \newcommand{\foo}[1]{bar #1}
+\title{The {\em Tides} of M\"unster} \author{Hester Quill\thanks{Grant 7} \and Bo Li}
+\begin{document}
+\maketitle
+\section{Intro to \textbf{tides}}\label{sec:a}
+We saw 5\% of \emph{all}~\cite{x}. % a comment
+See \href{https://x.org}{the site}\footnote{By Ann Bo.}, Erd\H{o}s and \'Etienne.
+\begin{itemize}
+\item First
+\end{itemize}
+With $h=3\cos t$ and \[ \frac{a+b}{2} \leq \alpha \]
+\begin{verbatim}
+% kept {x}
+\end{verbatim}
+\begin{tabular}{l|r}
+\hline Name & Tons \\ \hline
+Frida & 120 \\
+\end{tabular}
+\end{document}
+not this
+"""
+GUIDE = """= The Guide
+:toc:
+// comment
+
+== First
+[source,java]
+----
+int x = 1;
+----
+* item
+** https://x.org[the site], <<sec,the section>>
+
+|===
+|Name |Tons
+|===
+include::x.adoc[]
+"""
+NOTES = """#+TITLE: Log
+#+AUTHOR: x
+* TODO [#A] Meeting with Hester :work:
+:PROPERTIES:
+:ID: 1
+:END:
+See [[https://x][the site]].
+#+BEGIN_SRC python
+x = 1
+#+END_SRC
+"""
+BOOK = """<!DOCTYPE book SYSTEM "http://x/y.dtd"><book><title>The Tides</title><chapter id="c">
+<title>One</title><para>Hester <b>Quill</b>&nbsp;went
+home.</para><pump name="P7" place="Ardglen"/></chapter></book>"""
+SAVED = """From: <Saved>
+Subject: Saved page
+Snapshot-Content-Location: https://x.org/a
+MIME-Version: 1.0
+Content-Type: multipart/related; boundary="b"
+
+--b
+Content-Type: text/html; charset=utf-8
+Content-Transfer-Encoding: quoted-printable
+
+<html><body><p>M=C3=BCnster by Hester Quill.</p></body></html>
+--b
+Content-Type: image/png
+Content-Location: https://x.org/a.png
+Content-Transfer-Encoding: base64
+
+iVBORw0KGgo=
+--b--
+"""
+REFERENCES = """@string{jt = "Journal of Tides"} @comment{nothing}
+@article{quill99, author = {Quill, Hester and {The Tide Office} and Bo Li}, month = may,
+  title = "The {T}ides of M{\\"u}nster", journal = jt # { B}, year = 1999,}
+@book(second, title={Second})
+"""
+MEETING = """BEGIN:VCALENDAR
+BEGIN:VEVENT
+UID:1@x
+DTSTART;TZID=Europe/Berlin:20240501T100000
+SUMMARY:Meeting\\, Ardglen
+ORGANIZER;CN="Hester Quill":mailto:h@x
+ATTENDEE;CN=Bo Li:mailto:b@x
+DESCRIPTION:On the
+  lease.
+BEGIN:VALARM
+DESCRIPTION:Reminder
+END:VALARM
+END:VEVENT
+END:VCALENDAR
+"""
+CARD = """BEGIN:VCARD
+N:Quill;Hester;;;
+FN:Hester Quill
+ORG:Tide Office;Survey
+NOTE;ENCODING=QUOTED-PRINTABLE;CHARSET=UTF-8:Met in K=C3=B6ln=
+ and Bonn
+END:VCARD
+"""
+SOUND = {
+    ".vtt": ROLLING,
+    ".srt": "1\n00:00:01,000 --> 00:00:03,500\nWelcome, says\n<i>Dorrit</i>.\n\n2\n"
+    "00:00:03,600 --> 00:00:06,000\nWe visit Corwen.\n",
+    ".tex": PAPER,
+    ".adoc": GUIDE,
+    ".org": NOTES,
+    ".xml": BOOK,
+    ".xhtml": '<html xmlns="http://www.w3.org/1999/xhtml"><body><p>Hester</p></body></html>',
+    ".mhtml": SAVED,
+    ".bib": REFERENCES,
+    ".ics": MEETING,
+    ".vcf": CARD,
+    ".yaml": "# of nobody\nowner: Hester\nno: no\nwhen: 2024-05-01\n"
+    "hosts: &h [a, !x b]\nmore: *h\n",
+    ".toml": 'day = 2024-05-01\n[owner]\nname = "Hester"\n',
+    ".log": "10:00 ERROR [pump] P7 failed\n10:01 P7 recovered\n",
+}
+
+
+def text_of(suffix: str) -> str:
+    return only(read(f"a{suffix}", SOUND[suffix])).text
+
+
+def parts_of(document: ReadDocument, kind: str) -> list[str]:
+    return [document.text[b.start : b.end] for b in document.blocks if b.kind == kind]
+
+
+def test_subtitles_are_what_is_said_once_by_whom():
+    assert text_of(".vtt") == "Hester Quill went to Ardglen & met Bo Li there.\nBo Li: Welcome!"
+    assert text_of(".srt") == "Welcome, says Dorrit.\nWe visit Corwen."
+    assert "no subtitles" in reason(read("a.srt", "Only words."))
+
+
+def test_latex_is_its_text_without_commands_comments_and_preamble():
+    document = only(read("a.tex", PAPER))
+    assert (document.title, document.metadata) == (
+        "The Tides of Münster",
+        {"author": "Hester Quill, Bo Li"},
+    )
+    assert parts_of(document, "heading") == ["# The Tides of Münster", "## Intro to tides"]
+    assert parts_of(document, "code") == ["```\n% kept {x}\n```"]
+    lines = [" ".join(line.split()) for line in document.text.split("\n") if line.strip()]
+    for line in (
+        "We saw 5% of all.",
+        "See the site (By Ann Bo.), Erdős and Étienne.",
+        "- First",
+        "| Name | Tons |",
+        "| Frida | 120 |",
+    ):
+        assert line in lines
+    assert "h=3cos t" in document.text
+    assert "(a+b)/2 ≤" in document.text
+    assert not re.search(r"bar|Grant|not this|comment|draft|sec:a|\\", document.text)
+
+
+def test_asciidoc_and_org_have_headings_code_and_words_of_links():
+    guide, notes = only(read("a.adoc", GUIDE)), only(read("a.org", NOTES))
+    assert parts_of(guide, "heading") == ["# The Guide", "## First"]
+    assert parts_of(guide, "code") == ["```\nint x = 1;\n```"]
+    assert parts_of(guide, "list") == ["- item\n  - the site, the section"]
+    assert parts_of(guide, "table") == ["| Name | Tons |"]
+    assert not re.search("toc|comment|include|source", guide.text)
+    assert parts_of(notes, "heading") == ["# Log", "# Meeting with Hester"]
+    assert (notes.title, parts_of(notes, "code")) == ("Log", ["```\nx = 1\n```"])
+    assert "See the site." in notes.text
+    assert not re.search("AUTHOR|PROPERTIES|ID|work", notes.text)
+
+
+def test_xml_is_the_text_of_its_elements_in_order_and_opens_nothing():
+    document = only(read("a.xml", BOOK))
+    said = "The Tides\n\nOne\nHester Quill went home.\nname: P7, place: Ardglen"
+    assert (document.title, document.text) == ("The Tides", said)
+    assert parts_of(document, "heading") == ["The Tides", "One"]
+    assert text_of(".xhtml") == "Hester"
+    for entity in ('"lol"', 'SYSTEM "file:///etc/passwd"'):
+        laughs = f"<!DOCTYPE l [<!ENTITY a {entity}>]><l>&a;</l>"
+        assert "declares entities" in reason(read("a.xml", laughs))
+    assert "deep" in reason(read("a.xml", "<a>" * 10_000))
+    assert "not well-formed" in reason(read("a.xml", "<a>"))
+
+
+def test_a_saved_page_is_the_page():
+    document = only(read("a.mhtml", SAVED))
+    assert document.text == "Münster by Hester Quill."
+    assert (document.title, document.metadata) == ("Saved page", {"address": "https://x.org/a"})
+
+
+def test_yaml_and_toml_are_read_as_the_json_that_says_the_same():
+    said = '{"owner": "Hester", "no": "no", "when": "2024-05-01", "hosts": ["a", "b"]'
+    as_json = only(read("a.json", said + ', "more": ["a", "b"]}'))
+    assert only(read("a.yaml", SOUND[".yaml"])) == as_json
+    as_json = only(read("a.json", '{"day": "2024-05-01", "owner": {"name": "Hester"}}'))
+    assert only(read("a.toml", SOUND[".toml"])) == as_json
+    assert [d.title for d in read("a.yml", "- name: Ada\n- name: Bo\n").documents] == ["Ada", "Bo"]
+    assert len(read("a.yaml", "a: x\n---\na: y\n").documents) == 2
+
+
+def test_yaml_that_stands_for_far_more_than_it_is_is_refused_at_once():
+    rows = ["a0: &a0 [x]"]
+    rows += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12)]
+    start = time.process_time()
+    assert "aliases" in reason(read("a.yaml", "\n".join(rows)))
+    assert "deep" in reason(read("a.yaml", "a: &a [*a]"))
+    assert "deep" in reason(read("a.yaml", "[" * 5_000))
+    assert time.process_time() - start < 5
+
+
+def test_entries_of_bibliographies_calendars_and_contacts_are_records_with_their_people():
+    article, book = read("a.bib", REFERENCES).documents
+    assert (article.key, article.title, book.key) == ("quill99", "The Tides of Münster", "second")
+    for line in ("author.1: Hester Quill", "author.2: The Tide Office", "author.3: Bo Li"):
+        assert line in article.text.split("\n")
+    assert "journal: Journal of Tides B\nyear: 1999" in article.text.replace("month: May\n", "")
+    meeting = only(read("a.ics", MEETING))
+    assert (meeting.key, meeting.title) == ("1@x", "Meeting, Ardglen")
+    assert meeting.metadata["starts"] == "2024-05-01T10:00:00"
+    for line in ("organizer: Hester Quill", "attendee: Bo Li", "description: On the lease."):
+        assert line in meeting.text.split("\n")
+    card = only(read("a.vcf", CARD))
+    assert card.title == "Hester Quill"
+    assert "organization: Tide Office, Survey\nnote: Met in Köln and Bonn" in card.text
+
+
+def test_every_ending_in_the_list_of_formats_is_read_and_no_other_is():
+    page = (Path(__file__).parents[1] / "docs/how-to/run.md").read_text()
+    table = page.partition("## What is read")[2].partition("\n\n`.xlsx`")[0]
+    cells = [row.split(" | ")[0] for row in table.split("\n") if row.startswith("| `.")]
+    listed = {ending for cell in cells for ending in re.findall(r"`(\.\w+)`", cell)}
+    assert listed - CODE_SUFFIXES == supported_suffixes() - CODE_SUFFIXES
+    from test_fuzzing import SOUND as OTHERS
+
+    alike = {".htm": ".html", ".markdown": ".md", ".xlsm": ".xlsx", ".ndjson": ".jsonl"}
+    alike |= {".mht": ".mhtml", ".yml": ".yaml", ".text": ".txt", ".odp": ".odt"}
+    for ending in sorted(listed - CODE_SUFFIXES - {".odp"}):
+        sound = {**OTHERS, **SOUND}[alike.get(ending, ending)]
+        assert read(f"a{ending}", sound).documents, ending
+
+
+def test_batches_with_files_that_were_refused_before_are_read_again_and_no_others():
+    for suffix in SOUND:
+        assert reader_versions([".txt", suffix]) != reader_versions([".txt"])
+    assert reader_versions([".txt", ".pdf", ".csv"]) == "-records2"
+
+
+@pytest.mark.parametrize("suffix", [".tex", ".bib", ".vtt", ".adoc", ".org", ".ics"])
+def test_what_opens_and_never_closes_takes_no_more_than_its_length(suffix):
+    start = time.process_time()
+    for unit in ("{", "\\begin{itemize}", "\\footnote{", "@a{b,c={", "$", "[[", "|", "\\frac{a}{"):
+        read(f"a{suffix}", unit * (50_000 // len(unit)))
+    assert time.process_time() - start < 5
