@@ -46,7 +46,8 @@ def test_a_purge_is_refused_that_could_not_look_into_a_file(
 ) -> None:
     (workspace.home / "evaluation.duckdb").rename(workspace.home / name)
     for act in (plan_purge, purge):
-        with pytest.raises(ConfigError, match=rf"{name} may hold what .* \[evaluation\]"):
+        extra = OF_EXTRAS[name].extra
+        with pytest.raises(ConfigError, match=rf"{name} may hold what .* \[{extra}\]"):
             act(workspace)
     (workspace.home / name).unlink()
     assert plan_purge(workspace).release is None

@@ -192,6 +192,19 @@ def test_the_embedded_profile_plans_no_call(home: Path, monkeypatch: pytest.Monk
     assert "No model would be called" in done.output
 
 
+def test_a_changed_file_is_planned_where_rules_extract(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for name in ("a", "b"):
+        (folder / f"{name}.md").write_text(f"# {name}\n\nAnna Berg owns the mill at Ferrow.")
+    index = Index(tmp_path / "home")
+    index.update(folder)
+    (folder / "a.md").write_text("# a\n\nAnna Berg sold the mill at Ferrow, see [b](b.md).")
+    plan = index.plan(folder)
+    assert plan.changes["change"] == 1
+    assert sum(stage.calls for stage in plan.stages) == 0
+
+
 def test_the_command_prints_stages_total_and_assumptions_and_json(home: Path) -> None:
     text = CliRunner().invoke(app, ["plan", "documents"])
     assert text.exit_code == 0, text.output

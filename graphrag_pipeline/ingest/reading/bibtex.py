@@ -116,4 +116,5 @@ def _given_first(written: str) -> str:
     return one_line(latex_text(name))
 
 
-BIBTEX = FileFormat(read_bibtex, versions.BIBLIOGRAPHIES, SMALL_RECORDS)
+_VERSIONS = versions.BIBLIOGRAPHIES | versions.RECORDS | versions.LATEX
+BIBTEX = FileFormat(read_bibtex, _VERSIONS, SMALL_RECORDS)

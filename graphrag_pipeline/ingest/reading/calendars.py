@@ -128,5 +128,5 @@ def _unescaped(value: str) -> str:
     return _ESCAPE.sub(lambda match: "\n" if match[1] in "nN" else match[1], value)
 
 
-CALENDAR = FileFormat(read_calendar, versions.CALENDARS, SMALL_RECORDS)
-CONTACTS = FileFormat(read_contacts, versions.CALENDARS, SMALL_RECORDS)
+CALENDAR = FileFormat(read_calendar, versions.CALENDARS | versions.RECORDS, SMALL_RECORDS)
+CONTACTS = FileFormat(read_contacts, versions.CALENDARS | versions.RECORDS, SMALL_RECORDS)

@@ -332,4 +332,4 @@ def _greek(name: str) -> str:
         return ""
 
 
-LATEX = FileFormat(read_latex, versions.LATEX, SMALL)
+LATEX = FileFormat(read_latex, versions.LATEX | versions.MARKDOWN, SMALL)

@@ -132,5 +132,5 @@ def _org_line(line: str) -> str:
     return line.replace("+", "|") if _ORG_RULE.match(line) else line
 
 
-ASCIIDOC = FileFormat(read_asciidoc, versions.OUTLINES, SMALL)
-ORG = FileFormat(read_org, versions.OUTLINES, SMALL)
+ASCIIDOC = FileFormat(read_asciidoc, versions.OUTLINES | versions.MARKDOWN, SMALL)
+ORG = FileFormat(read_org, versions.OUTLINES | versions.MARKDOWN, SMALL)
