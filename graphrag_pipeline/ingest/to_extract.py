@@ -26,19 +26,21 @@ SELECT chunk_id AS id FROM extractions
 WHERE extractor = 'import' OR (tried_version = $version AND status = 'ok')
 """
 """The chunks of which nothing is to be extracted under a version (parameter ``version``)."""
+# What its document is called counts for a chunk that links to others.
+_HAS_LINKS = "contains(c.text, '](') AS has_links"
 _DOCUMENTS, _CHUNKS, _BLOCKS = (
     f"SELECT * FROM ({of_batch(table)}) WHERE {key} >= $first AND ($last = '' OR {key} < $last)"
     for table, key in (("documents", "id"), ("chunks", "document_id"), ("blocks", "document_id"))
 )
 _TODO = f"""
 SELECT c.id, c.document_id, c.start_char, c.end_char, c.text, d.title,
-       d.metadata::VARCHAR AS metadata
+       d.metadata::VARCHAR AS metadata, {_HAS_LINKS}
 FROM ({_CHUNKS}) c JOIN ({_DOCUMENTS}) d ON d.id = c.document_id
 ANTI JOIN ({EXTRACTED} EXCEPT FROM read_otherwise) done ON c.id = done.id
 ORDER BY c.human_readable_id
 """
 _READ_AGAIN = f"""
-SELECT id, document_id, start_char, end_char FROM ({_CHUNKS}) c
+SELECT id, document_id, start_char, end_char, {_HAS_LINKS} FROM ({_CHUNKS}) c
 SEMI JOIN ({EXTRACTED}) done USING (id)
 WHERE document_id IN (SELECT id FROM staging.documents WHERE batch = $key)
 """
@@ -127,7 +129,7 @@ def chunks_extracted(
 ) -> pl.DataFrame:
     """Return the chunks (id) that need no extraction once documents are as they were read now.
 
-    ``chunks`` are theirs; ``documents`` have ``id``, ``n_chars``, ``title`` and ``text``.
+    ``chunks`` are theirs; ``documents`` have ``id``, ``n_chars``, ``title``, ``text``
     """
     extracted = con.execute(EXTRACTED, {"version": extraction_version(settings)}).pl()
     if settings.extraction.extractor in _NOT_BY_RULE:
@@ -138,7 +140,8 @@ def chunks_extracted(
     put_rows(con, "read_blocks", blocks)
     marks = _marks(con, "FROM read_documents", "FROM read_blocks", {})
     drop_rows(con, "read_documents", "read_blocks")
-    again = chunks.join(extracted, on="id", how="semi")
+    has_links = pl.col("text").str.contains("](", literal=True)
+    again = chunks.join(extracted, on="id", how="semi").with_columns(has_links=has_links)
     return extracted.join(_read_otherwise(con, again, marks), on="id", how="anti")
 
 
@@ -184,7 +187,10 @@ def _read_otherwise(
 
 
 def _given(chunks: pl.DataFrame, marks: Marks) -> pl.DataFrame:
-    """Return (id, title, subject, is_first, is_last, blocks) of chunks, in their order."""
+    """Return (id, subject, title, is_first, is_last, blocks) of chunks, in their order.
+
+    The title is null where a chunk links to nothing.
+    """
     with_marks = (
         chunks.drop("title", strict=False)
         .join(marks.lengths, "document_id", how="left", maintain_order="left")
@@ -192,8 +198,8 @@ def _given(chunks: pl.DataFrame, marks: Marks) -> pl.DataFrame:
     )
     return with_marks.select(
         "id",
-        "title",
         "subject",
+        title=pl.when("has_links").then("title"),
         is_first=pl.col("start_char") == 0,
         is_last=pl.col("end_char") == pl.col("n_chars"),
         blocks=chunk_blocks(chunks, marks.blocks),
