@@ -129,7 +129,7 @@ def chunks_extracted(
 ) -> pl.DataFrame:
     """Return the chunks (id) that need no extraction once documents are as they were read now.
 
-    ``chunks`` are theirs; ``documents`` have ``id``, ``n_chars``, ``title``, ``text``
+    ``chunks`` are theirs; ``documents`` have ``id``, ``n_chars``, ``title``, ``text``.
     """
     extracted = con.execute(EXTRACTED, {"version": extraction_version(settings)}).pl()
     if settings.extraction.extractor in _NOT_BY_RULE:

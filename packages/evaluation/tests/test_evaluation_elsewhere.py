@@ -120,7 +120,7 @@ def test_an_answer_without_contexts_is_not_said_to_lack_the_gold_answer(tmp_path
     ("answers", "message"),
     [
         (lines(THEIRS[0]) + "\n{", "theirs.jsonl, line 2: not valid JSON"),
-        (lines(THEIRS[0], ["no"]), "line 2: an object with a question and an answer"),
+        (lines(THEIRS[0], ["no"]), "line 2, 1: an object with a question and an answer"),
         (lines({"question": CLERK}), "line 1: no answer"),
         (lines({"answer": "Bob"}), "line 1: no question"),
         (lines({**THEIRS[0], "answer": 7}), "line 1: no answer"),

@@ -71,6 +71,8 @@ def asked_of(served: Served) -> dict[str, list[tuple[str, dict[str, Any] | None]
     number = served.get(f"/v1/communities/{community['id']}").json()["human_readable_id"]
     say = [{"role": "user", "content": QUESTION}]
     chat = {"model": "default/local", "messages": say}
+    kept = served.post("/v1/query", question=QUESTION, method="bm25", conversation="").headers
+    talk, answer = kept["x-conversation"], kept["x-answer"]
     wrong = {"where": {"uri": "no"}, "method": "bm25"}
     return {
         "POST /v1/query": [("", question), ("", question | wrong), ("", {"question": 1})],
@@ -110,6 +112,13 @@ def asked_of(served: Served) -> dict[str, list[tuple[str, dict[str, Any] | None]
         "GET /v1/releases": [("", None)],
         "GET /v1/examples": [("", None)],
         "GET /metrics": [("", None)],
+        "GET /v1/status": [("", None)],
+        "GET /v1/history": [("", None)],
+        "GET /v1/history/{id}": [(talk, None), ("no", None)],
+        "POST /v1/history/{id}": [(talk, {"title": "x"})],
+        "GET /v1/answers/{id}": [(answer, None), ("no", None)],
+        "POST /v1/answers/{id}/feedback": [(answer, {"verdict": "bad"})],
+        "DELETE /v1/history/{id}": [(talk, None)],
     }
 
 

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from graphrag_server.accounts import keys_with_spending
 from graphrag_server.callers import caller_of, needs
+from graphrag_server.folders import Folders
 from graphrag_server.inquiry import record_reading
 from graphrag_server.keeping import conversations_of
 from graphrag_server.paths import ServerFiles
@@ -25,6 +26,7 @@ router = APIRouter(
 )
 
 _MOST_SAID = 50
+_FOLDERS = "SELECT DISTINCT root FROM batches WHERE root IS NOT NULL"
 _TOLD = (
     "published", "documents", "chunks", "entities", "relationships", "pending_batches",
     "pending_because", "quarantined", "failed_chunks", "cut_chunks", "outdated_chunks",
@@ -55,10 +57,16 @@ def _state(holder: VisibleCollection) -> dict[str, Any]:
     from graphrag_pipeline.planning.status import summarise
     from graphrag_pipeline.store.workspace import Workspace
 
-    summary = summarise(Workspace(holder.settings))
+    workspace = Workspace(holder.settings)
+    summary = summarise(workspace)
+    indexed = [str(holder.settings.input_path)]
+    if workspace.exists:
+        with workspace.store.read() as con:
+            indexed += [root for (root,) in con.execute(_FOLDERS).fetchall()]
+    told = Folders.around(holder, indexed).without({name: summary[name] for name in _TOLD})
     said = conversations_of(holder).feedback()
     return {
-        **{name: summary[name] for name in _TOLD if name in summary},
+        **told,
         "collection": holder.name,
         "keys": [],
         "feedback": {
