@@ -277,7 +277,7 @@ def _by_preset(experiment: Experiment, preset: str) -> Experiment:
     claims = paper.claims if asks else None
     return replace(
         experiment,
-        metrics=experiment.metrics or paper.metrics,
+        metrics=experiment.metrics or paper.measured,
         judge=judge,
         claims=experiment.claims or claims,
         preset=preset,

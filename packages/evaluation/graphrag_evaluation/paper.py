@@ -14,6 +14,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from graphrag_evaluation.file_errors import parsed
+from graphrag_evaluation.metrics.computed import COMPUTED
 from graphrag_evaluation.steps import Claims, Judge
 from graphrag_pipeline.core.errors import InputError
 
@@ -48,7 +49,8 @@ class TableSpec(_Strict):
     """A table or figure: its number, what kind it is (see ``kinds``), rows and columns as printed.
 
     ``columns`` give each heading and what stands under it: a metric, a type of question, a
-    condition. ``printed`` are the paper's own figures, by data set and row, for these columns.
+    condition. ``scorers`` are those of the data set that the table is of, as those of the paper.
+    ``printed`` are the paper's own figures, by data set and row, for these columns.
     """
 
     number: str
@@ -62,6 +64,7 @@ class TableSpec(_Strict):
     scale: float = 100.0
     decimals: int = 1
     note: str = ""
+    scorers: dict[str, str] = Field(default_factory=dict)
     printed: dict[str, Printed] = Field(default_factory=dict)
 
 
@@ -77,7 +80,8 @@ class Paper(_Strict):
 
     ``short_answers`` are those of a paper that compares answers with gold ones: they are short
     where the gold answers are. ``per_document`` is of one that indexes each document apart, where
-    the questions name their documents.
+    the questions name their documents. ``scorers`` name for a score of ours the one by the script
+    that the authors used: both are measured, and tables show theirs.
     """
 
     title: str
@@ -85,6 +89,7 @@ class Paper(_Strict):
     per_document: bool = False
     context_tokens: tuple[int, ...] = ()
     metrics: tuple[str, ...] = ()
+    scorers: dict[str, str] = Field(default_factory=dict)
     judge: Judge | None = None
     claims: Claims | None = None
     condition: tuple[PaperCondition, ...]
@@ -95,6 +100,16 @@ class Paper(_Strict):
     def methods(self) -> Mapping[str, str]:
         """Each condition's method with parameters, by the condition's name."""
         return {row.name: row.method for row in self.condition if row.method}
+
+    @property
+    def measured(self) -> tuple[str, ...]:
+        """The metrics beyond the usual ones: ours, and those of the authors' scripts."""
+        theirs = {
+            **self.scorers,
+            **{k: v for table in self.table for k, v in table.scorers.items()},
+        }
+        wanted = dict.fromkeys([*self.metrics, *theirs.values()])
+        return tuple(name for name in wanted if name in COMPUTED)
 
 
 def preset_names() -> list[str]:

@@ -70,7 +70,7 @@ def note_indexes(store: EvaluationStore, experiment: Experiment, settings: Setti
 
 
 def _metrics(experiment: Experiment, settings: Settings, notes: list[str]) -> tuple[str, ...]:
-    preset = set(paper_of(experiment.preset).metrics)
+    preset = set(paper_of(experiment.preset).measured)
     metrics = []
     for metric in experiment.metrics:
         try:

@@ -9,18 +9,14 @@ import duckdb
 import polars as pl
 
 from graphrag_evaluation.answers_elsewhere import METHOD
-from graphrag_evaluation.metrics.answers import (
-    COMPUTED,
-    EXTRA,
-    USUAL,
-    bare,
-    is_polar,
-    names_of,
-    require,
-    rouge_2,
-    usual_scores,
-)
+from graphrag_evaluation.metrics.answers import USUAL, bare, is_polar, usual_scores
 from graphrag_evaluation.metrics.bertscore import Encoder, bert_scores, encoder_of
+from graphrag_evaluation.metrics.computed import (
+    COMPUTED,
+    check_installed,
+    names_of,
+    values_of,
+)
 from graphrag_evaluation.metrics.retrieval import (
     IN_CONTEXT,
     RETRIEVAL,
@@ -126,7 +122,7 @@ def check_metrics(metrics: Sequence[str], settings: Settings) -> None:
         if name not in COMPUTED and name not in USUAL:
             names = ", ".join(COMPUTED)
             raise InputError(f"unknown metric {name!r}: beyond the usual ones there are {names}")
-        require(name)
+        check_installed(name)
     if "bertscore" in metrics:
         encoder_of(settings)
 
@@ -164,7 +160,7 @@ def _of_answers(
         for metric, names in computed.items():
             if metric == "bertscore" or scored.issuperset(names):
                 continue
-            values = rouge_2(text, gold) if metric == "rouge2" else (EXTRA[metric](text, gold),)
+            values = values_of(metric, text, gold)
             yield from ((answer_id, *pair) for pair in zip(names, values, strict=True))
     unmatched = [answer for answer in answers if not answer[3].issuperset(names_of("bertscore"))]
     if encoder and unmatched:

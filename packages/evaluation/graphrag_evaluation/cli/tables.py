@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -78,6 +78,10 @@ def tables(
     number: Annotated[
         str, typer.Option("--table", "-t", help='Only these, such as "Table 2,Figure 3".')
     ] = "",
+    scorer: Annotated[
+        Literal["official", "ours"],
+        typer.Option(help="Scores as the authors' own scripts compute them, or ours."),
+    ] = "official",
 ) -> Sequence[PaperTable]:
     """Show the tables and figures of a paper by number, measured on your corpus.
 
@@ -90,7 +94,7 @@ def tables(
 
     with EvaluationStore(settings_here().home_path).read() as con:
         name = results.named_experiment(con, experiment)
-        every = tables_of_experiment(con, name)
+        every = tables_of_experiment(con, name, scorer)
     if not every:
         raise InputError(f"{name} has no preset of a paper: eval run --preset makes one that has")
     wanted = [part.strip().casefold() for part in number.split(",") if part.strip()]

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import string
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from importlib.util import find_spec
 from itertools import pairwise
 from typing import Any, Final
@@ -40,7 +40,12 @@ NO_ANSWER: Final = (
 )
 """What counts as a right answer where there is none: the first is MultiHop-RAG's own."""
 
-_PACKAGES = {"bleu1": "sacrebleu", "meteor": "nltk"}
+_PACKAGES = {
+    "bleu1": "sacrebleu",
+    **dict.fromkeys(
+        ("meteor", "bleu1_archrag", "meteor_archrag", "rougeL_archrag", "rouge2_best"), "nltk"
+    ),
+}
 _POLAR_OR_NONE = POLAR | {"noanswer"}
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -141,8 +146,8 @@ def rouge_2(answer: str, gold: Sequence[str]) -> tuple[float, float, float]:
     Each is the mean over the references, as summaries by several people are used: no one of them
     is the right one.
     """
-    words = _bigrams(answer)
-    return mean_overlap([_overlap(words, _bigrams(reference)) for reference in gold])
+    words = rouge_words(answer)
+    return mean_overlap([bigram_overlap(words, rouge_words(reference)) for reference in gold])
 
 
 def rouge_l(answer: str, gold: Sequence[str]) -> float:
@@ -150,9 +155,7 @@ def rouge_l(answer: str, gold: Sequence[str]) -> float:
 
     Both as the package rouge-score has them, without stemming; words are Latin letters and digits.
     """
-    return max(
-        rouge_l_of_words(_rouge_words(answer), _rouge_words(reference)) for reference in gold
-    )
+    return max(rouge_l_of_words(rouge_words(answer), rouge_words(reference)) for reference in gold)
 
 
 def rouge_l_of_words(words: Sequence[str], reference: Sequence[str]) -> float:
@@ -187,25 +190,6 @@ def meteor(answer: str, gold: Sequence[str]) -> float:
     )
 
 
-EXTRA: Final[Mapping[str, Callable[[str, Sequence[str]], float]]] = {
-    "rougeL": rouge_l,
-    "bleu1": bleu_1,
-    "meteor": meteor,
-}
-"""Scores that are computed where they are asked for, one number each."""
-
-OVERLAPS: Final = ("rouge2", "bertscore")
-"""Scores of three numbers: F1 by this name, ``_precision`` and ``_recall`` added to it."""
-
-COMPUTED: Final = (*EXTRA, *OVERLAPS)
-"""What can be asked for beyond the usual scores."""
-
-
-def names_of(metric: str) -> tuple[str, ...]:
-    """Return the names of a metric's numbers: precision and recall before F1, where it has them."""
-    return (f"{metric}_precision", f"{metric}_recall", metric) if metric in OVERLAPS else (metric,)
-
-
 def require(metric: str) -> None:
     """Raise InputError if the package that a metric is computed by is not installed."""
     package = _PACKAGES.get(metric)
@@ -226,19 +210,16 @@ class _NoSynonyms:
 _NO_SYNONYMS: Any = _NoSynonyms()
 
 
-def _rouge_words(text: str) -> list[str]:
+def rouge_words(text: str) -> list[str]:
+    """Return the words of a text as rouge-score takes them, in lower case."""
     return _ROUGE_TOKEN.findall(text.lower())
 
 
-def _bigrams(text: str) -> Counter[tuple[str, str]]:
-    words = _rouge_words(text)
-    return Counter(pairwise(words))
-
-
-def _overlap(
-    counts: Counter[tuple[str, str]], reference: Counter[tuple[str, str]]
-) -> tuple[float, float, float]:
-    common, said, wanted = (counts & reference).total(), counts.total(), reference.total()
+def bigram_overlap(words: Sequence[str], reference: Sequence[str]) -> tuple[float, float, float]:
+    """Return precision, recall and F1 of the bigrams that two lists of words have in common."""
+    bigrams, wanted_bigrams = Counter(pairwise(words)), Counter(pairwise(reference))
+    common = (bigrams & wanted_bigrams).total()
+    said, wanted = bigrams.total(), wanted_bigrams.total()
     if not common:
         return 0.0, 0.0, 0.0
     return common / said, common / wanted, 2 * common / (said + wanted)

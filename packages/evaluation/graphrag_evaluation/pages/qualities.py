@@ -10,7 +10,8 @@ import polars as pl
 
 from graphrag_evaluation import results
 from graphrag_evaluation.judging.verdicts import Comparison
-from graphrag_evaluation.metrics.answers import COMPUTED, USUAL, names_of
+from graphrag_evaluation.metrics.answers import USUAL
+from graphrag_evaluation.metrics.computed import COMPUTED, names_of
 from graphrag_evaluation.metrics.retrieval import RETRIEVAL
 from graphrag_evaluation.pages.leading_condition import Lead, lead
 from graphrag_evaluation.pages.model import Cell, Kind, ShownMeasure, Table

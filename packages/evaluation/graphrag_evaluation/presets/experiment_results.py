@@ -76,10 +76,14 @@ def overlap(
 
 
 class ExperimentFindings:
-    """The means, costs, win rates and index of an experiment, by condition."""
+    """The means, costs, win rates and index of an experiment, by condition.
+
+    ``scorers`` name the metric that is read in place of another, where it was measured.
+    """
 
     def __init__(self, con: duckdb.DuckDBPyConnection, experiment: str) -> None:
         self.con, self.experiment = con, experiment
+        self.scorers: Mapping[str, str] = {}
         means = mean_scores(con, experiment)
         self._means = {(c, kind, metric): mean for c, kind, metric, _, mean in means.iter_rows()}
         self.types = means["type"].unique(maintain_order=True).to_list()
@@ -96,7 +100,12 @@ class ExperimentFindings:
 
     def mean(self, condition: str, metric: str, kind: str = "all") -> float | None:
         """Return the mean of a metric, over the questions of a type."""
-        return self._means.get((condition, kind, metric))
+        theirs = self._means.get((condition, kind, self.scorers.get(metric, "")))
+        return self._means.get((condition, kind, metric)) if theirs is None else theirs
+
+    def is_measured(self, metric: str) -> bool:
+        """Whether any condition has a mean of a metric."""
+        return any(name == metric for _, _, name in self._means)
 
     def mean_of_types(self, condition: str, metric: str, kinds: Sequence[str]) -> float | None:
         """Return the mean of a metric over the questions of several types."""

@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import duckdb
 
+from graphrag_evaluation.metrics.computed import script_of
 from graphrag_evaluation.paper import Paper, TableSpec, paper_of, preset_names
 from graphrag_evaluation.presets.experiment_results import ExperimentFindings
 from graphrag_evaluation.presets.kinds import KINDS, Cell, Group
+
+Scorer = Literal["official", "ours"]
+"""Whose scores tables show where the authors' own script computes another."""
 
 _SPEC = "SELECT spec FROM experiments WHERE experiment = ?"
 _UNANSWERED = "SELECT condition, reason FROM unanswered WHERE experiment = ?"
@@ -41,23 +45,35 @@ def preset_of(con: duckdb.DuckDBPyConnection, experiment: str) -> Paper | None:
     return paper_of(preset) if preset in preset_names() else None
 
 
-def tables_of_experiment(con: duckdb.DuckDBPyConnection, experiment: str) -> list[PaperTable]:
-    """Return the tables of the preset that an experiment was made by; none where there was none."""
+def tables_of_experiment(
+    con: duckdb.DuckDBPyConnection, experiment: str, scorer: Scorer = "official"
+) -> list[PaperTable]:
+    """Return the tables of the preset that an experiment was made by; none where there was none.
+
+    Scores are those of the authors' own scripts, or ours by ``scorer``.
+    """
     paper = preset_of(con, experiment)
     if paper is None:
         return []
     spec = _spec(con, experiment)
     lacking = {str(name): str(reason) for name, reason in spec.get("lacking") or ()}
     unanswered = dict(con.execute(_UNANSWERED, [experiment]).fetchall())
-    return tables_of(con, experiment, paper, {**lacking, **unanswered})
+    return tables_of(con, experiment, paper, {**lacking, **unanswered}, scorer)
 
 
 def tables_of(
-    con: duckdb.DuckDBPyConnection, experiment: str, paper: Paper, reasons: Mapping[str, str]
+    con: duckdb.DuckDBPyConnection,
+    experiment: str,
+    paper: Paper,
+    reasons: Mapping[str, str],
+    scorer: Scorer = "official",
 ) -> list[PaperTable]:
     """Return the tables of a paper from an experiment; ``reasons`` are of absent conditions."""
     found = ExperimentFindings(con, experiment)
-    tables = [_table(found, spec, paper, reasons) for spec in paper.table]
+    tables = []
+    for spec in paper.table:
+        found.scorers = {**paper.scorers, **spec.scorers} if scorer == "official" else {}
+        tables.append(_table(found, spec, paper, reasons))
     absent = [
         PaperTable(
             number=missing.number,
@@ -124,6 +140,21 @@ def _notes(
         yield _WHY_EMPTY.get(spec.kind, _NO_SCORES)
     if not _TIMED.isdisjoint(spec.columns.values()):
         yield _STAGES_TIMED
+    yield from _scorers(found, spec, {**paper.scorers, **spec.scorers})
+
+
+def _scorers(
+    found: ExperimentFindings, spec: TableSpec, theirs: Mapping[str, str]
+) -> Iterator[str]:
+    """Say by which script the scores of a table are computed, where the authors' is another."""
+    shown = [name for name in (*spec.columns.values(), spec.metric) if name in theirs]
+    scripts: dict[str, list[str]] = {}
+    for name in dict.fromkeys(shown):
+        is_theirs = name in found.scorers and found.is_measured(theirs[name])
+        script = script_of(theirs[name])
+        by = f"as {script} computes it" if is_theirs else f"ours, not that of {script}"
+        scripts.setdefault(by, []).append(name)
+    yield from (f"{', '.join(names)}: {by}" for by, names in scripts.items())
 
 
 _EVEN = 50.0
