@@ -262,6 +262,8 @@ def _questions(settings: Settings) -> Iterator[Step]:
             yield name, lambda name=name: engine.answer(QUESTION, name)
         yield "global, dynamic", lambda: engine.answer(QUESTION, "global", dynamic=True)
         yield "basic, follow_ups", lambda: engine.answer(QUESTION, "basic", follow_ups=3)
+        yield "zero_shot, guess", lambda: engine.answer(QUESTION, "zero_shot", guess=True)
+        yield "cot, guess", lambda: engine.answer(QUESTION, "cot", guess=True)
         yield "basic, thorough", lambda: engine.answer(QUESTION, "basic", thorough=True)
         yield "archrag, own answer", lambda: engine.answer(QUESTION, "archrag", own_answer=True)
         yield "archrag, direct", lambda: engine.answer(QUESTION, "archrag", prompting="direct")

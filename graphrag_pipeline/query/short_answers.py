@@ -20,14 +20,19 @@ NOT_IN_DOCUMENTS: Final = "Not in the documents"
 
 RESPONSE_TYPE: Final = "the answer alone, in as few words as say it"
 
-RULE: Final = (
+_FORM = (
     "Whatever was said of length and form before, answer in as few words as possible: a name, a "
     "date, a number, yes or no, or a short phrase or list, with no sentence around it, no "
     "explanation, no Markdown and no references. If you were told to reason first, do so, and then "
-    'write the short answer on a last line that begins with "Answer:". If you cannot answer from '
-    "what you were given, or do not know where you were given nothing, write exactly this, in "
-    f"English, and nothing else: {NOT_IN_DOCUMENTS}"
+    'write the short answer on a last line that begins with "Answer:".'
 )
+_UNKNOWN = (
+    "If you cannot answer from what you were given, or do not know where you were given nothing, "
+    f"write exactly this, in English, and nothing else: {NOT_IN_DOCUMENTS}"
+)
+_GUESS = "Where you are not sure, write the answer that seems most likely to you."
+
+RULE: Final = f"{_FORM} {_UNKNOWN}"
 """What is added to the last call of a method."""
 
 _LAST_LINE = re.compile(r"^[ \t*_]*(?:so the )?answer(?: is)?[ \t*_]*:[ \t*_]*(.*)", re.I | re.M)
@@ -37,6 +42,11 @@ def check_style(style: str) -> None:
     """Raise InputError for a style of answers that there is not."""
     if style not in STYLES:
         raise InputError(f"answer_style = {style!r}: must be {' or '.join(STYLES)}")
+
+
+def rule(*, may_guess: bool) -> str:
+    """Return what is added to the last call of a method, or of one whose model may guess."""
+    return f"{_FORM} {_GUESS}" if may_guess else RULE
 
 
 def short_form(text: str) -> str:

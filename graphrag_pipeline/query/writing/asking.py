@@ -40,7 +40,8 @@ T = TypeVar("T")
 class Final:
     """The last call, whose answer is the answer: a prompt, its values, what it may refer to.
 
-    ``evidence`` are the records that the answer as a whole rests on.
+    ``evidence`` are the records that the answer as a whole rests on. It ``may_guess`` where a short
+    answer would say that it is not known.
     """
 
     step: str
@@ -48,6 +49,7 @@ class Final:
     values: dict[str, str]
     shown: Shown
     evidence: tuple[Record, ...]
+    may_guess: bool = False
 
 
 class Asking:
@@ -235,7 +237,7 @@ class Asking:
 
     def _last_messages(self, final: Final) -> list[Message]:
         *before, last = self.messages(final.prompt, final.values)
-        rules = [short.RULE] if self.is_short else []
+        rules = [short.rule(may_guess=final.may_guess)] if self.is_short else []
         if self._format is not None:
             rules.append(json_rule(self._format))
         # In the last message: some servers take no two of one role in a row.

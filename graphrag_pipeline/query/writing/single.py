@@ -17,6 +17,6 @@ def from_records(records: Sequence[Record], prompt: str) -> Final | None:
     return Final("answer", prompt, values, Shown(records), tuple(records))
 
 
-def from_nothing(prompt: str) -> Final:
+def from_nothing(prompt: str, *, may_guess: bool = False) -> Final:
     """Return the call that answers without an index."""
-    return Final("answer", prompt, {}, Shown(), ())
+    return Final("answer", prompt, {}, Shown(), (), may_guess)

@@ -62,6 +62,21 @@ def test_the_last_call_of_every_method_and_no_other_is_told_to_be_short(home: Pa
                 assert answer.text == f"{NOT_IN_DOCUMENTS}\n", name
 
 
+@pytest.mark.parametrize("method", ["zero_shot", "cot"])
+def test_a_model_that_may_guess_is_not_told_to_say_that_it_does_not_know(home, method) -> None:
+    with (
+        StrictServer(lambda _: f"Answer: {SHORT}") as server,
+        QueryEngine(settings=settings_for(home, server, "short")) as engine,
+    ):
+        for guess in (True, False):
+            engine.answer(QUESTION, method, guess=guess)
+            asked = server.requests[-1].text
+            assert (NOT_IN_DOCUMENTS in asked) is not guess
+            assert ("most likely" in asked) is guess
+            assert ("make anything up" in asked) is not guess
+            assert "as few words as possible" in asked
+
+
 def test_one_question_can_be_answered_shortly_and_streamed(home: Path) -> None:
     with StrictServer(said) as server, QueryEngine(settings=settings_for(home, server)) as engine:
         assert engine.answer(QUESTION, "basic", answer_style="short").text == f"{SHORT}\n"
