@@ -178,20 +178,30 @@ def test_folders_patterns_files_of_records_and_ranges_are_met(tmp_path):
     uris = ("in/Harbour/a.md", "in/Harbour_2/b.md", "lists/pumps.mbox#1", "lists/pumps.mbox#2")
     dates = ("2023-12-31", "2024-01-31T09:00:00", "2025-02-01", "5 March 2024")
     with duckdb.connect(index) as con:
-        con.execute("CREATE TABLE documents (id INT, title VARCHAR, uri VARCHAR, metadata JSON)")
+        con.execute(
+            "CREATE TABLE documents "
+            "(id INT, title VARCHAR, uri VARCHAR, source VARCHAR, metadata JSON)"
+        )
+        con.execute("CREATE TABLE document_labels (document_id INT, labels VARCHAR[])")
+        con.execute("INSERT INTO document_labels VALUES (0, ['a', 'b']), (1, ['a']), (1, ['c'])")
         for n, (uri, date) in enumerate(zip(uris, dates, strict=True)):
             metadata = json.dumps({"date": date, "n": n})
-            con.execute("INSERT INTO documents VALUES (?, 'T', ?, ?)", [n, uri, metadata])
+            row = [n, uri, uri.partition("#")[0], metadata]
+            con.execute("INSERT INTO documents VALUES (?, 'T', ?, ?, ?)", row)
 
-    def kept(**where):
+    def kept(labels=None, **where):
         with duckdb.connect() as con:
             con.execute(f"ATTACH '{index}' AS published (READ_ONLY)")
-            limited_release._keep_documents(con, checked_where(where), None, bare=False)
-            return [key for (key,) in con.execute("FROM kept_documents ORDER BY id").fetchall()]
+            sql, parameters = limited_release.matching(checked_where(where), labels, bare=False)
+            return sorted(key for (key,) in con.execute(sql, parameters).fetchall())
 
     assert kept(uri="in/Harbour") == kept(uri="in/Harbour/") == kept(uri="in/Harbour/*") == [0]
     assert kept(uri="in/Harb*") == kept(uri="*.md") == [0, 1]
-    assert kept(uri="lists/pumps.mbox") == [2, 3]
+    assert kept(uri="lists/pumps.mbox") == kept(uri="*.mbox") == kept(uri="lists/*.mbox") == [2, 3]
+    assert kept(label="a") == [0]
+    assert kept(label=["a", "c"]) == [0, 1]
+    assert kept(label=["a", "c"], labels=frozenset("a")) == [0]
+    assert kept(label=["b"], labels=frozenset("a")) == []
     assert kept(uri="lists/pumps.mbox#1") == [2]
     assert kept(uri="in/Harbour%") == kept(uri="in_Harbour/*") == []
     assert kept(**{"date>=": "2024-01-01"}) == [1, 2]

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
 import typer
 
 from graphrag_pipeline.cli import console
-from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.rows import one_line
 
 if TYPE_CHECKING:
@@ -80,13 +79,9 @@ def label_list(labels: str | None) -> list[str] | None:
 
 def documents_where(conditions: Sequence[str] | None) -> dict[str, list[str]]:
     """Return what KEY=VALUE conditions ask for; raises InputError for one that is none."""
-    where: dict[str, list[str]] = {}
-    for condition in conditions or ():
-        key, equals, value = condition.partition("=")
-        if not (key.strip() and equals):
-            raise InputError(f"--where {condition!r}: write it as KEY=VALUE, such as year=2020")
-        where.setdefault(key.strip(), []).append(value.strip())
-    return where
+    from graphrag_pipeline.query.limited_release import where_of
+
+    return where_of(conditions or (), "--where")
 
 
 def plain_values(result: Any) -> Any:

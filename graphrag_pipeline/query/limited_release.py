@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 import re
 import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -34,8 +35,8 @@ Where = Mapping[str, tuple[str, ...]]
 """Keys of metadata, or ``title`` and ``uri``, and for each the values of which one must be met.
 
 In a value of ``title`` and ``uri`` a ``*`` stands for anything; a ``uri`` may be a folder, or a
-file of many records. A key that ends with ``>`` or ``<`` asks for values that are at least, or at
-most, a number or a date.
+file of many records. ``label`` is metadata, too, or a label that opens the document. A key that
+ends with ``>`` or ``<`` asks for values that are at least, or at most, a number or a date.
 """
 
 _MOST_KEYS, _MOST_VALUES = 20, 1000
@@ -71,14 +72,13 @@ SELECT sql FROM duckdb_views() WHERE database_name = 'published' AND view_name =
 """
 # A value of metadata may be a list, which readers join by commas: then one of it is enough.
 _MATCHING = """
-CREATE TABLE kept_documents AS
 SELECT id FROM (
-    SELECT id, title, uri, {values} FROM published.documents)
+    SELECT id, title, uri, source, {values} FROM published.documents)
 WHERE {conditions}
 """
 _OPENED = """
 id IN (SELECT document_id FROM published.document_labels
-       GROUP BY document_id HAVING bool_and(list_has_any(labels, $labels)))
+       GROUP BY document_id HAVING bool_and(list_has_any(labels, ${labels}::JSON::VARCHAR[])))
 """
 _KNOWN_LABELS = "SELECT DISTINCT unnest(labels) FROM published.document_labels"
 _N_KEPT = """
@@ -90,11 +90,14 @@ CASE json_type(metadata, $key{n}) WHEN 'ARRAY' THEN json_extract(metadata, $key{
 ELSE list_append(string_split(json_extract_string(metadata, $key{n}), ', '),
                  json_extract_string(metadata, $key{n})) END AS values{n}
 """
-_COLUMNS = ("title", "uri")
-_NAMED_SO = r"len(list_filter($patterns{n}, lambda p: {key} LIKE p ESCAPE '\')) > 0"
+_COLUMNS = {"title": ("title",), "uri": ("uri", "source")}
+"""The columns that are met by name, each with those that a pattern of it is compared with."""
+_LABEL = "label"
+_LIKE = r"{column} LIKE p ESCAPE '\'"
+_NAMED_SO = "len(list_filter($patterns{n}::JSON::VARCHAR[], lambda p: {alike})) > 0"
 # The beginning of a date is compared, so that a day holds all its hours.
 _COMPARED = """
-len(list_filter(values{n}, lambda v: len(list_filter($wanted{n}, lambda w:
+len(list_filter(values{n}, lambda v: len(list_filter($wanted{n}::JSON::VARCHAR[], lambda w:
     coalesce(try_cast(v AS DOUBLE) {sign} try_cast(w AS DOUBLE),
              regexp_matches(v, '^\\d{{4}}-\\d{{2}}') AND regexp_matches(w, '^\\d{{4}}(-|$)')
              AND left(v, length(w)) {sign} w))) > 0)) > 0
@@ -221,6 +224,20 @@ def checked_where(where: object) -> Where:
     return dict(sorted(checked.items()))
 
 
+def where_of(conditions: Sequence[str], called: str = "where") -> dict[str, list[str]]:
+    """Return what KEY=VALUE conditions ask for.
+
+    Raises InputError for one that is none; there they are ``called`` so.
+    """
+    where: dict[str, list[str]] = {}
+    for condition in conditions:
+        key, equals, value = condition.partition("=")
+        if not (key.strip() and equals):
+            raise InputError(f"{called} {condition!r}: write it as KEY=VALUE, such as year=2020")
+        where.setdefault(key.strip(), []).append(value.strip())
+    return where
+
+
 def described(where: Where) -> str:
     """Return a filter in words, on one line."""
     parts = (f"{key[:-1].rstrip()} {key[-1]}= " if _is_range(key) else f"{key} = " for key in where)
@@ -328,28 +345,50 @@ def labelled(labels: frozenset[str]) -> str:
 def _keep_documents(
     con: duckdb.DuckDBPyConnection, where: Where, labels: Labels, *, bare: bool
 ) -> None:
-    parameters: dict[str, object] = {}
+    sql, parameters = matching(where, labels, bare=bare)
+    con.execute(f"CREATE TABLE kept_documents AS {sql}", parameters)
+
+
+def matching(where: Where, labels: Labels, *, bare: bool) -> tuple[str, dict[str, str]]:
+    """Return the query for the ids of published documents that a filter and labels match.
+
+    And its parameters, by name: ``labels``, ``wanted0``, ``key0`` and so on; lists are JSON.
+    """
+    parameters: dict[str, str] = {}
     values, conditions = ["NULL AS nothing"], ["true"]
     if labels is not None:
-        parameters["labels"] = sorted(labels)
-        conditions.append(_OPENED)
+        parameters["labels"] = json.dumps(sorted(labels))
+        conditions.append(_OPENED.format(labels="labels"))
     for n, (key, wanted) in enumerate(where.items()):
-        parameters[f"wanted{n}"] = list(wanted)
+        parameters[f"wanted{n}"] = json.dumps(wanted)
         if key in _COLUMNS:
-            exact = named = f"list_contains($wanted{n}, {key})"
-            if patterns := _patterns(key, wanted):
-                parameters[f"patterns{n}"] = patterns
-                named = f"({exact} OR {_NAMED_SO.format(key=key, n=n)})"
-            # By a pattern, a path of this machine could be guessed letter by letter.
-            by_name = f"id IN (SELECT id FROM {DOCUMENTS} WHERE {named})"
-            conditions.append(f"({exact} OR {by_name})" if bare else named)
+            conditions.append(_named(n, key, wanted, parameters, bare=bare))
             continue
         compared = _COMPARED.format(n=n, sign=f"{key[-1]}=") if _is_range(key) else ""
         parameters[f"key{n}"] = _pointer(key[:-1].rstrip() if compared else key)
         values.append(_VALUES.format(n=n))
-        conditions.append(compared or f"list_has_any(values{n}, $wanted{n})")
+        condition = compared or f"list_has_any(values{n}, $wanted{n}::JSON::VARCHAR[])"
+        if key == _LABEL:
+            # Whom else a document is open to is nobody's business.
+            known = wanted if labels is None else labels.intersection(wanted)
+            parameters[f"opening{n}"] = json.dumps(sorted(known))
+            condition = f"({condition} OR {_OPENED.format(labels=f'opening{n}')})"
+        conditions.append(condition)
     sql = _MATCHING.format(values=", ".join(values), conditions=" AND ".join(conditions))
-    con.execute(sql, parameters)
+    return sql, parameters
+
+
+def _named(
+    n: int, key: str, wanted: Sequence[str], parameters: dict[str, str], *, bare: bool
+) -> str:
+    exact = named = f"list_contains($wanted{n}::JSON::VARCHAR[], {key})"
+    if patterns := _patterns(key, wanted):
+        parameters[f"patterns{n}"] = json.dumps(patterns)
+        alike = " OR ".join(_LIKE.format(column=column) for column in _COLUMNS[key])
+        named = f"({exact} OR {_NAMED_SO.format(n=n, alike=alike)})"
+    # By a pattern, a path of this machine could be guessed letter by letter.
+    by_name = f"id IN (SELECT id FROM {DOCUMENTS} WHERE {named})"
+    return f"({exact} OR {by_name})" if bare else named
 
 
 def _pointer(key: str) -> str:

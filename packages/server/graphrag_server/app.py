@@ -106,6 +106,7 @@ def create_app(
     add_problem_handlers(app)
     for routes in _ROUTES:
         app.include_router(routes.router)
+    app.include_router(documents.fields_router)
     app.mount("/page", page.files)
     app.router.routes.append(Route(ADDRESS, assistants, methods=["POST"]))
     _add_guards(app, server, settings, keyring)

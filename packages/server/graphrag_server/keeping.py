@@ -14,6 +14,8 @@ from graphrag_server.paths import ServerFiles
 from graphrag_server.state import json_bytes
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from graphrag_pipeline.query.results import Answer
     from graphrag_server.callers import Caller
     from graphrag_server.collections import VisibleCollection
@@ -35,10 +37,13 @@ def keeps(caller: Caller, holder: VisibleCollection) -> bool:
     return is_known and days > 0 and os.access(holder.home, os.W_OK)
 
 
-async def keep(inquiry: Inquiry, conversation: str | None, answer: Answer) -> dict[str, str] | None:
+async def keep(
+    inquiry: Inquiry, conversation: str | None, answer: Answer, where: Mapping[str, object]
+) -> dict[str, str] | None:
     """Keep an answer where its caller wants it, and return the ids of conversation and answer.
 
-    None where it is not kept. One that cannot be kept is shown all the same.
+    None where it is not kept. One that cannot be kept is shown all the same. ``where`` is the
+    filter of the question; its values are of documents, so that it goes with the answer.
     """
     caller, holder = inquiry.caller, inquiry.holder
     if conversation is None or not keeps(caller, holder):
@@ -49,7 +54,7 @@ async def keep(inquiry: Inquiry, conversation: str | None, answer: Answer) -> di
             caller.key_id,
             conversation,
             answer.query,
-            json_bytes(answer),
+            json_bytes({**answer.to_dict(), "where": where} if where else answer),
             method=answer.retrieval.method,
             release=answer.release,
             labels=caller.labels if holder.is_limited() else None,

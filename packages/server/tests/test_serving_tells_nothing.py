@@ -66,7 +66,7 @@ BODIES: dict[str, list[dict[str, Any]]] = {
     "/v1/entities/{id}/corrections": [{"action": "merge", "value": "Marek Vale"}],
 }
 """What is sent to each address that takes a body: every one that there is has to be here."""
-QUERIES = {"q": "a", "hops": "3", "name": "new.md"}
+QUERIES = {"q": "a", "hops": "3", "name": "new.md", "key": "mentor_id", "where": "uri=public"}
 """The parameters that are given wherever an address has them; all others are left out."""
 OF_THE_REQUEST = {"date", "content-length"}
 

@@ -27,7 +27,8 @@ export const where = { collection: null, isOneOfSeveral: false, release: null, s
 /** Return an address of the collection that is asked. */
 export function address(path, parameters = {}) {
   const all = { ...parameters, ...(where.collection ? { collection: where.collection } : {}) };
-  const query = new URLSearchParams(Object.entries(all).filter(([, value]) => value !== undefined));
+  const query = new URLSearchParams(Object.entries(all).flatMap(([name, values]) =>
+    [values].flat().filter((value) => value !== undefined).map((value) => [name, value])));
   return query.size ? `${path}?${query}` : path;
 }
 

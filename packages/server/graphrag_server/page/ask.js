@@ -1,5 +1,5 @@
 import { events, get, where } from "./api.js";
-import { here, readdress, viewAddress, visit } from "./places.js";
+import { conditionsIn, filter, here, narrow, readdress, viewAddress, visit, whereOf } from "./places.js";
 import { Citations, doubtsOf, evidence, stepsOf, took } from "./answer.js";
 import { copyButton } from "./copying.js";
 import { by, element, reveal, say } from "./dom.js";
@@ -35,6 +35,7 @@ export class Conversation {
   restore() {
     const turns = kept().filter((turn) => turn.collection === where.collection);
     this.take(turns, turns.at(-1)?.conversation ?? "");
+    if (!here().conditions?.length) narrow(turns.at(-1)?.conditions);
   }
 
   take(turns, id) {
@@ -42,10 +43,10 @@ export class Conversation {
     this.place.replaceChildren();
     for (const turn of turns) {
       if (turn.answer) new Turn(this, turn.question, turn).finish(turn.answer);
-      else new Turn(this, turn.question).fail(GONE);
+      else new Turn(this, turn.question, turn).fail(GONE);
     }
     this.turns = turns.filter(({ answer }) => answer);
-    this.asked = turns.length ? { question: turns.at(-1).question } : null;
+    this.asked = turns.length ? { question: turns.at(-1).question, conditions: turns.at(-1).conditions } : null;
     this.arrange();
   }
 
@@ -53,9 +54,11 @@ export class Conversation {
   async open(id) {
     if (id === this.id) return;
     const { answers } = await get(`/v1/history/${encodeURIComponent(id)}`);
-    const turns = answers.map((each) => ({ ...each, answerId: each.id, conversation: id, collection: where.collection }));
+    const turns = answers.map((each) => ({ ...each, answerId: each.id, conversation: id, collection: where.collection,
+      conditions: conditionsIn(each.answer?.where) }));
     this.asking?.abort();
     this.take(turns, id);
+    narrow(turns.at(-1)?.conditions);
     this.store();
   }
 
@@ -71,6 +74,7 @@ export class Conversation {
     sessionStorage.removeItem(KEPT);
     this.place.replaceChildren();
     this.asked = null;
+    narrow();
     visit(this.address());
     this.arrange();
     by("question").focus();
@@ -89,12 +93,16 @@ export class Conversation {
 
   get isEmpty() { return !this.place.children.length; }
 
-  /** The address that asks the last question again. */
-  address() { return viewAddress("ask", this.asked ?? {}); }
+  /** The address that asks the last question again, of the documents that it was asked of. */
+  address() {
+    const isOfThese = String(this.asked?.conditions ?? []) === String(filter.conditions);
+    return viewAddress("ask", isOfThese && this.asked ? { question: this.asked.question, method: this.asked.method } : {});
+  }
 
   /** Fill in the question of an address that somebody opened; ask it where that costs nothing. */
-  askLinked({ question, method = "" }) {
-    if (!question || this.turns.some((turn) => turn.question === question)) return;
+  askLinked({ question, method = "", conditions = [] }) {
+    const isAsked = (turn) => turn.question === question && String(turn.conditions ?? []) === String(conditions);
+    if (!question || this.turns.some(isAsked)) return;
     by("question").value = question;
     fit(by("question"));
     this.methods.choose(method);
@@ -103,7 +111,8 @@ export class Conversation {
 
   /** Bring a question of this conversation into sight. */
   find(question) {
-    const turn = [...this.place.children].findLast((each) => each.dataset.question === question);
+    const turn = [...this.place.children].findLast((each) => each.dataset.question === question
+      && each.dataset.conditions === JSON.stringify(filter.conditions));
     if (turn) reveal(turn, "start");
   }
 
@@ -118,9 +127,10 @@ export class Conversation {
 
   async ask(question) {
     const { method } = this.methods.chosen();
-    this.asked = { question, method };
+    const { conditions } = filter;
+    this.asked = { question, method, conditions };
     if (here().view === "ask") readdress(this.address());
-    const turn = new Turn(this, question);
+    const turn = new Turn(this, question, { conditions });
     const control = new AbortController();
     this.asking = control;
     this.arrange();
@@ -128,6 +138,7 @@ export class Conversation {
     say("Searching");
     try {
       const body = { question, history: this.history(), ...this.methods.chosen() };
+      if (conditions.length) body.where = whereOf(conditions);
       if (where.keeps) body.conversation = this.id;
       if (this.methods.writes && by("follow-ups").checked) body.follow_ups = 3;
       for await (const [name, value] of events("/v1/query/stream", body, control.signal)) turn.take(name, value);
@@ -148,8 +159,8 @@ export class Conversation {
       { role: "user", content: question }, { role: "assistant", content: answer.text }]);
   }
 
-  keep(question, answer, answerId) {
-    this.turns.push({ question, answer, answerId, conversation: this.id, collection: where.collection });
+  keep({ question, conditions, answerId }, answer) {
+    this.turns.push({ question, conditions, answer, answerId, conversation: this.id, collection: where.collection });
     this.store();
   }
 
@@ -176,17 +187,18 @@ export class Conversation {
 
 /** One question and its answer on the page. */
 class Turn {
-  constructor(conversation, question, { answerId, verdict, words } = {}) {
-    Object.assign(this, { conversation, question, answerId, said: { verdict, words }, text: "", steps: [], isDone: false,
+  constructor(conversation, question, { conditions = [], answerId, verdict, words } = {}) {
+    Object.assign(this, { conversation, question, conditions, answerId, said: { verdict, words }, text: "", steps: [], isDone: false,
       citations: new Citations() });
     this.wait = element("p", { class: "waiting", text: "Searching" });
     this.how = element("details", { class: "how", hidden: true }, element("summary", { text: "How it searched" }));
     this.prose = element("div", { class: "prose" });
     this.rest = element("div", { class: "rest" });
     this.body = element("div", { class: "answer", "aria-busy": "true" }, this.wait, this.how, this.prose, this.rest);
-    this.place = element("article", { class: "turn", dataset: { question } },
-      element("h2", { class: "asked", dir: "auto", text: question }), this.body);
+    const asked = element("h2", { class: "asked", dir: "auto", text: question });
+    this.place = element("article", { class: "turn", dataset: { question, conditions: JSON.stringify(conditions) } }, asked, this.body);
     conversation.place.append(this.place);
+    if (conditions.length) import("./narrowing.js").then(({ narrowedLine }) => asked.after(narrowedLine(conditions)));
   }
 
   show() { reveal(this.place, "start"); }
@@ -221,7 +233,7 @@ class Turn {
 
   done(answer) {
     this.finish(answer);
-    this.conversation.keep(this.question, answer, this.answerId);
+    this.conversation.keep(this, answer);
     const n = this.citations.byNumber.size;
     say(`Answered, with ${n} ${n === 1 ? "source" : "sources"}`);
   }
@@ -265,6 +277,7 @@ class Turn {
   again() {
     if (this.conversation.asking) return;
     this.place.remove();
+    narrow(this.conditions);
     this.conversation.ask(this.question);
   }
 

@@ -3,7 +3,7 @@ import { Citations, doubtsOf, stepsOf } from "./answer.js";
 import { by, count, dollars, element, foreign, growing, reveal, say, seconds } from "./dom.js";
 import { entityLink } from "./views.js";
 import { fit } from "./ask.js";
-import { readdress, viewAddress } from "./places.js";
+import { filter, readdress, viewAddress, whereOf } from "./places.js";
 import { changedIn, fieldsOf, grouped, lineOf } from "./methods.js";
 
 const FIRST_CHOSEN = ["hybrid", "local", "ppr"];
@@ -43,7 +43,7 @@ export class Comparison {
 
   /** Fill in a comparison of an address that somebody opened; make it where that costs nothing. */
   open({ question, methods }) {
-    if (!question || question === this.asked) return;
+    if (!question || asking(question) === this.asked) return;
     by("compare-question").value = question;
     fit(by("compare-question"));
     if (methods) this.choose(methods.split(","));
@@ -97,15 +97,17 @@ export class Comparison {
     if (methods.length < LEAST || methods.length > MOST) {
       return this.show(element("p", { class: "bad", role: "alert", text: `Choose ${LEAST} to ${MOST} methods, or one with several parameters.` }));
     }
-    this.asked = question;
+    this.asked = asking(question);
     readdress(viewAddress("compare", { question, methods: methods.join(",") }));
     this.control = new AbortController();
     this.arrange();
     this.show(element("p", { class: "waiting", text: `Asking ${methods.join(", ")}` }));
     try {
       const retrieval_only = by("compare-retrieval").checked;
-      const results = await post("/v1/compare", { question, methods, retrieval_only }, this.control.signal);
-      this.show(table(results), element("div", { class: "columns" }, results.map(column)));
+      const { conditions } = filter;
+      const results = await post("/v1/compare", { question, methods, retrieval_only, where: whereOf(conditions) }, this.control.signal);
+      const line = conditions.length ? (await import("./narrowing.js")).narrowedLine(conditions) : "";
+      this.show(line, table(results), element("div", { class: "columns" }, results.map(column)));
       say(`Compared ${results.length} methods`);
     } catch (error) {
       const text = error.name === "AbortError" ? "Stopped." : error.message;
@@ -126,6 +128,9 @@ export class Comparison {
     by("compare-stop").hidden = !this.control;
   }
 }
+
+/** What tells one comparison from another. */
+const asking = (question) => JSON.stringify([question, filter.conditions]);
 
 /** A method and the parameters that were changed, as in lightrag:mode=local. */
 function specOf(variant) {

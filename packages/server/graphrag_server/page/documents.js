@@ -1,6 +1,7 @@
 import { get, where } from "./api.js";
-import { by, count, element, foreign, say, shortUri, typeName } from "./dom.js";
+import { by, count, element, foreign, growing, say, shortUri, typeName } from "./dom.js";
 import { Uploads } from "./uploads.js";
+import { filter, here, readdress, viewAddress } from "./places.js";
 import { entityLink, link } from "./views.js";
 
 const AT_ONCE = 50;
@@ -10,7 +11,10 @@ export class Documents {
   constructor() {
     this.uploads = new Uploads(() => { this.isShown = false; this.show(); });
     this.isShown = false;
-    by("find-form").addEventListener("submit", (event) => { event.preventDefault(); this.find(); });
+    this.q = "";
+    this.turn = 0;
+    by("find-form").addEventListener("submit", (event) => { event.preventDefault(); this.search(); });
+    by("find").addEventListener("search", () => { if (!by("find").value && this.q) this.search(); });
     by("listed-more").addEventListener("click", () => this.more());
   }
 
@@ -22,48 +26,82 @@ export class Documents {
     by("entities").replaceChildren();
   }
 
-  async show() {
+  /** The address that shows the same documents again. */
+  address() { return viewAddress("documents", { q: this.q || undefined }); }
+
+  /** Other documents are asked from now on. */
+  narrowed(isSeen) {
+    this.isShown = false;
+    if (isSeen) this.show({ q: this.q });
+  }
+
+  async show({ view, q = "" } = {}) {
     this.uploads.watch();
+    if (view && q !== this.q) {
+      this.isShown = false;
+      by("find").value = q;
+    }
     if (this.isShown) return;
     this.isShown = true;
+    if (view) this.q = q;
     this.next = -1;
-    by("listed").replaceChildren();
-    await this.more();
+    this.turn++;
+    by("documents").classList.toggle("searching", Boolean(this.q || filter.conditions.length));
+    await Promise.all([this.more(), this.entities()]);
+  }
+
+  /** Look for documents that have the words in title, path or text, and for entities of that name. */
+  async search() {
+    await where.ready;
+    this.q = by("find").value.trim();
+    this.isShown = false;
+    if (here().view === "documents") readdress(this.address());
+    await this.show();
   }
 
   async more() {
-    const before = by("listed").children.length;
+    const { turn } = this;
+    const isFirst = this.next === -1;
     try {
-      const { documents, total, next, release } = await get("/v1/documents", { after: this.next, most: AT_ONCE });
-      by("listed").append(...documents.map((document) => row(document, release)));
+      const { documents, total, next, release } = await get("/v1/documents",
+        { after: this.next, most: AT_ONCE, q: this.q || undefined, where: filter.conditions });
+      if (turn !== this.turn) return;
+      if (isFirst) by("listed").replaceChildren();
+      const rows = documents.map((document) => row(document, release));
+      by("listed").append(...rows);
       this.next = next;
       by("listed-more").hidden = next === null;
-      by("listed-facts").textContent = count(total, "document");
-      if (before) by("listed").children[before]?.querySelector("a").focus();
+      const isSome = this.q || filter.conditions.length;
+      by("listed-facts").textContent = `${count(total, "document")}${isSome ? " found" : ""}`;
+      if (isSome) say(by("listed-facts").textContent);
+      if (!isFirst) rows[0]?.querySelector("a").focus();
     } catch (error) {
+      if (turn !== this.turn) return;
       this.isShown = false;
+      by("listed").replaceChildren();
+      by("listed-more").hidden = true;
       by("listed-facts").textContent = error.message;
     }
   }
 
-  async find() {
-    await where.ready;
-    const q = by("find").value.trim();
+  async entities() {
+    const { q, turn } = this;
     if (!q) return by("entities").replaceChildren();
     try {
       const { entities, release } = await get("/v1/entities", { q });
-      const rows = entities.map(({ id, title, type, degree }) => element("li", {}, entityLink(id, title, release),
-        element("span", { class: "note", text: `${typeName(type)} · ${count(degree, "relationship")}` })));
-      const none = element("p", { class: "quiet", text: "No entity has this in its name." });
-      by("entities").replaceChildren(rows.length ? element("ul", { class: "rows" }, rows) : none);
-      say(`${count(rows.length, "entity", "entities")} found`);
+      if (turn !== this.turn) return;
+      const make = ({ id, title, type, degree }) => element("li", {}, entityLink(id, title, release),
+        element("span", { class: "note", text: `${typeName(type)} · ${count(degree, "relationship")}` }));
+      by("entities").replaceChildren(...(entities.length ? [element("h2", { text: "Entities" }), ...growing(entities, make, { first: 5 })]
+        : [element("p", { class: "quiet", text: "No entity has this in its name." })]));
     } catch (error) {
       by("entities").replaceChildren(element("p", { class: "bad", text: error.message }));
     }
   }
 }
 
-function row({ id, title, uri }, release) {
-  return element("li", {}, link("documents", id, { release }, foreign(title || shortUri(uri))),
-    element("bdi", { class: "note", dir: "auto", title: uri, text: shortUri(uri) }));
+function row({ id, title, uri, excerpt, start_char: start, end_char: end }, release) {
+  return element("li", {}, link("documents", id, { release, start, end }, foreign(title || shortUri(uri))),
+    element("bdi", { class: "note", dir: "auto", title: uri, text: shortUri(uri) }),
+    excerpt ? element("p", { class: "quiet clamped", dir: "auto", text: `… ${excerpt.trim()} …` }) : null);
 }

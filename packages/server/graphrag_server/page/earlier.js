@@ -3,7 +3,8 @@ import { Citations, doubtsOf, evidence, took } from "./answer.js";
 import { copied } from "./copying.js";
 import { count, element, foreign, say } from "./dom.js";
 import { titled } from "./panel.js";
-import { addressOf } from "./places.js";
+import { narrowedLine } from "./narrowing.js";
+import { addressOf, conditionsIn } from "./places.js";
 
 const AT_ONCE = 30;
 const path = (id) => `/v1/history/${encodeURIComponent(id)}`;
@@ -95,7 +96,7 @@ export async function answerView({ id, collection }) {
   citations.write(prose, answer.text, { generated: answer.generated });
   const old = release === where.release ? null : element("p", { class: "notice",
     text: "This is from an earlier release. What is published now may differ." });
-  return [...titled(question, "Answer"), old, prose, doubtsOf(answer), citations.sources(shown && "Shown to the model"),
+  return [...titled(question, "Answer"), narrowedLine(conditionsIn(answer.where)), old, prose, doubtsOf(answer), citations.sources(shown && "Shown to the model"),
     evidence(answer.retrieval),
     element("div", { class: "foot" }, element("p", { class: "took", text: `${method} · ${took(answer)}` }),
       judging(id, { verdict, words, collection }))];

@@ -3,13 +3,14 @@ import { Conversation } from "./ask.js";
 import { by, count, element } from "./dom.js";
 import { Methods } from "./methods.js";
 import { panel, titled } from "./panel.js";
-import { followLinks, here, viewAddress, visit } from "./places.js";
+import { followLinks, here, narrow, readdress, viewAddress, visit } from "./places.js";
 import { shown } from "./views.js";
 
 const VIEWS = ["ask", "compare", "documents", "state"];
 const PARTS = { compare: () => import("./compare.js").then(({ Comparison }) => new Comparison()),
   documents: () => import("./documents.js").then(({ Documents }) => new Documents()) };
 const FORMS = { compare: "compare-form", documents: "find-form" };
+const NARROWED = ["ask", "compare", "documents"];
 const CHOSEN = "graphrag.collection";
 
 /** Ties the parts together: the address says which view is shown, and what is open in it. */
@@ -33,6 +34,10 @@ class Page {
     followLinks();
     addEventListener("popstate", () => this.route());
     addEventListener("visited", () => this.route());
+    addEventListener("narrowed", () => this.narrowed());
+    for (const button of document.querySelectorAll("button.narrow")) {
+      button.addEventListener("click", async () => (await this.narrowing()).toggle(button));
+    }
     addEventListener("panel-left", () => visit(this.address()));
     addEventListener("key-wanted", (event) => this.askKey(event.detail));
     by("key").addEventListener("click", () => this.askKey());
@@ -92,7 +97,7 @@ class Page {
     where.release = release;
     where.asksModel = asksModel;
     where.keeps = keeps;
-    for (const view of VIEWS) by(`to-${view}`).href = viewAddress(view);
+    this.link();
     by("to-explorer").href = `/explorer?collection=${encodeURIComponent(name)}`;
     by("facts").textContent = problem ?? `${count(counts.documents, "document")}, `
       + `${count(counts.entities, "entity", "entities")} and ${count(counts.relationships, "relationship")}, `
@@ -109,6 +114,24 @@ class Page {
     Object.keys(this.parts).forEach((view) => this.fill(view));
     this.conversation.restore();
     this.conversation.suggest(problem ? [] : await examples());
+  }
+
+  link() { for (const view of VIEWS) by(`to-${view}`).href = viewAddress(view); }
+
+  /** The control that narrows the view that is shown, loaded when it is first needed. */
+  async narrowing() {
+    const { narrowing } = await import("./narrowing.js");
+    narrowing.stand(this.view);
+    return narrowing;
+  }
+
+  /** Say in the address which documents are asked from now on. */
+  narrowed() {
+    this.link();
+    this.isNarrowed = true;
+    this.narrowing();
+    if (here().view && where.collection) readdress(this.address());
+    this.parts.documents?.narrowed(this.view === "documents");
   }
 
   /** Load what a view is made of, once. */
@@ -128,11 +151,13 @@ class Page {
   /** Show what the address names, in its collection. */
   async route() {
     const place = here();
+    if (place.view && place.view !== "state") narrow(place.conditions);
     this.show(place.kind === "history" ? "ask" : place.view ?? history.state?.view ?? this.view);
     if (!where.collection) return;
     const isTheirs = this.collections.some(({ name }) => name === place.collection);
     if (isTheirs && place.collection !== where.collection) await (where.ready = this.choose(place.collection));
-    if (this.view === "documents") (await this.part("documents")).show();
+    if (this.view === "documents") (await this.part("documents")).show(place);
+    if (this.isNarrowed && NARROWED.includes(this.view)) this.narrowing();
     if (place.view === "compare") (await this.part("compare")).open(place);
     if (place.view === "state") this.tellState();
     if (place.kind === "history") {
@@ -169,7 +194,10 @@ class Page {
   }
 
   /** The address of what is under the panel. */
-  address() { return this.view === "ask" ? this.conversation.address() : viewAddress(this.view); }
+  address() {
+    if (this.view === "ask") return this.conversation.address();
+    return this.view === "documents" && this.parts.documents ? this.parts.documents.address() : viewAddress(this.view);
+  }
 
   askKey(message) {
     by("key").hidden = false;

@@ -9,10 +9,28 @@ export function addressOf(kind, id, { collection = where.collection, release, st
   return withQuery(`/${kind}/${encodeURIComponent(id)}`, { collection, release, start, end });
 }
 
-/** The address of a view; it names the collection where there are several. */
+/** Which documents are asked: conditions KEY=VALUE, as in the addresses. */
+export const filter = { conditions: [] };
+
+/** Ask some documents from now on, by conditions KEY=VALUE. */
+export function narrow(conditions = []) {
+  if (String(conditions) === String(filter.conditions)) return;
+  filter.conditions = conditions;
+  dispatchEvent(new Event("narrowed"));
+}
+
+/** The same conditions as a question has them: for each key its values. */
+export const whereOf = (conditions) => Object.fromEntries(Object.entries(Object.groupBy(conditions, (each) => each.split("=", 1)[0]))
+  .map(([key, those]) => [key, those.map((each) => each.slice(key.length + 1))]));
+
+/** The conditions of a question that was kept. */
+export const conditionsIn = (asked) => Object.entries(asked ?? {}).flatMap(([key, values]) => [values].flat().map((value) => `${key}=${value}`));
+
+/** The address of a view; it names the collection where there are several, and which documents are asked. */
 export function viewAddress(view, parameters = {}) {
   const path = Object.keys(VIEWS).find((each) => VIEWS[each] === view);
-  return withQuery(path, { ...parameters, collection: where.isOneOfSeveral ? where.collection : undefined });
+  return withQuery(path, { where: view === "state" ? undefined : filter.conditions, ...parameters,
+    collection: where.isOneOfSeveral ? where.collection : undefined });
 }
 
 /** The address of an answer's passage or report. */
@@ -25,9 +43,10 @@ export function citationAddress(citation, release) {
 /** Return what an address of this page shows: a view, or one thing; null for another address. */
 export function placeOf({ origin, pathname, searchParams }) {
   if (origin !== location.origin) return null;
-  const [collection, release, question, method, methods] = ["collection", "release", "question", "method", "methods"]
+  const [collection, release, question, method, methods, q] = ["collection", "release", "question", "method", "methods", "q"]
     .map((name) => searchParams.get(name) || undefined);
-  if (Object.hasOwn(VIEWS, pathname)) return { view: VIEWS[pathname], collection, question, method, methods };
+  const conditions = searchParams.getAll("where").filter((each) => each.indexOf("=") > 0);
+  if (Object.hasOwn(VIEWS, pathname)) return { view: VIEWS[pathname], collection, question, method, methods, q, conditions };
   const [, kind, id] = pathname.match(NAMED) ?? [];
   if (!KINDS.includes(kind)) return null;
   const number = (name) => (/^\d{1,15}$/.test(searchParams.get(name) ?? "") ? Number(searchParams.get(name)) : undefined);
@@ -61,8 +80,10 @@ export function followLinks() {
   });
 }
 
+/** An address with parameters; of those that are lists, each value is one. */
 function withQuery(path, parameters) {
-  const query = new URLSearchParams(Object.entries(parameters).filter(([, value]) => value !== undefined && value !== null));
+  const query = new URLSearchParams(Object.entries(parameters).flatMap(([name, values]) => [values].flat()
+    .filter((value) => value !== undefined && value !== null).map((value) => [name, value])));
   return query.size ? `${path}?${query}` : path;
 }
 

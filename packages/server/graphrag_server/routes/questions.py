@@ -48,7 +48,7 @@ async def query(request: Request, asked: ToAnswer) -> Response:
         return json_response(await answered_across(request, asked, asked.collections, across))
     with inquiry_of(request, asked) as inquiry:
         result = await _asked_of(request, asked, inquiry, answer)
-        kept = await keep(inquiry, asked.conversation, result) or {}
+        kept = await keep(inquiry, asked.conversation, result, asked.where) or {}
     response = json_response(result)
     response.headers.update({f"X-{name.title()}": id for name, id in kept.items()})
     return response

@@ -153,7 +153,9 @@ async def _put(
         if isinstance(piece, Answer):
             streamed.inquiry.finish(piece)
             made.put_nowait(("citations", piece.citations))
-            if kept := await keep(streamed.inquiry, streamed.conversation, piece):
+            if kept := await keep(
+                streamed.inquiry, streamed.conversation, piece, streamed.ask.where
+            ):
                 made.put_nowait(("kept", kept))
             made.put_nowait(("done", piece))
         else:
