@@ -20,13 +20,20 @@ from pathlib import Path
 
 import pytest
 from test_formats import SOUND as OFFICE
+from test_packed import SOUND as PACKED
 from test_reading import SOUND as TEXTS
 
 from graphrag_pipeline.ingest.reading import ReadingOptions, separate, supported_suffixes
 from graphrag_pipeline.ingest.reading.formats import format_of
 from graphrag_pipeline.ingest.reading.separate import Readers, ReadingLimits
 
-SOUND = {**TEXTS, **OFFICE, ".tsv": b"id\ttext\na\tone\n", ".txt": "Zwölf\r\nWörter".encode()}
+SOUND = {
+    **TEXTS,
+    **OFFICE,
+    **PACKED,
+    ".tsv": b"id\ttext\na\tone\n",
+    ".txt": "Zwölf\r\nWörter".encode(),
+}
 KEPT = sorted((Path(__file__).parent / "data" / "fuzz").iterdir())
 ROUNDS = 12
 SECONDS, MEGABYTES = 20, 1_500

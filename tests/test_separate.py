@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import os
 import signal
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 from bombs import BOMBS, dictionary_column, long_header, pdf
 from test_formats import SOUND
+from test_packed import SOUND as PACKED
 from test_reading import SOUND as MORE_SOUND
 
 from conftest import Engine
@@ -61,8 +63,23 @@ def is_running(process: int) -> bool:
     return state != "Z"
 
 
+def test_what_is_attached_to_mail_is_read_apart(tmp_path):
+    mail = b"From: a@x.org\nSubject: S\nMIME-Version: 1.0\nContent-Type: %s\n\n%s"
+    plain = mail % (b"text/plain", b"Hester sails.")
+    attached = b"--b\nContent-Type: application/x\nContent-Disposition: attachment; "
+    attached += b'filename="a.parquet"\nContent-Transfer-Encoding: base64\n\n'
+    attached += base64.encodebytes(PARQUET) + b"--b--\n"
+    with readers_in(tmp_path) as readers:
+        assert read(readers, "a.eml", plain).documents
+        assert readers._child is None
+        assert not read(
+            readers, "b.eml", mail % (b"multipart/mixed; boundary=b", attached)
+        ).documents
+        assert child_of(readers)
+
+
 def test_a_file_gives_the_same_in_the_process_of_its_own(tmp_path):
-    files = {f"a{suffix}": data for suffix, data in {**SOUND, **MORE_SOUND}.items()}
+    files = {f"a{suffix}": data for suffix, data in {**SOUND, **MORE_SOUND, **PACKED}.items()}
     files["long.csv"] = b"id,text\n" + b"".join(b'%d,"a, b"\n' % n for n in range(5_000))
     files["refused.pdf"] = b"no pdf"
     packed = {suffix for suffix in supported_suffixes() if not format_of(suffix).safe_bytes}

@@ -268,7 +268,7 @@ def test_every_ending_in_the_list_of_formats_is_read_and_no_other_is():
     from test_fuzzing import SOUND as OTHERS
 
     alike = {".htm": ".html", ".markdown": ".md", ".xlsm": ".xlsx", ".ndjson": ".jsonl"}
-    alike |= {".mht": ".mhtml", ".yml": ".yaml", ".text": ".txt", ".odp": ".odt"}
+    alike |= {".mht": ".mhtml", ".yml": ".yaml", ".text": ".txt", ".odp": ".odt", ".debian": ".log"}
     for ending in sorted(listed - CODE_SUFFIXES - {".odp"}):
         sound = {**OTHERS, **SOUND}[alike.get(ending, ending)]
         assert read(f"a{ending}", sound).documents, ending

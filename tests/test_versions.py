@@ -37,6 +37,7 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
     f"{_READERS}:CONFIGS_VERSION": _reading("configs"),
     f"{_READERS}:LATEX_VERSION": _reading("latex"),
     f"{_READERS}:OUTLINES_VERSION": _reading("outlines"),
+    f"{_READERS}:PACKED_VERSION": _reading("packed"),
     f"{_READERS}:PLAIN_VERSION": _reading("files"),
     f"{_READERS}:SUBTITLES_VERSION": _reading("subtitles"),
     f"{_READERS}:WEB_ARCHIVES_VERSION": _reading("mail"),

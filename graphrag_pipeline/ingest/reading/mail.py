@@ -53,6 +53,7 @@ _SEPARATOR = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From [^\r\n]*\r?\n(?=>*Fr
 _QUOTED_SEPARATOR = re.compile(rb"^>(>*From )", re.M)
 _QUOTE = re.compile(r"\s*>")
 _SIGNATURE = re.compile(r"^-- ?$", re.M)
+_FILE_NAME = re.compile(rb"name[*\d]{0,4}\s{0,9}=|base64", re.I)
 _ORIGINAL = re.compile(
     r"^(?:-{2,} ?(?:Original Message|Ursprüngliche Nachricht|Message d'origine|Mensaje original) ?"
     r"-{2,}|_{20,}\n\s*From: .*)$",
@@ -340,9 +341,6 @@ def _date(written: str) -> str:
         return written
 
 
-_ALL = versions.MAIL | versions.HTML | versions.MARKDOWN | versions.OFFICE | versions.PDF
-_OTHERS = versions.RECORDS | versions.RST | versions.NOTEBOOK | versions.CODE
-_VERSIONS = _ALL | _OTHERS | versions.TEXTS
 MHTML = FileFormat(read_mhtml, versions.WEB_ARCHIVES | versions.HTML, SMALL)
-EML = FileFormat(read_eml, _VERSIONS, SMALL)
-MBOX = FileFormat(read_mbox, _VERSIONS, SMALL)
+EML = FileFormat(read_eml, versions.WITHIN, SMALL, _FILE_NAME)
+MBOX = FileFormat(read_mbox, versions.WITHIN, SMALL, _FILE_NAME)

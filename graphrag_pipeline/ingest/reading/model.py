@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -160,11 +161,14 @@ class FileFormat:
         Files up to so many bytes are read in the program's own process, as what they can become
         is bounded by their size. Others are read in a process with limits of memory and time, and
         all files unless this is given.
+    holds_files
+        Found in a file that holds others, which may be of any kind: it is read there in any case.
     """
 
     read: Reader
     versions: Mapping[str, str]
     safe_bytes: int = 0
+    holds_files: re.Pattern[bytes] | None = None
 
 
 def whole_document(

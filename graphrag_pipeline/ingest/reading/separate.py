@@ -84,7 +84,7 @@ class Readers:
         limit is another. Raises StorageError where no process can be started.
         """
         suffix = path.suffix.lower()
-        if len(data) <= _safe_bytes(suffix):
+        if len(data) <= _safe_bytes(suffix) and not _holds_files(suffix, data):
             return read_file(path, self.options, data=data)
         limits = (self._limits.megabytes, self._limits.seconds)
         key = fingerprint(sha256, suffix, *limits, reader_versions([path.suffix]))
@@ -185,6 +185,14 @@ def _safe_bytes(suffix: str) -> int:
     except PartError:
         return SMALL
     return format_.safe_bytes if format_ else SMALL
+
+
+def _holds_files(suffix: str, data: bytes) -> bool:
+    try:
+        format_ = format_of(suffix)
+    except PartError:
+        return False
+    return bool(format_ and format_.holds_files and format_.holds_files.search(data))
 
 
 def _environment() -> dict[str, str]:

@@ -20,6 +20,7 @@ NAMED_VERSION = "2"
 NOTEBOOK_VERSION = "1"
 OFFICE_VERSION = "2"
 OUTLINES_VERSION = "2"
+PACKED_VERSION = "2"
 PDF_VERSION = "1"
 PLAIN_VERSION = "2"
 RECORDS_VERSION = "2"
@@ -36,6 +37,7 @@ KINDS = {
     "configs": "YAML and TOML files",
     "named": "files without an ending",
     "outlines": "AsciiDoc and Org files",
+    "packed": "packed files",
     "plain": "plain text and logs",
     "records": "tables and records",
     "subtitles": "subtitles",
@@ -55,6 +57,7 @@ NAMED = {"named": NAMED_VERSION}
 NOTEBOOK = {"notebook": NOTEBOOK_VERSION}
 OFFICE = {"office": OFFICE_VERSION}
 OUTLINES = {"outlines": OUTLINES_VERSION}
+PACKED = {"packed": PACKED_VERSION}
 PDF = {"PDF": PDF_VERSION}
 PLAIN = {"plain": PLAIN_VERSION}
 RECORDS = {"records": RECORDS_VERSION}
@@ -62,8 +65,9 @@ RST = {"reStructuredText": RST_VERSION}
 SUBTITLES = {"subtitles": SUBTITLES_VERSION}
 WEB_ARCHIVES = {"web archives": WEB_ARCHIVES_VERSION}
 XML = {"XML": XML_VERSION}
-TEXTS = {
-    **(PLAIN | SUBTITLES | LATEX | OUTLINES),
-    **(CONFIGS | XML | BIBLIOGRAPHIES | CALENDARS | WEB_ARCHIVES),
+WITHIN = {
+    **(PLAIN | SUBTITLES | LATEX | OUTLINES | HTML | MARKDOWN | RST | NOTEBOOK | CODE | NAMED),
+    **(CONFIGS | XML | BIBLIOGRAPHIES | CALENDARS | WEB_ARCHIVES | RECORDS),
+    **(MAIL | OFFICE | PDF | PACKED),
 }
-"""Of all kinds of text that a file attached to mail may be, too."""
+"""Of all kinds that a file within another may be: attached to mail, or packed."""

@@ -1,0 +1,243 @@
+"""Packed files: an archive is a folder whose files are documents of their own; .gz is one file.
+
+Nothing is written to disk. What an archive unpacks to is bounded, those within it included.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import gzip
+import io
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+
+from graphrag_pipeline.ingest.reading import versions
+from graphrag_pipeline.ingest.reading.cleaning import one_line
+from graphrag_pipeline.ingest.reading.files import read_file, refused
+from graphrag_pipeline.ingest.reading.model import (
+    FileFormat,
+    Quarantined,
+    ReadDocument,
+    ReadingOptions,
+    ReadResult,
+    Unreadable,
+)
+from graphrag_pipeline.ingest.reading.records import unique_keys
+from graphrag_pipeline.store.ignoring import Selection
+from graphrag_pipeline.store.scanning import printable
+
+_MOST_FILES = 10_000
+_MOST_DEPTH = 3
+_MOST_TIMES = 4
+_SUSPECT_BYTES, _SUSPECT_RATIO = 5_000_000, 100
+_BLOCK = 1 << 16
+_UTF8_NAME, _ENCRYPTED = 0x800, 1
+_GZIP_HEAD, _GZIP_EXTRA, _GZIP_NAME = 10, 4, 8
+_INSTEAD = "unpack it into the folder"
+_FAULTS = (
+    zipfile.BadZipFile,
+    tarfile.TarError,
+    zlib.error,
+    NotImplementedError,
+    RuntimeError,
+    EOFError,
+    OSError,
+    ValueError,
+)
+_BY_DEFAULT = Selection()
+
+
+@dataclass(frozen=True)
+class _Member:
+    """A file in an archive: its path, how many bytes it says it has, and what gives these."""
+
+    path: str
+    n_bytes: int
+    unpack: Callable[[], bytes]
+    is_encrypted: bool = False
+
+
+def read_zip(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
+    """Read the files of a zip archive, each as it would be read in a folder; a key is its path."""
+    return _Unpacking(options).read(path, data, 0)
+
+
+def read_tar(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
+    """Read the files of a tar archive as `read_zip` does."""
+    return _Unpacking(options).read(path, data, 0)
+
+
+def read_gzip(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
+    """Read the one file that is packed: ``notes.txt.gz`` as ``notes.txt``."""
+    return _Unpacking(options).read(path, data, 0)
+
+
+class _Unpacking:
+    """Reads an archive with those that lie in it, within bounds that hold for all together."""
+
+    def __init__(self, options: ReadingOptions) -> None:
+        self._options = options
+        self._bytes_left = _MOST_TIMES * options.max_file_bytes
+        self._files_left = _MOST_FILES
+
+    def read(self, path: Path, data: bytes, depth: int) -> ReadResult:
+        """Return what a file gives. Raises Unreadable for an archive of which nothing is read."""
+        suffix = path.suffix.lower()
+        if depth > _MOST_DEPTH:
+            raise Unreadable(f"it lies in more than {_MOST_DEPTH} archives: {_INSTEAD}")
+        if suffix in (".gz", ".tgz"):
+            inner = path.with_suffix(".tar" if suffix == ".tgz" else "")
+            if not inner.suffix and (name := _gzip_name(data)):
+                inner = Path(name)
+            unpacked = self._gunzipped(data)
+            is_archive = inner.suffix.lower() in _ARCHIVES
+            # An archive in it, as in .tar.gz, is no deeper for that.
+            return self.read(inner, unpacked, depth) if is_archive else self._read(inner, unpacked)
+        members = _zip_members if suffix == ".zip" else _tar_members
+        try:
+            return self._read_members([*members(data)], len(data), depth)
+        except _FAULTS as error:
+            raise Unreadable(f"the archive is damaged ({one_line(str(error))[:200]})") from None
+
+    def _read(self, path: Path, data: bytes) -> ReadResult:
+        return read_file(path, self._options, data=data)
+
+    def _read_members(self, members: list[_Member], n_packed: int, depth: int) -> ReadResult:
+        if not members:
+            raise Unreadable("the archive holds no files")
+        if all(member.is_encrypted for member in members):
+            raise Unreadable(f"encrypted: {_INSTEAD} with its password")
+        self._require_bounded(members, n_packed)
+        documents: list[ReadDocument] = []
+        quarantined: list[Quarantined] = []
+        for member in members:
+            read = self._read_member(member, depth)
+            for document in read.documents:
+                key = f"{member.path}/{document.key}" if document.key else member.path
+                documents.append(replace(document, key=key))
+            for refusal in read.quarantined:
+                key = f"{member.path}/{refusal.key}" if refusal.key else member.path
+                quarantined.append(Quarantined(key, refusal.reason))
+        keys = unique_keys(document.key for document in documents)
+        unique = [replace(d, key=key) for d, key in zip(documents, keys, strict=True)]
+        return ReadResult(unique, quarantined)
+
+    def _read_member(self, member: _Member, depth: int) -> ReadResult:
+        path = PurePosixPath(member.path)
+        if path.is_absolute() or ".." in path.parts or ":" in path.parts[0]:
+            return refused("its name leads out of the archive")
+        if member.is_encrypted:
+            return refused(f"encrypted: {_INSTEAD} with its password")
+        try:
+            data = member.unpack()
+            if path.suffix.lower() in _ARCHIVES:
+                return self.read(Path(path.name), data, depth + 1)
+        except Unreadable as error:
+            return refused(str(error))
+        except _FAULTS as error:
+            return refused(f"it is damaged in the archive ({one_line(str(error))[:200]})")
+        return self._read(Path(path.name), data)
+
+    def _require_bounded(self, members: list[_Member], n_packed: int) -> None:
+        n_bytes = sum(member.n_bytes for member in members)
+        self._files_left -= len(members)
+        self._bytes_left -= n_bytes
+        if self._files_left < 0:
+            raise Unreadable(f"the archive has more than {_MOST_FILES:,} files: {_INSTEAD}")
+        _require_likely(n_bytes, n_packed)
+        if self._bytes_left < 0:
+            raise Unreadable(
+                f"the archive unpacks to more than {_MOST_TIMES} times what "
+                f"{self._options.allowed}: {_INSTEAD}"
+            )
+
+    def _gunzipped(self, data: bytes) -> bytes:
+        most = min(self._bytes_left, self._options.max_file_bytes)
+        blocks: list[bytes] = []
+        n_bytes = 0
+        try:
+            with gzip.GzipFile(fileobj=io.BytesIO(data)) as packed:
+                while block := packed.read(_BLOCK):
+                    blocks.append(block)
+                    n_bytes += len(block)
+                    _require_likely(n_bytes, len(data))
+                    if n_bytes > most:
+                        raise Unreadable(f"the file unpacks to more than {self._options.allowed}")
+        except _FAULTS as error:
+            raise Unreadable(f"the file is damaged ({one_line(str(error))[:200]})") from None
+        self._bytes_left -= n_bytes
+        return b"".join(blocks)
+
+
+def _require_likely(n_bytes: int, n_packed: int) -> None:
+    if n_bytes > _SUSPECT_BYTES and n_bytes > _SUSPECT_RATIO * n_packed:
+        raise Unreadable(f"the archive unpacks to {n_bytes:,} bytes from {n_packed:,}: a bomb")
+
+
+def _gzip_name(data: bytes) -> str:
+    """Return the name that a packed file had, "" where it is not said or would lead elsewhere."""
+    if len(data) < _GZIP_HEAD or data[3] & (_GZIP_EXTRA | _GZIP_NAME) != _GZIP_NAME:
+        return ""
+    name = data[_GZIP_HEAD : _GZIP_HEAD + 255].partition(b"\0")[0]
+    return one_line(name.decode("latin-1").replace("\\", "/").rpartition("/")[2])
+
+
+def _zip_members(data: bytes) -> Iterator[_Member]:
+    archive = zipfile.ZipFile(io.BytesIO(data))
+    # Of several parts of one name the last is what a program that unpacks leaves.
+    for part in {part.filename: part for part in archive.infolist()}.values():
+        if not part.is_dir() and (path := _wanted(_zip_name(part))):
+            is_encrypted = bool(part.flag_bits & _ENCRYPTED)
+            yield _Member(path, part.file_size, _unzip(archive, part), is_encrypted)
+
+
+def _unzip(archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> Callable[[], bytes]:
+    def unpack() -> bytes:
+        # Asked for all at once, zipfile unpacks up to 2 GB and cuts off what is too much.
+        with archive.open(part) as packed:
+            return b"".join(iter(lambda: packed.read(_BLOCK), b""))
+
+    return unpack
+
+
+def _zip_name(part: zipfile.ZipInfo) -> str:
+    """Return a name, which some programs write as UTF-8 without saying so."""
+    name = part.filename
+    if not part.flag_bits & _UTF8_NAME and not name.isascii():
+        with contextlib.suppress(UnicodeError):
+            name = name.encode("cp437").decode("utf-8")
+    return name.replace("\\", "/")
+
+
+def _tar_members(data: bytes) -> Iterator[_Member]:
+    with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
+        parts = {part.name: part for part in archive.getmembers()}
+    for part in parts.values():
+        # What a sparse file is, its bytes in the archive do not bound.
+        if part.isreg() and not part.issparse() and (path := _wanted(printable(part.name))):
+            place = slice(part.offset_data, part.offset_data + part.size)
+            yield _Member(path, part.size, functools.partial(data.__getitem__, place))
+
+
+def _wanted(name: str) -> str:
+    """Return the path of a file on one line; "" for what is left out of folders by default."""
+    path = one_line(name).removeprefix("./")
+    parts = path.split("/")
+    for depth, part in enumerate(parts, 1):
+        is_folder = depth < len(parts)
+        if part != ".." and _BY_DEFAULT.why_not(
+            part, "/".join(parts[:depth]), (), is_folder=is_folder
+        ):
+            return ""
+    return path
+
+
+_ARCHIVES = frozenset((".zip", ".tar", ".tgz", ".gz"))
+ZIP = FileFormat(read_zip, versions.WITHIN)
+TAR = FileFormat(read_tar, versions.WITHIN)
+GZIP = FileFormat(read_gzip, versions.WITHIN)
