@@ -178,6 +178,8 @@ class ServerSettings(Section):
     """Folder, within input.folder, for documents that callers upload; none set: none can be."""
     upload_mb: Megabytes = 20.0
     """An upload that is larger is refused."""
+    originals: bool = True
+    """Whether who may read a document's text may have the file that it was read from."""
     uploads_most: Positive = 1000
     """Most uploads that the folder holds; one more is refused."""
     conversation_days: Annotated[float, Field(ge=0, le=36_500)] = 90.0

@@ -240,3 +240,13 @@ def _place(error: Mapping[str, Any]) -> dict[str, str]:
         return {"place": place, "problem": "send a JSON object, as Content-Type: application/json"}
     message = error["msg"]
     return {"place": place, "problem": message[:1].lower() + message[1:]}
+
+
+def one(rows: list[dict[str, Any]], what: str) -> dict[str, Any]:
+    """Return the only row. Raises a 404 Problem, naming ``what``, where there is none."""
+    if not rows:
+        raise HttpProblem(
+            404,
+            f"this release has no such {what}: it may be gone, or have another id in a new release",
+        )
+    return rows[0]

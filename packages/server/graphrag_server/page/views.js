@@ -41,12 +41,28 @@ async function documentText({ id, release, start, end }) {
     origin(text.uri, isPassage ? `characters ${start.toLocaleString("en")} to ${end.toLocaleString("en")}`
       : `${count(facts.n_chars, "character")}, ${count(facts.n_chunks, "passage")}`),
     isPassage ? element("p", { class: "links" }, link("documents", id, { release: text.release }, "Whole document")) : null,
+    originalOf(id, { release: text.release, start, end }),
     earlier(text.release),
-    metadata.length ? element("dl", { class: "metadata" }, metadata.map(([name, value]) => [
+    text.uri.includes("#") ? rowsOf(id, text.release) : null,
+    metadata.length ? element("dl", { class: "metadata" }, metadata.flatMap(([name, value]) => [
       element("dt", { text: name }),
       element("dd", {}, foreign(typeof value === "string" ? value : JSON.stringify(value)))])) : null,
     ...new Text(text, isPassage ? start : 0, isPassage ? end : 0).elements(),
   ];
+}
+
+/** The file that a document was read from, told when it is known where it is. */
+function originalOf(id, place) {
+  const line = element("p", { class: "links" });
+  import("./originals.js").then(({ fillOriginal }) => fillOriginal(line, id, place));
+  return line;
+}
+
+/** The table that a record is a row of. */
+function rowsOf(id, release) {
+  const table = element("div");
+  import("./originals.js").then(({ fillRows }) => fillRows(table, id, release));
+  return table;
 }
 
 /** Say that what is shown is of a release that another has taken the place of. */

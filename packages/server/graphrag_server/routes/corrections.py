@@ -13,8 +13,8 @@ from starlette.responses import Response
 from graphrag_server.callers import caller_of, needs
 from graphrag_server.corrections import add_correction
 from graphrag_server.inquiry import record_writing
-from graphrag_server.problems import HttpProblem
-from graphrag_server.routes.reading import CollectionName, one, read
+from graphrag_server.problems import HttpProblem, one
+from graphrag_server.routes.reading import CollectionName, read
 from graphrag_server.state import holder_of, json_response
 
 router = APIRouter(prefix="/v1/entities", tags=["graph"], dependencies=[needs("write")])

@@ -14,11 +14,11 @@ from graphrag_pipeline.query.limited_release import checked_where, where_of
 from graphrag_server.callers import needs
 from graphrag_server.limits import MOST_CHARACTERS, MOST_NUMBER, TEXT_CHARACTERS
 from graphrag_server.narrowing import condition_of, fields_of, values_of
+from graphrag_server.problems import one
 from graphrag_server.routes.reading import (
     CollectionName,
     MostRows,
     ReleaseName,
-    one,
     read,
 )
 from graphrag_server.state import json_response

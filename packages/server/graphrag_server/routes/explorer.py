@@ -13,7 +13,8 @@ from graphrag_pipeline.pages.explorer.details import community_details, entity_d
 from graphrag_server.callers import caller_of, needs
 from graphrag_server.inquiry import record_reading
 from graphrag_server.limits import MOST_NUMBER
-from graphrag_server.routes.reading import CollectionName, one, read
+from graphrag_server.problems import one
+from graphrag_server.routes.reading import CollectionName, read
 from graphrag_server.state import holder_of, json_response, server_of
 
 if TYPE_CHECKING:

@@ -10,12 +10,11 @@ from starlette.responses import Response
 
 from graphrag_server.callers import needs
 from graphrag_server.limits import MOST_HOPS
-from graphrag_server.problems import HttpProblem
+from graphrag_server.problems import HttpProblem, one
 from graphrag_server.routes.reading import (
     CollectionName,
     MostRows,
     ReleaseName,
-    one,
     read,
 )
 from graphrag_server.state import json_response

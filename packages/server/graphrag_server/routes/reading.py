@@ -66,13 +66,3 @@ async def read(
         raise
     record_reading(request, holder.name)
     return result
-
-
-def one(rows: list[dict[str, Any]], what: str) -> dict[str, Any]:
-    """Return the only row. Raises a 404 Problem, naming ``what``, where there is none."""
-    if not rows:
-        raise HttpProblem(
-            404,
-            f"this release has no such {what}: it may be gone, or have another id in a new release",
-        )
-    return rows[0]

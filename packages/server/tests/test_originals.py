@@ -1,0 +1,208 @@
+"""The files that documents were read from: given as they were indexed, to who may have them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser import browser as browser
+from graphrag_server.keys import Keyring, add_key
+from graphrag_server.paths import ServerFiles
+from graphrag_server.pdf_pages import page_of, pages_of
+from http_server import Served, bearer
+from test_page import opened
+from test_reading import make_pdf
+
+from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.index import Index
+
+DEPTHS = "The depth was {} fathoms at low water."
+PAGES = [[f"Chapter {n} of the survey.", DEPTHS.format(n * 7)] for n in range(1, 6)]
+FILES: dict[str, bytes] = {
+    "survey.pdf": make_pdf(PAGES),
+    "page.html": b"<html><script>alert(1)</script><p>Alba Crane wrote to Ravnsund.</p></html>",
+    "notes/mühle.md": b"# Halden Mill\n\nAlba Crane mended it.\n",
+    "pumps.csv": b"id,name,keeper\n"
+    + b"".join(b"P%d,Pump %d,<b>Osric %d</b>\n" % (n, n, n) for n in range(1, 31)),
+    "hidden/debts.txt": b"Alba Crane owed Osric Thale a barge.\n",
+}
+RULES = [{"match": "*", "labels": ["hr", "staff"]}, {"match": "hidden/", "labels": ["hr"]}]
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    for name, data in FILES.items():
+        path = tmp_path / "docs" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    made = Settings.exactly(
+        {
+            "home": str(tmp_path / "project" / "home"),
+            "input": {"folder": str(tmp_path / "docs")},
+            "embeddings": {"dimensions": 32},
+            "access": {"mode": "filtered", "rules": RULES},
+        }
+    )
+    Index(made).update(tmp_path / "docs")
+    return made
+
+
+@pytest.fixture
+def served(settings: Settings) -> Iterator[Served]:
+    with Served({"default": settings}) as server:
+        yield server
+
+
+def ids_of(served: Served, key: str = "") -> dict[str, str]:
+    listed = served.get("/v1/documents?most=100", headers=bearer(key) if key else {}).json()
+    return {document["uri"]: document["id"] for document in listed["documents"]}
+
+
+def path_of(settings: Settings, name: str) -> Path:
+    return settings.input_path / name
+
+
+def test_a_file_is_given_byte_for_byte_and_nothing_but_a_pdf_is_shown(served: Served) -> None:
+    ids = ids_of(served)
+    for name, data in FILES.items():
+        got = served.get(
+            f"/v1/documents/{ids[name if name != 'pumps.csv' else 'pumps.csv#P1']}/file"
+        )
+        assert got.content == data, name
+        assert got.headers["x-content-type-options"] == "nosniff"
+        shown, _, named = got.headers["content-disposition"].partition("; ")
+        if name.endswith(".pdf"):
+            assert (shown, got.headers["content-type"]) == ("inline", "application/pdf")
+            assert "script" not in got.headers["content-security-policy"]
+        else:
+            assert (shown, got.headers["content-type"]) == (
+                "attachment",
+                "application/octet-stream",
+            )
+            assert got.headers["content-security-policy"].startswith("sandbox; default-src 'none'")
+        assert named.isascii()
+    facts = served.get(f"/v1/documents/{ids['survey.pdf']}/original").json()
+    assert (facts["name"], facts["n_bytes"]) == ("survey.pdf", len(FILES["survey.pdf"]))
+
+
+def swapped(path: Path) -> None:
+    """Other bytes, as many."""
+    path.write_bytes(path.read_bytes().replace(b"Alba", b"Evil"))
+
+
+def led_out(path: Path) -> None:
+    """The same bytes, out of the folder."""
+    other = path.parents[2] / "elsewhere.md"
+    path.rename(other)
+    path.symlink_to(other)
+
+
+@pytest.mark.parametrize(
+    ("change", "why", "is_told_before"),
+    [
+        (lambda path: path.write_bytes(b"# Other\n\nText.\n"), "has changed since", True),
+        (swapped, "has changed since", False),
+        (Path.unlink, "no longer lies where", True),
+        (led_out, "no longer lies where", True),
+    ],
+)
+def test_what_is_not_as_it_was_indexed_is_not_given(
+    served: Served,
+    settings: Settings,
+    change: Callable[[Path], None],
+    why: str,
+    is_told_before: bool,
+) -> None:
+    (name,) = [name for name in FILES if name.startswith("notes/")]
+    id = ids_of(served)[name]
+    change(path_of(settings, name))
+    got = served.get(f"/v1/documents/{id}/file")
+    assert got.status_code == 404
+    assert why in got.json()["detail"]
+    assert str(settings.input_path) not in got.text
+    before = served.get(f"/v1/documents/{id}/original")
+    assert (before.status_code == 404) == is_told_before
+
+
+def test_whoever_runs_it_may_give_none_out(settings: Settings) -> None:
+    server = settings.server.model_copy(update={"originals": False})
+    with Served({"default": settings.model_copy(update={"server": server})}) as served:
+        id = ids_of(served)["survey.pdf"]
+        for path in ("file", "original"):
+            got = served.get(f"/v1/documents/{id}/{path}")
+            assert got.status_code == 403
+            assert "server.originals" in got.json()["detail"]
+        assert served.get(f"/v1/documents/{id}/text").ok
+
+
+def test_a_caller_gets_files_of_his_documents_alone_and_none_that_holds_others_too(
+    settings: Settings, tmp_path: Path, served: Served
+) -> None:
+    everything = ids_of(served)
+    ring = Settings(home=str(tmp_path))
+    may = {"collections": {"default"}, "labels": {"staff"}}
+    _, key = add_key(ring, "anna", scopes={"query", "read"}, **may)
+    _, asks = add_key(ring, "bert", scopes={"query"}, **may)
+    with Served({"default": settings}, Keyring(ServerFiles(tmp_path).keys)) as server:
+
+        def got(id: str, path: str = "file", by: str = key) -> Any:
+            return server.get(f"/v1/documents/{id}/{path}", headers=bearer(by))
+
+        ids = ids_of(server, key)
+        assert "hidden/debts.txt" not in ids
+        assert got(ids["survey.pdf"]).content == FILES["survey.pdf"]
+        assert got(ids["pumps.csv#P1"]).status_code == 403
+        for path in ("file", "original", "rows"):
+            hidden = got(everything["hidden/debts.txt"], path)
+            assert (hidden.status_code, hidden.json()) == (404, got("none", path).json())
+            assert got(ids["survey.pdf"], path, asks).status_code == 403
+        assert server.get(f"/v1/documents/{ids['survey.pdf']}/file").status_code == 401
+
+
+def test_the_page_of_a_passage_is_the_one_that_has_most_of_it() -> None:
+    pages = pages_of(make_pdf(PAGES), megabytes=500, seconds=60)
+    assert len(pages) == len(PAGES)
+    for number in range(1, 6):
+        assert page_of(pages, DEPTHS.format(number * 7), 0.0) == number
+    same = ["a foot of every page"] * 5
+    assert [page_of(same, "foot of every page", place) for place in (0.0, 0.5, 0.99)] == [1, 3, 5]
+    assert page_of(pages, "nothing of the kind", 0.5) is None
+    assert page_of([], "The depth", 0.5) is None
+    assert pages_of(b"%PDF-1.4 none", megabytes=500, seconds=60) == []
+
+
+def test_a_row_stands_among_its_neighbours_under_the_names_of_columns(served: Served) -> None:
+    ids = ids_of(served)
+    got = served.get(f"/v1/documents/{ids['pumps.csv#P15']}/rows").json()
+    assert sorted(got["columns"]) == ["id", "keeper", "name"]
+    place = got["columns"].index("id")
+    assert [row["cells"][place] for row in got["rows"]] == [f"P{n}" for n in range(5, 26)]
+    assert [row["id"] for row in got["rows"]][10] == ids["pumps.csv#P15"]
+    assert got["first"] == 5
+    assert served.get(f"/v1/documents/{ids['survey.pdf']}/rows").json()["rows"] == []
+
+
+@pytest.mark.browser
+def test_a_passage_of_a_pdf_leads_to_its_page_and_a_row_is_marked_in_its_table(
+    browser: Any, served: Served
+) -> None:
+    ids = ids_of(served)
+    text = served.get(f"/v1/documents/{ids['survey.pdf']}/text").json()["text"]
+    start = text.index("21 fathoms")
+    with opened(browser, served) as page:
+        page.goto(f"{served.url}/documents/{ids['survey.pdf']}?start={start}&end={start + 20}")
+        link = page.wait_for_selector("#panel a:text-is('Original file')")
+        assert link.get_attribute("href").endswith("#page=3")
+        assert link.get_attribute("target") == "_blank"
+        page.goto(f"{served.url}/documents/{ids['pumps.csv#P15']}")
+        page.wait_for_selector(".around tr[aria-current]")
+        cells = page.locator(".around tr[aria-current] > *").all_inner_texts()
+        assert cells == ["Pump 15", "P15", "<b>Osric 15</b>"]
+        assert page.locator(".around b").count() == 0
+        with page.expect_download() as download:
+            page.click("#panel a:text-is('Original file')")
+        assert Path(download.value.path()).read_bytes() == FILES["pumps.csv"]
+        page.click(".around a bdi:text-is('Pump 16')")
+        page.wait_for_selector(".around tr[aria-current]:has-text('P16')")
