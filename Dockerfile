@@ -18,13 +18,28 @@ COPY dbt_reports dbt_reports
 COPY graphrag_pipeline graphrag_pipeline
 COPY packages packages
 RUN /opt/graphrag/bin/pip install --no-cache-dir --disable-pip-version-check -c constraints.txt ".[${EXTRAS}]"
+# What no command uses: symbols for debuggers, tests and sources of libraries, maps of Dagster's pages,
+# Arrow Flight, a compiled parser of SQL beside the same in Python, languages other than English of the
+# library by which dbt reads numbers, and what installs. docs/how-to/docker.md says what is left.
+# hadolint ignore=DL3008
+RUN apt-get update \
+ && apt-get install -y --no-install-recommends binutils \
+ && rm -rf /var/lib/apt/lists/* \
+ && /opt/graphrag/bin/pip uninstall --yes --quiet sqlglotc sqlglotrs setuptools pip \
+ && cd /opt/graphrag/lib/python3*/site-packages \
+ && find . -type f \( -name '*.so' -o -name '*.so.[0-9]*' \) ! -path '*.libs/*' \
+    -exec strip --strip-unneeded '{}' + \
+ && find networkx numpy pyarrow scipy sklearn -type d -name tests -prune -exec rm -r '{}' + \
+ && find . -type f -regex '.*\.\(map\|hpp\|h\|c\|cc\|cpp\|pxd\|pxi\|pyx\|pyi\)' -delete \
+ && find pyarrow -name '*_flight*.so*' -delete \
+ && find . -path './babel/locale-data/*.dat' ! -name 'e*' ! -name root.dat -delete
 
 FROM debian:bookworm-slim
 # Debian takes a version away when it mends it, so none can be pinned.
 # hadolint ignore=DL3008
 RUN apt-get update \
  && apt-get install -y --no-install-recommends ca-certificates python3 \
- && rm -rf /var/lib/apt/lists/* \
+ && rm -rf /var/lib/apt/lists/* /var/cache/apt/* \
  && useradd --uid 10001 --home-dir /data --shell /usr/sbin/nologin graphrag \
  && install -d -m 0700 -o graphrag -g graphrag /data \
  && install -d /documents
