@@ -20,6 +20,7 @@ from pathlib import Path
 
 import pytest
 from test_formats import SOUND as OFFICE
+from test_old_office import SOUND as OLDER
 from test_packed import SOUND as PACKED
 from test_reading import SOUND as TEXTS
 
@@ -31,6 +32,7 @@ SOUND = {
     **TEXTS,
     **OFFICE,
     **PACKED,
+    **OLDER,
     ".tsv": b"id\ttext\na\tone\n",
     ".txt": "Zwölf\r\nWörter".encode(),
 }

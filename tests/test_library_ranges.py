@@ -18,7 +18,7 @@ from graphrag_pipeline.upkeep.backups import back_up
 
 pytestmark = [pytest.mark.nightly, pytest.mark.slow]
 UV = Path(sys.executable).with_name("uv")
-EXTRAS = ["cluster", "dg", "marts", "office", "server", "ui"]
+EXTRAS = ["cluster", "dg", "legacy", "marts", "office", "server", "ui"]
 TOOLS = ["hypothesis", "jsonschema", "playwright", "pytest", "pytest-xdist", "reportlab"]
 TOOLS += ["requests", "moto[server]"]
 # Files that between them use every library: some three hundred tests.

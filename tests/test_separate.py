@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from bombs import BOMBS, dictionary_column, long_header, pdf
 from test_formats import SOUND
+from test_old_office import SOUND as OLDER
 from test_packed import SOUND as PACKED
 from test_reading import SOUND as MORE_SOUND
 
@@ -79,7 +80,9 @@ def test_what_is_attached_to_mail_is_read_apart(tmp_path):
 
 
 def test_a_file_gives_the_same_in_the_process_of_its_own(tmp_path):
-    files = {f"a{suffix}": data for suffix, data in {**SOUND, **MORE_SOUND, **PACKED}.items()}
+    files = {
+        f"a{suffix}": data for suffix, data in {**SOUND, **MORE_SOUND, **PACKED, **OLDER}.items()
+    }
     files["long.csv"] = b"id,text\n" + b"".join(b'%d,"a, b"\n' % n for n in range(5_000))
     files["refused.pdf"] = b"no pdf"
     packed = {suffix for suffix in supported_suffixes() if not format_of(suffix).safe_bytes}

@@ -37,6 +37,7 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
     f"{_READERS}:CONFIGS_VERSION": _reading("configs"),
     f"{_READERS}:LATEX_VERSION": _reading("latex"),
     f"{_READERS}:OUTLINES_VERSION": _reading("outlines"),
+    f"{_READERS}:OUTLOOK_VERSION": _reading("outlook"),
     f"{_READERS}:PACKED_VERSION": _reading("packed"),
     f"{_READERS}:PLAIN_VERSION": _reading("files"),
     f"{_READERS}:SUBTITLES_VERSION": _reading("subtitles"),
@@ -56,6 +57,8 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
         "data/nlp_records.txt",
     ),
     f"{_READERS}:RST_VERSION": _reading("rst"),
+    f"{_READERS}:RTF_VERSION": _reading("rtf"),
+    f"{_READERS}:XLS_VERSION": _reading("sheets"),
     "ingest/chunking.py:CHUNKER_VERSION": ("ingest/chunking.py",),
     "extraction/rules/nlp.py:NLP_VERSION": (
         "extraction/rules/*.py",

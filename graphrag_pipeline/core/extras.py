@@ -20,6 +20,7 @@ MODULES = {
     ),
     "dg": ("dagster_dg_cli",),
     "evaluation": ("graphrag_evaluation",),
+    "legacy": ("oxmsg", "striprtf", "xlrd"),
     "local": ("sentence_transformers",),
     "marts": ("dagster_dbt", "dbt"),
     "metrics": ("graphrag_evaluation", "bert_score", "nltk", "sacrebleu"),

@@ -25,6 +25,8 @@ from graphrag_pipeline.ingest.reading.model import (
     whole_document,
 )
 
+_CONVERTED = {".doc": "docx", ".dot": "docx", ".ppt": "pptx", ".pps": "pptx"}
+"""Older formats of office programs that no library under a free licence is kept to read."""
 _NOT_READ = "are not read, only"
 _OUT_OF_MEMORY = "there is not enough memory to read the file"
 
@@ -100,6 +102,10 @@ def _format(path: Path) -> FileFormat:
         format_ = format_of(suffix) if suffix else _NAMED.get(path.name.lower())
     except PartError as error:
         raise Unreadable(one_line(str(error))) from None
+    if format_ is None and (convert := _CONVERTED.get(suffix.lower())):
+        raise Unreadable(
+            f"save it as {convert}, or: soffice --headless --convert-to {convert} FILE"
+        )
     if format_ is None:
         extensions = " ".join(sorted(supported_suffixes() - CODE_SUFFIXES))
         kind = f"with suffix {one_line(suffix.lower())!r}" if suffix else "without a suffix"

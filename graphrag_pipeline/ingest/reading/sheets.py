@@ -6,9 +6,11 @@ a sheet's corners, and a file of 1 kB with two cells far apart ends the whole pr
 
 from __future__ import annotations
 
+import os
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time
 from pathlib import Path
@@ -75,6 +77,58 @@ def read_xlsx(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
         finally:
             book.close()
     return read_sheets(path, sheets, options)
+
+
+def read_xls(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
+    """Read a workbook of Excel 97 to 2003, or older, as `read_xlsx` does."""
+    with require_extra("xlrd", "legacy", "xls"):
+        import xlrd
+        from xlrd.biffh import XLRDError
+    try:
+        with open(os.devnull, "w") as nowhere:
+            book = xlrd.open_workbook(
+                file_contents=data, formatting_info=True, ragged_rows=True, logfile=nowhere
+            )
+    except XLRDError as error:
+        raise Unreadable(f"the workbook cannot be read: {one_line(str(error))[:200]}") from None
+    budget = _Budget(options.max_file_bytes * 4 // 5)
+    marks = {
+        sheet.name: _Marks(merged=[((a, c), (b - 1, d - 1)) for a, b, c, d in sheet.merged_cells])
+        for sheet in book.sheets()
+    }
+    sheets = [_sheet(_OldSheet(book, each), budget, marks) for each in book.sheets()]
+    return read_sheets(path, sheets, options)
+
+
+class _OldSheet:
+    """A sheet of xlrd's, with what is asked of one of openpyxl's."""
+
+    def __init__(self, book: Any, sheet: Any) -> None:
+        self.title = self._worksheet_path = sheet.name
+        self._book, self._sheet = book, sheet
+
+    def reset_dimensions(self) -> None:
+        """Do nothing: xlrd knows how many rows there are."""
+
+    def iter_rows(self, *, values_only: bool) -> Iterator[list[object]]:
+        """Yield the values of each row."""
+        for number in range(self._sheet.nrows):
+            yield [self._value(cell) for cell in self._sheet.row(number)]
+
+    def _value(self, cell: Any) -> object:
+        from xlrd import XL_CELL_BOOLEAN, XL_CELL_DATE, XL_CELL_ERROR
+        from xlrd.biffh import error_text_from_code
+        from xlrd.xldate import XLDateError, xldate_as_datetime
+
+        if cell.ctype == XL_CELL_BOOLEAN:
+            return bool(cell.value)
+        if cell.ctype == XL_CELL_ERROR:
+            return error_text_from_code.get(cell.value, "")
+        if cell.ctype == XL_CELL_DATE:
+            with suppress(XLDateError, ValueError, OverflowError):
+                moment = xldate_as_datetime(cell.value, self._book.datemode)
+                return moment.time() if cell.value < 1 else moment
+        return cell.value
 
 
 @dataclass(frozen=True)
@@ -220,3 +274,4 @@ def _prefixed(prefix: str, document: ReadDocument) -> ReadDocument:
 
 
 XLSX = FileFormat(read_xlsx, versions.OFFICE | versions.RECORDS)
+XLS = FileFormat(read_xls, versions.XLS | versions.RECORDS)

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 BIBLIOGRAPHIES_VERSION = "2"
 """The second is the first of readers that came later: before, files of their endings were refused,
 and so they are read again."""
@@ -20,17 +22,27 @@ NAMED_VERSION = "2"
 NOTEBOOK_VERSION = "1"
 OFFICE_VERSION = "2"
 OUTLINES_VERSION = "2"
+OUTLOOK_VERSION = "2"
 PACKED_VERSION = "2"
 PDF_VERSION = "1"
 PLAIN_VERSION = "2"
 RECORDS_VERSION = "2"
 RST_VERSION = "1"
+RTF_VERSION = "2"
 SUBTITLES_VERSION = "2"
 WEB_ARCHIVES_VERSION = "2"
+XLS_VERSION = "2"
 XML_VERSION = "2"
 FIRST = "1"
 """A reader of ours of this version is not named in versions: indexes made before they were told
 apart stay valid."""
+
+
+def _with_library(module: str, version: str) -> str:
+    """Return the version of a reader that needs a library: without it nothing is read yet."""
+    return version if find_spec(module) else FIRST
+
+
 KINDS = {
     "bibliographies": "bibliographies",
     "calendars": "calendars and contacts",
@@ -57,17 +69,20 @@ NAMED = {"named": NAMED_VERSION}
 NOTEBOOK = {"notebook": NOTEBOOK_VERSION}
 OFFICE = {"office": OFFICE_VERSION}
 OUTLINES = {"outlines": OUTLINES_VERSION}
+OUTLOOK = {"Outlook": _with_library("oxmsg", OUTLOOK_VERSION)}
 PACKED = {"packed": PACKED_VERSION}
 PDF = {"PDF": PDF_VERSION}
 PLAIN = {"plain": PLAIN_VERSION}
 RECORDS = {"records": RECORDS_VERSION}
 RST = {"reStructuredText": RST_VERSION}
+RTF = {"RTF": _with_library("striprtf", RTF_VERSION)}
 SUBTITLES = {"subtitles": SUBTITLES_VERSION}
 WEB_ARCHIVES = {"web archives": WEB_ARCHIVES_VERSION}
+XLS = {"XLS": _with_library("xlrd", XLS_VERSION)}
 XML = {"XML": XML_VERSION}
 WITHIN = {
     **(PLAIN | SUBTITLES | LATEX | OUTLINES | HTML | MARKDOWN | RST | NOTEBOOK | CODE | NAMED),
     **(CONFIGS | XML | BIBLIOGRAPHIES | CALENDARS | WEB_ARCHIVES | RECORDS),
-    **(MAIL | OFFICE | PDF | PACKED),
+    **(MAIL | OFFICE | PDF | PACKED | OUTLOOK | RTF | XLS),
 }
 """Of all kinds that a file within another may be: attached to mail, or packed."""

@@ -1,0 +1,128 @@
+"""Older formats of office programs: RTF, workbooks of Excel 97, messages of Outlook."""
+
+import importlib
+import struct
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from compound import compound
+from read_files import only, read, reason
+
+from graphrag_pipeline.core.extras import missing_modules
+from graphrag_pipeline.ingest.reading import versions
+
+pytestmark = pytest.mark.skipif(bool(missing_modules("legacy")), reason="the extra legacy")
+
+LETTER = rb"""{\rtf1\ansi\ansicpg1251\deff0{\fonttbl{\f0 Arial;}}
+{\info{\title The lease of Ardglen}{\author \'c8\'e2\'e0\'ed}{\*\company Hidden Ltd}}
+{\*\generator Hidden 1.0;}\pard Dear \b Marta Fenwick\b0 , \'c8\'e2\'e0\'ed wrote of \u246?res.\par
+See {\field{\*\fldinst HYPERLINK "https://x.org"}{\fldrslt the site}}.{\pict\pngblip 89504e47}\par
+\trowd\cellx100\cellx200 Name\cell Tons\cell\row
+\trowd\cellx100\cellx200 Frida\cell 120\cell\row
+\pard End.\par}"""
+
+
+def properties(strings: dict[int, str], more: dict[tuple[int, int], bytes], head: int):
+    """Yield the streams of a storage of Outlook: what it says of itself, and each of it."""
+    listed = bytes(head)
+    for number, text in strings.items():
+        listed += struct.pack("<HHIQ", 0x1F, number, 6, len(text) * 2 + 2)
+        yield f"__substg1.0_{number:04X}001F", text.encode("utf-16-le")
+    for (kind, number), value in more.items():
+        size = len(value) if kind == 0x102 else int.from_bytes(value, "little")
+        listed += struct.pack("<HHIQ", kind, number, 6, size)
+        if kind == 0x102:
+            yield f"__substg1.0_{number:04X}0102", value
+    yield "__properties_version1.0", listed
+
+
+def outlook(body: str, attached: dict[str, bytes]) -> bytes:
+    sent = int((datetime(2024, 5, 1, 10, tzinfo=UTC).timestamp() + 11_644_473_600) * 10**7)
+    strings = {
+        0x1A: "IPM.Note",
+        0x37: "Lease of Ardglen: ö",
+        0xC1A: "Hester Quill",
+        0xC1F: "hester@x.org",
+        0x1000: body,
+    }
+    streams = dict(properties(strings, {(0x40, 0x39): sent.to_bytes(8, "little")}, 32))
+    people = {0x3001: "Bo Li", 0x39FE: "bo@x.org"}
+    parts = {"__recip_version1.0_#00000000": (people, dict[tuple[int, int], bytes]())}
+    for number, (name, data) in enumerate(attached.items()):
+        more = {(0x102, 0x3701): data, (0x3, 0x3705): b"\1"}
+        parts[f"__attach_version1.0_#{number:08X}"] = ({0x3707: name}, more)
+    for storage, (said, more) in parts.items():
+        streams |= {f"{storage}/{n}": data for n, data in properties(said, more, 8)}
+    return compound(streams)
+
+
+PRICES = b"name,tons\nFrida,120\nAlma,90\n"
+SOUND = {
+    ".rtf": LETTER,
+    ".xls": (Path(__file__).parent / "data" / "boats.xls").read_bytes(),
+    ".msg": outlook("Bo sails.", {"prices.csv": PRICES}),
+}
+
+
+def test_rtf_is_its_text_without_what_programs_note() -> None:
+    document = only(read("letter.rtf", LETTER))
+    assert (document.title, document.metadata) == ("The lease of Ardglen", {"author": "Иван"})
+    assert document.text == (
+        "Dear Marta Fenwick, Иван wrote of öres.\nSee the site.\n"
+        "| Name | Tons |\n| Frida | 120 |\nEnd."
+    )
+    assert [document.text[b.start : b.end] for b in document.blocks] == [
+        "| Name | Tons |\n| Frida | 120 |"
+    ]
+    assert "does not begin" in reason(read("a.rtf", b"Only words."))
+
+
+def test_an_old_workbook_is_read_as_a_new_one() -> None:
+    result = read("boats.xls", SOUND[".xls"])
+    texts = {document.key: document.text for document in result.documents}
+    assert texts["Boats!caption"] == "Boats of Tarnfjord"
+    assert texts["Boats!row-1"] == "Town: Tarnfjord\n2025 Tons: 140\n2025 Boats: 4"
+    assert texts["People!p1"] == "name: Søren Vik\nid: p1\nsince: 2020-01-02\nactive: true"
+    assert "cannot be read" in reason(read("a.xls", b"<html><table></table></html>"))
+
+
+def test_a_message_of_outlook_is_mail() -> None:
+    body = "Bo Li keeps the quay. " * 300
+    message, row, _ = read("m.msg", outlook(body, {"prices.csv": PRICES})).documents
+    assert (message.title, message.text) == ("Lease of Ardglen: ö", body.strip())
+    assert message.metadata == {
+        "from": '"Hester Quill" <hester@x.org>',
+        "to": "Bo Li <bo@x.org>",
+        "date": "2024-05-01T10:00:00+00:00",
+        "attachments": "prices.csv",
+    }
+    assert row.key == "attachment-1/row-1"
+    assert "Frida" in row.text
+    assert "no message of Outlook" in reason(read("a.msg", b'::msgcat::mcset it "Abort"'))
+
+
+@pytest.mark.parametrize("name", ["a.doc", "a.PPT"])
+def test_what_no_library_reads_says_how_to_convert_it(name: str) -> None:
+    why = reason(read(name, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"))
+    assert f"soffice --headless --convert-to {name[-3:].lower()}x" in why
+
+
+def test_without_the_extra_one_line_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("oxmsg", "striprtf", "striprtf.striprtf", "xlrd"):
+        monkeypatch.setitem(sys.modules, module, None)
+    for suffix, data in SOUND.items():
+        assert "install the extra [legacy], then run `index` again" in reason(
+            read(f"a{suffix}", data)
+        )
+
+
+def test_files_are_read_again_once_the_extra_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert versions.RTF == {"RTF": versions.RTF_VERSION}
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    try:
+        assert importlib.reload(versions).RTF == {"RTF": versions.FIRST}
+    finally:
+        monkeypatch.undo()
+        importlib.reload(versions)
