@@ -247,7 +247,7 @@ def test_hipporag_takes_the_names_that_a_model_finds(home, engine):
 
 def test_hipporag_without_a_name_is_the_nearest_passages(engine):
     found = engine.retrieve("who sold lamps?", "hipporag")
-    assert found.steps == ("no entity linked: passages by similarity",)
+    assert found.steps == ("names looked for: none", "no entity linked: passages by similarity")
     assert [record.title for record in found.records] == ["lamp"]
 
 

@@ -66,8 +66,8 @@ def ask(home: Path, built: dg.ExecuteInProcessResult):
 
 
 def test_where_nothing_was_evaluated_the_marts_of_experiments_are_empty(ask) -> None:
-    for name in ("experiment_results", "experiment_win_rates", "experiment_history"):
-        assert ask(f"SELECT count(*) FROM marts.{name}") == [(0,)]
+    for name in ("results", "win_rates", "contexts", "history"):
+        assert ask(f"SELECT count(*) FROM marts.experiment_{name}") == [(0,)]
     assert ask("SELECT evaluated_at FROM marts.built_from") == [(None,)]
 
 

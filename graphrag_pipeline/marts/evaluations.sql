@@ -14,6 +14,9 @@ CREATE TABLE IF NOT EXISTS answers (
     context_tokens INTEGER, prompt_tokens INTEGER, completion_tokens INTEGER, model_calls INTEGER,
     cost DOUBLE, retrieve_ms DOUBLE, total_ms DOUBLE
 );
+-- Earlier versions of the program kept no parts.
+ALTER TABLE answers
+ADD COLUMN IF NOT EXISTS parts STRUCT(kind VARCHAR, records INTEGER, tokens INTEGER)[];
 CREATE TABLE IF NOT EXISTS scores (
     answer_id VARCHAR, question_set VARCHAR, metric VARCHAR, value DOUBLE
 );

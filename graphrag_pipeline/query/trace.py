@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import json
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from graphrag_pipeline.core.errors import InputError
@@ -53,6 +55,16 @@ class Spending:
         self.cost = round(self.cost + call.cost, 12) if has_cost else None  # type: ignore[operator]
 
 
+_NAMES, _NONE = "names looked for: ", "none"
+
+
+def names_told(steps: Iterable[str]) -> list[str] | None:
+    """Return the names that a question's steps say were looked for, None where none say so."""
+    lines = [line.removeprefix(_NAMES) for line in steps if line.startswith(_NAMES)]
+    told = [json.loads(f"[{line}]") for line in lines if line != _NONE]
+    return list(dict.fromkeys(chain.from_iterable(told))) if lines else None
+
+
 class Trace:
     """Time and tokens that one question has taken so far, from any number of threads.
 
@@ -73,6 +85,11 @@ class Trace:
         """Say what was decided."""
         self.steps.append(line)
         self.control.tell(line)
+
+    def looked_for(self, names: Iterable[str]) -> None:
+        """Say which names of the question a method looks for; :func:`names_told` reads them."""
+        told = ", ".join(json.dumps(name, ensure_ascii=False) for name in names)
+        self.step(_NAMES + (told or _NONE))
 
     def timing(self, function: Callable[_P, _R]) -> Callable[_P, _R]:
         """Return a function that does the same and adds its seconds under its name.

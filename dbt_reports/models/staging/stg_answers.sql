@@ -7,6 +7,7 @@ select
     answers.citations as n_citations,
     answers.citations_resolved as n_citations_resolved,
     answers.context_tokens,
+    answers.parts,
     answers.prompt_tokens,
     answers.completion_tokens,
     answers.model_calls as n_model_calls,

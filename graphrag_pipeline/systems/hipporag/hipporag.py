@@ -61,6 +61,7 @@ def passages_around(
     index: Release, question: str, names: Sequence[str], p: HippoRagParameters
 ) -> list[Record]:
     """Return the passages that PageRank leads to from names, or the nearest where none links."""
+    index.trace.looked_for(names)
     ranking = _ranked(index, question, op.link_entities(index, names), p)
     if not ranking:
         index.trace.step("no entity linked: passages by similarity")

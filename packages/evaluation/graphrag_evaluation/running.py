@@ -14,6 +14,7 @@ from typing import Any
 
 import polars as pl
 
+from graphrag_evaluation import traces
 from graphrag_evaluation.answer_costs import AnswerSpending, counting
 from graphrag_evaluation.answers_elsewhere import check_questions, row_of
 from graphrag_evaluation.experiment import Condition, Experiment
@@ -527,6 +528,7 @@ def _row(
         "citations_resolved": 0,
         "context_tokens": count_tokens([context], engine.index.encoding)[0],
         **taken.columns(),
+        **traces.trace_columns(retrieval),
         "retrieve_ms": retrieval.timings["total"] * _MILLISECONDS,
         "total_ms": retrieval.timings["total"] * _MILLISECONDS,
         "failures": [],
@@ -552,6 +554,7 @@ _SCHEMA = {
     "chunk_ids": pl.List(pl.String),
     "failures": pl.List(pl.String),
     "cost": pl.Float64,
+    **traces.SCHEMA,
 }
 
 

@@ -107,6 +107,11 @@ CREATE TABLE IF NOT EXISTS answers (
     answered_at TIMESTAMPTZ NOT NULL
 );
 ALTER TABLE answers ADD COLUMN IF NOT EXISTS document VARCHAR DEFAULT '';
+ALTER TABLE answers ADD COLUMN IF NOT EXISTS steps VARCHAR[];
+ALTER TABLE answers ADD COLUMN IF NOT EXISTS names VARCHAR[];
+ALTER TABLE answers ADD COLUMN IF NOT EXISTS parts STRUCT(kind VARCHAR, records INTEGER, tokens INTEGER)[];
+ALTER TABLE answers ADD COLUMN IF NOT EXISTS reports_in_relationships DOUBLE;
+ALTER TABLE answers ADD COLUMN IF NOT EXISTS entities_in_relationships DOUBLE;
 COMMENT ON TABLE answers IS 'Answers, each made once whatever number of experiments asks for it.';
 COMMENT ON COLUMN answers.answer_id IS 'Hash of question, method, parameters, release, model and settings of the answer.';
 COMMENT ON COLUMN answers.question IS 'The question.';
@@ -129,6 +134,11 @@ COMMENT ON COLUMN answers.total_ms IS 'Milliseconds from question to answer.';
 COMMENT ON COLUMN answers.failures IS 'Parts of the work that gave nothing and were left out.';
 COMMENT ON COLUMN answers.answered_at IS 'When it was made.';
 COMMENT ON COLUMN answers.document IS 'The document that the question is about, as the question names it; empty where it names none.';
+COMMENT ON COLUMN answers.steps IS 'What its method decided, in order; empty for answers made elsewhere, and for those of earlier versions of the program, as what follows is.';
+COMMENT ON COLUMN answers.names IS 'Names that its method found in the question and looked for; empty where it looks for none.';
+COMMENT ON COLUMN answers.parts IS 'Records and tokens of the context by their kind.';
+COMMENT ON COLUMN answers.reports_in_relationships IS 'Share of the different words of the context''s reports that its relationships have, from 0 to 1.';
+COMMENT ON COLUMN answers.entities_in_relationships IS 'The same of its entities and chunks.';
 
 CREATE TABLE IF NOT EXISTS experiment_answers (
     experiment VARCHAR NOT NULL,

@@ -97,6 +97,25 @@ def test_results_of_experiments_are_those_that_the_commands_show(ask, home: Path
     ]
 
 
+def test_contexts_are_told_by_kinds_of_records(ask, home: Path) -> None:
+    rows = ask(
+        """SELECT condition, kind, n_answers, n_answers_with, mean_tokens, token_share
+           FROM marts.experiment_contexts WHERE experiment = 'nightly' ORDER BY condition, kind"""
+    )
+    assert {kind for _, kind, *_ in rows} >= {"chunk"}
+    with EvaluationStore(home).read() as con:
+        wanted = con.execute(
+            """SELECT condition, avg(coalesce(list_sum([p.tokens for p in parts]), 0))
+               FROM experiment_answers JOIN answers USING (answer_id)
+               WHERE experiment = 'nightly' GROUP BY condition"""
+        ).fetchall()
+    for condition, tokens in wanted:
+        of_it = [row for row in rows if row[0] == condition]
+        assert sum(mean for *_, mean, _ in of_it) == pytest.approx(tokens)
+        assert sum(share for *_, share in of_it) == pytest.approx(1)
+        assert all(0 < n_with <= n_answers for _, _, n_answers, n_with, *_ in of_it)
+
+
 def test_win_rates_and_history_lead_to_methods_and_the_run_before(ask) -> None:
     assert ask(
         """SELECT criterion, condition_a, condition_b, method_b, n_questions, win_rate, winner

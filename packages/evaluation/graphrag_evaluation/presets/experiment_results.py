@@ -14,10 +14,17 @@ from graphrag_evaluation.judging.verdicts import Comparison
 from graphrag_evaluation.results import costs
 from graphrag_evaluation.scoring import mean_scores
 
-_TIMES = """
+# Poor names are those of ArchRAG, table 8: under three letters, of no letter, of over five words.
+_TIMES = r"""
 SELECT condition, sum(retrieve_ms) / 1000 AS retrieve_s_all, avg(retrieve_ms) / 1000 AS retrieve_s,
        sum(total_ms - retrieve_ms) / 1000 AS generation_s_all,
-       avg(context_tokens) AS context_tokens_mean
+       avg(context_tokens) AS context_tokens_mean,
+       100 * avg((len(names) = 0)::INTEGER) AS null_names,
+       100 * avg((len(list_filter(names, lambda n:
+           length(n) < 3 OR n NOT SIMILAR TO '.*[^0-9\s[:punct:]].*'
+           OR len(string_split_regex(trim(n), '\s+')) > 5)) > 0)::INTEGER) AS poor_names,
+       100 * avg(reports_in_relationships) AS reports_in_relationships,
+       100 * avg(entities_in_relationships) AS entities_in_relationships
 FROM experiment_answers x JOIN answers a USING (answer_id) WHERE experiment = ? GROUP BY condition
 """
 # Of an index for each document, all of them count together.
