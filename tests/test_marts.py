@@ -176,7 +176,7 @@ def test_lineage_leads_from_the_published_index_to_the_marts(
     graph = build_definitions(load_settings(), marts=True).resolve_asset_graph()
     keys = {key for key in graph.get_all_asset_keys() if key.path[0] == "marts"}
     staging = {key for key in keys if key.path[1] == "staging"}
-    assert (len(keys - staging), len(staging)) == (14, 21)
+    assert (len(keys - staging), len(staging)) == (15, 21)
     for key in keys:
         node = graph.get(key)
         assert node.group_name == ("marts_staging" if key in staging else "marts")

@@ -1,10 +1,19 @@
-with parts as (
+with listed as (
     select
         experiment,
         condition,
-        question_id,
-        unnest(parts, recursive := true)
+        unnest(parts) as part
     from {{ ref('stg_answers') }}
+),
+
+parts as (
+    select
+        experiment,
+        condition,
+        part['kind'] as kind,
+        part['records'] as records,
+        part['tokens'] as tokens
+    from listed
 ),
 
 answered as (
