@@ -5,9 +5,10 @@
 import dagster as dg
 
 from graphrag_cluster.objects import ObjectStore
-from graphrag_cluster.slices import SliceKind, make_slice, wanted_kinds
+from graphrag_cluster.slices import KINDS, SliceKind, make_slice
 from graphrag_pipeline.assets.common import OWNERS
 from graphrag_pipeline.assets.names import Names
+from graphrag_pipeline.core.service_settings import IN_PROCESS
 from graphrag_pipeline.definitions import Building, job_beside
 from graphrag_pipeline.resources import IndexResource, readable_failures
 
@@ -36,10 +37,15 @@ def build_slices(kind: SliceKind, names: Names) -> dg.AssetsDefinition:
 
 
 def slice_definitions(building: Building) -> list[dg.Definitions]:
-    """Return the slices that workers make of a stage."""
+    """Return the slices that workers make of a stage: of every kind, for the coordinator orders.
+
+    Nothing without workers.
+    """
     index, names = building.index, building.names
-    parts = []
-    for kind in wanted_kinds(index.settings):
+    parts: list[dg.Definitions] = []
+    if index.settings.workers.launcher == IN_PROCESS:
+        return parts
+    for kind in KINDS:
         slices = build_slices(kind, names)
         job = job_beside(names.name(kind.job), [slices], kind.about)
         parts.append(dg.Definitions(assets=[slices], jobs=[job]))

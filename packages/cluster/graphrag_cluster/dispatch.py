@@ -9,13 +9,14 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from graphrag_pipeline.core import progress
 from graphrag_pipeline.core.errors import GraphRAGError, StorageError
 from graphrag_pipeline.core.text import counted
+from graphrag_pipeline.llm.errors import BudgetExceededError
 
 log = logging.getLogger("graphrag_pipeline")
 
@@ -34,7 +35,15 @@ _MOST_NAMED = 3
 
 
 class PartsFailedError(GraphRAGError):
-    """Some batches could not be made by workers; what the others brought is kept."""
+    """Some batches could not be made by workers; what the others brought is kept.
+
+    Its exit code is that of the failures, where all have one.
+    """
+
+    def __init__(self, message: str, exit_codes: Collection[int] = ()) -> None:
+        super().__init__(message)
+        if len({*exit_codes}) == 1:
+            (self.exit_code,) = {*exit_codes}
 
 
 class NotLaunchedError(StorageError):
@@ -51,6 +60,13 @@ class Launched:
     at: float
 
 
+class RunFailure(NamedTuple):
+    """A reason why a run brought nothing, in one line, and the exit code of its error."""
+
+    why: str
+    exit_code: int = GraphRAGError.exit_code
+
+
 class Runs(Protocol):
     """A starter of runs, which knows what became of them, and takes in what they made."""
 
@@ -61,8 +77,8 @@ class Runs(Protocol):
         """
         ...
 
-    def ended(self, run_ids: Sequence[str]) -> Mapping[str, str]:
-        """Return which of these runs have ended, and why they failed: "" where they did not."""
+    def ended(self, run_ids: Sequence[str]) -> Mapping[str, RunFailure | None]:
+        """Return which of these runs have ended, and why they failed: None where they did not."""
         ...
 
     def take(self, run: Launched) -> str:
@@ -87,7 +103,8 @@ class Dispatch:
     """Batches that wait, runs that are out, and what came of them.
 
     Each batch is taken in once, or has failed ``MOST_TRIES`` times. What is tried again waits
-    behind what was not tried yet.
+    behind what was not tried yet. Where the budget is at its end no further batch is handed out:
+    the next run goes on with what waits.
     """
 
     runs: Runs
@@ -97,7 +114,7 @@ class Dispatch:
     unit: tuple[str, str] = ("batch", "batches")
     out: dict[str, Launched] = field(default_factory=dict)
     tries: Counter[str] = field(default_factory=Counter)
-    failures: dict[str, str] = field(default_factory=dict)
+    failures: dict[str, RunFailure] = field(default_factory=dict)
     done: list[str] = field(default_factory=list)
     run_ids: list[str] = field(default_factory=list)
     _launch_after: float = float("-inf")
@@ -128,11 +145,12 @@ class Dispatch:
     def check(self) -> None:
         """Raise PartsFailedError where a batch failed for good."""
         if self.failures:
-            some = [f"{key}: {why}" for key, why in [*self.failures.items()][:_MOST_NAMED]]
+            some = [f"{key}: {each.why}" for key, each in [*self.failures.items()][:_MOST_NAMED]]
             what = counted(len(self.failures), *self.unit)
             raise PartsFailedError(
                 f"{what} failed on workers ({'; '.join(some)}); {len(self.done)} others are taken "
-                "in: fix the cause and run again"
+                "in: fix the cause and run again",
+                [failure.exit_code for failure in self.failures.values()],
             )
 
     def _launch_some(self) -> None:
@@ -160,10 +178,10 @@ class Dispatch:
     def _settle_some(self) -> None:
         for run_id, failure in self.runs.ended([*self.out]).items():
             run = self.out[run_id]
-            why = failure or self.runs.take(run)
+            why = "" if failure else self.runs.take(run)
             del self.out[run_id]
-            if why:
-                self._fail(run.key, why)
+            if failure or why:
+                self._fail(run.key, failure or RunFailure(why))
             else:
                 self.done.append(run.key)
                 self._tell()
@@ -184,7 +202,7 @@ class Dispatch:
     def _give_up_silent(self) -> None:
         for run_id, why in self._silent().items():
             if self.runs.give_up(run_id, why):
-                self._fail(self.out.pop(run_id).key, why)
+                self._fail(self.out.pop(run_id).key, RunFailure(why))
 
     def _silent(self) -> Mapping[str, str]:
         """Return the runs whose worker is gone, or that none will ever begin, and why."""
@@ -204,9 +222,16 @@ class Dispatch:
             **{id: why for id, why in lost.items() if now - self._lost_since[id] > late},
         }
 
-    def _fail(self, key: str, why: str) -> None:
-        if self.tries[key] < MOST_TRIES:
-            log.warning("%s %s is tried again: %s", self.unit[0], key, why)
+    def _fail(self, key: str, failure: RunFailure) -> None:
+        if failure.exit_code == BudgetExceededError.exit_code:
+            self.waiting.clear()
+            self.failures[key] = failure
+        elif self.tries[key] < MOST_TRIES and not self._budget_is_spent():
+            log.warning("%s %s is tried again: %s", self.unit[0], key, failure.why)
             self.waiting.append(key)
         else:
-            self.failures[key] = why
+            self.failures[key] = failure
+
+    def _budget_is_spent(self) -> bool:
+        codes = {failure.exit_code for failure in self.failures.values()}
+        return BudgetExceededError.exit_code in codes

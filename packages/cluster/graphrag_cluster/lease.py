@@ -7,6 +7,7 @@ its place, can therefore publish nothing any more. Times are those of Postgres' 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import socket
 import threading
@@ -43,6 +44,9 @@ WHERE fence = $1 RETURNING fence
 _LET_GO = "UPDATE lease SET expires = clock_timestamp() WHERE fence = $1 RETURNING fence"
 _PUBLISH = """
 UPDATE lease SET release = $2, published_at = clock_timestamp() WHERE fence = $1 RETURNING fence
+"""
+_WITHOUT = """
+SELECT extract(epoch FROM clock_timestamp() - expires)::DOUBLE PRECISION FROM lease
 """
 _RELEASE = "SELECT release FROM lease"
 _leases: dict[str, Lease] = {}
@@ -144,6 +148,13 @@ def holding_lease(settings: Settings) -> Iterator[Lease]:
             yield lease
         finally:
             del _leases[url]
+
+
+def seconds_without_coordinator(settings: Settings) -> float:
+    """Return how long ago the last lease ended: 0 while one is held, infinite where none was."""
+    with contextlib.closing(Session(Postgres.of(settings))) as session:
+        rows = session.rows(_WITHOUT)
+    return max(0.0, rows[0][0]) if rows else math.inf
 
 
 def current_release(settings: Settings) -> str | None:

@@ -134,6 +134,21 @@ class ObjectStore:
 
         return self._patiently("list", folder, look)
 
+    def ages(self, folder: str) -> dict[str, float]:
+        """Return how many seconds ago each file under a folder was written, by name."""
+        from pyarrow import fs
+
+        def look() -> dict[str, float]:
+            selector = fs.FileSelector(self._path(folder), allow_not_found=True, recursive=True)
+            now = time.time()
+            return {
+                info.path.removeprefix(f"{self._root}/"): now - info.mtime.timestamp()
+                for info in self._files.get_file_info(selector)
+                if info.is_file
+            }
+
+        return self._patiently("list", folder, look)
+
     def drop(self, name: str) -> None:
         """Remove a file, if it is there."""
 

@@ -20,7 +20,7 @@ from dagster._core.workspace.context import BaseWorkspaceRequestContext
 from graphrag_cluster.addresses import check_services, queue_of, storage_errors
 from graphrag_cluster.batch_parts import find_part
 from graphrag_cluster.beats import ages, forget
-from graphrag_cluster.dispatch import Dispatch, Launched, NotLaunchedError
+from graphrag_cluster.dispatch import Dispatch, Launched, NotLaunchedError, RunFailure
 from graphrag_cluster.lease import LEASE_SECONDS, holding_lease
 from graphrag_cluster.objects import MissingObjectError, ObjectStore
 from graphrag_cluster.orders import place_order
@@ -147,8 +147,8 @@ class DagsterRuns:
         order = place_order(self.workspace, self.objects, key)
         return order.id, files_of([order.batch])
 
-    def ended(self, run_ids: Sequence[str]) -> Mapping[str, str]:
-        """Return which of these runs have ended, and why they failed: "" where they did not."""
+    def ended(self, run_ids: Sequence[str]) -> Mapping[str, RunFailure | None]:
+        """Return which of these runs have ended, and why they failed: None where they did not."""
         if not run_ids:
             return {}
         finished = [
@@ -158,7 +158,7 @@ class DagsterRuns:
         ]
         if finished:
             forget(self.session, [run.run_id for run in finished])
-        return {run.run_id: "" if run.is_success else self._why(run.run_id) for run in finished}
+        return {run.run_id: None if run.is_success else self._why(run.run_id) for run in finished}
 
     def take(self, run: Launched) -> str:
         """Take in the part of a run that ended well; return why that cannot be, or ""."""
@@ -217,22 +217,26 @@ class DagsterRuns:
             log.warning("cannot ask the queue of the workers: %s", _line(error))
             return False
 
-    def _why(self, run_id: str) -> str:
-        """Return why a run failed, in one line."""
+    def _why(self, run_id: str) -> RunFailure:
+        """Return why a run failed, and the exit code that its error would have here."""
         for entry in self.instance.all_logs(run_id):
             event = entry.dagster_event
             if event is None or not (event.is_failure or event.is_engine_event):
                 continue
             if event.is_step_failure:
-                failure = event.step_failure_data
-                if failure.user_failure_data and failure.user_failure_data.description:
-                    return failure.user_failure_data.description
+                failure = event.step_failure_data.user_failure_data
+                if failure and failure.description:
+                    code = failure.metadata.get("exit_code")
+                    value = code.value if code else None
+                    known = {"exit_code": value} if isinstance(value, int) else {}
+                    return RunFailure(failure.description, **known)
             error = getattr(event.event_specific_data, "error", None)
             while error and error.cause:
                 error = error.cause
             if error and (lines := error.message.strip().splitlines()):
-                return lines[0].removeprefix("dagster._core.definitions.events.Failure: ")
-        return "its run failed"
+                said = lines[0].removeprefix("dagster._core.definitions.events.Failure: ")
+                return RunFailure(said)
+        return RunFailure("its run failed")
 
     @cached_property
     def _queue(self) -> str:

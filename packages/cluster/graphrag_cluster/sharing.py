@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 
 from graphrag_cluster.calls import PostgresCalls
 from graphrag_cluster.lease import holding_lease
+from graphrag_cluster.objects import ObjectStore
 from graphrag_cluster.postgres import Postgres
 from graphrag_cluster.releases import follow_published, forget_shared, share_release
+from graphrag_cluster.slices import sweep_slices
 from graphrag_pipeline.core.sharing import Sharing
 
 
@@ -18,9 +21,13 @@ class SharedIndex(Sharing):
         """Return the tables of answers and the ledger in Postgres."""
         return PostgresCalls(Postgres.of(self.settings))
 
-    def coordinating(self) -> contextlib.AbstractContextManager[object]:
+    @contextlib.contextmanager
+    def coordinating(self) -> Iterator[object]:
         """Hold the lease of the coordinator within this context."""
-        return holding_lease(self.settings)
+        with holding_lease(self.settings) as lease:
+            # Whoever wanted them had the lease, and has not come back for a day.
+            sweep_slices(ObjectStore(self.settings.storage.url))
+            yield lease
 
     def publish(self) -> None:
         """Publish under the url what is published in this home."""

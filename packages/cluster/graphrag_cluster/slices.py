@@ -22,6 +22,8 @@ from graphrag_pipeline.reports.model_writer import REPORTS
 from graphrag_pipeline.structures.updating import EMBEDDINGS
 
 T = TypeVar("T")
+SWEPT_AFTER_SECONDS = 24 * 3600.0
+"""A slice of a coordinator that is gone stays so long: who goes on soon need not make it again."""
 MakeSlices = Callable[[Sequence[str]], object]
 """Has these slices made by workers, and returns when they are."""
 
@@ -144,6 +146,21 @@ def drop_slice(objects: ObjectStore, key: str) -> None:
     """Forget a slice."""
     for name in (_order(key), _made(key)):
         objects.drop(name)
+
+
+def sweep_slices(objects: ObjectStore) -> None:
+    """Forget slices of which nothing was written for a day. No coordinator may be waiting for one.
+
+    Raises StorageError where the store cannot be reached.
+    """
+    ages = objects.ages("slices")
+    youngest: dict[str, float] = {}
+    for name, seconds in ages.items():
+        folder = name.rpartition("/")[0]
+        youngest[folder] = min(seconds, youngest.get(folder, seconds))
+    for name in ages:
+        if youngest[name.rpartition("/")[0]] > SWEPT_AFTER_SECONDS:
+            objects.drop(name)
 
 
 def _order(key: str) -> str:

@@ -7,6 +7,9 @@ import socket
 import sys
 
 from graphrag_cluster.addresses import check_services, queue_of
+from graphrag_cluster.lease import seconds_without_coordinator
+from graphrag_cluster.objects import ObjectStore
+from graphrag_cluster.slices import SWEPT_AFTER_SECONDS, sweep_slices
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.orchestration.runs import dagster_home
@@ -27,6 +30,8 @@ def work(settings: Settings, name: str | None, processes: int) -> None:
             "storage.url, Postgres and Redis of the coordinator"
         )
     check_services(settings)
+    if seconds_without_coordinator(settings) > SWEPT_AFTER_SECONDS:
+        sweep_slices(ObjectStore(settings.storage.url))
     os.environ["DAGSTER_HOME"] = str(dagster_home(settings))
     os.environ["GRAPHRAG_HOME"] = str(settings.home_path)
     os.environ[ON_A_WORKER] = "1"

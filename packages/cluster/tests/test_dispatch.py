@@ -18,6 +18,7 @@ from graphrag_cluster.dispatch import (
     Launched,
     NotLaunchedError,
     PartsFailedError,
+    RunFailure,
 )
 
 from graphrag_pipeline.core import progress
@@ -26,6 +27,7 @@ STEP = 5.0
 LEASE_SECONDS = 30.0
 LATE_SECONDS = LATE_LEASES * LEASE_SECONDS
 WORKERS = 64
+IT_BROKE = RunFailure("it broke")
 
 
 @dataclass
@@ -59,6 +61,7 @@ class Fleet:
     launches: list[tuple[float, str]] = field(default_factory=list)
     n_over: int = 0
     most_out: int = 0
+    failure: RunFailure = IT_BROKE
 
     def clock(self) -> float:
         return self.now
@@ -112,10 +115,10 @@ class Fleet:
         how, _, until = self.fates.get(key, "works:0").partition(":")
         return how if self.tries[key] <= int(until) else "works"
 
-    def ended(self, run_ids: Sequence[str]) -> Mapping[str, str]:
+    def ended(self, run_ids: Sequence[str]) -> Mapping[str, RunFailure | None]:
         over = [id for id in run_ids if self.runs[id].status in ("failed", "ended")]
         self.n_over += len(over)
-        return {id: "it broke" if self.runs[id].status == "failed" else "" for id in over}
+        return {id: self.failure if self.runs[id].status == "failed" else None for id in over}
 
     def take(self, run: Launched) -> str:
         if self.parts.get(run.key) != run.order:
@@ -176,6 +179,32 @@ def test_of_ten_thousand_batches_each_is_taken_once_or_has_failed_three_times() 
     assert fleet.most_out <= AT_ONCE
     with pytest.raises(PartsFailedError, match=f"{len(hopeless)} batches failed on workers"):
         dispatch.check()
+
+
+def test_the_end_of_the_budget_ends_the_run_with_its_own_exit_code_and_is_met_once() -> None:
+    keys = [f"{number:03}" for number in range(AT_ONCE + WORKERS)]
+    fleet = Fleet({"001": "fails:99"}, failure=RunFailure("max_cost is spent", 7))
+    dispatch = simulate(fleet, keys)
+    assert fleet.tries["001"] == 1
+    assert [*dispatch.failures] == ["001"]
+    # What was out is taken in, and what waited is not handed out.
+    assert set(dispatch.done) == {*fleet.tries} - {"001"}
+    assert len(fleet.tries) < len(keys)
+    with pytest.raises(PartsFailedError, match="max_cost is spent") as told:
+        dispatch.check()
+    assert told.value.exit_code == 7
+
+
+def test_failures_of_several_kinds_have_the_exit_code_of_none() -> None:
+    failures = {"a": RunFailure("no key", 6), "b": RunFailure("disk full", 5)}
+    dispatch = Dispatch(Fleet(), deque(), LEASE_SECONDS, failures=failures)
+    with pytest.raises(PartsFailedError) as told:
+        dispatch.check()
+    assert told.value.exit_code == 1
+    del dispatch.failures["b"]
+    with pytest.raises(PartsFailedError) as told:
+        dispatch.check()
+    assert told.value.exit_code == 6
 
 
 def test_nothing_starves() -> None:

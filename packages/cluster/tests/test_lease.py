@@ -10,7 +10,7 @@ import time
 
 import cluster_services
 import pytest
-from graphrag_cluster.lease import coordinating, current_release
+from graphrag_cluster.lease import coordinating, current_release, seconds_without_coordinator
 from graphrag_cluster.postgres import Postgres
 
 from graphrag_pipeline.core.environment import POSTGRES
@@ -57,6 +57,14 @@ def test_a_release_is_current_once_it_is_published_and_by_index(shared, server, 
         lease.publish("second")
     assert current_release(shared) == "second"
     assert current_release(shared.model_copy(update={"storage": other})) is None
+
+
+def test_how_long_nobody_has_coordinated_is_known(shared):
+    assert seconds_without_coordinator(shared) == float("inf")
+    with coordinating(shared):
+        assert seconds_without_coordinator(shared) == 0
+    time.sleep(0.2)
+    assert 0 < seconds_without_coordinator(shared) < 600
 
 
 def test_a_lease_outlives_its_first_seconds_because_it_is_renewed(shared):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -19,10 +21,13 @@ from graphrag_cluster.objects import MissingObjectError, ObjectStore
 from graphrag_cluster.pieces import MakePieces
 from graphrag_cluster.slices import (
     KINDS,
+    SWEPT_AFTER_SECONDS,
     SliceKind,
+    is_made,
     make_pieces,
     make_slice,
     order_slice,
+    sweep_slices,
 )
 from model_server import Messages, ModelServer, unauthorized
 
@@ -149,6 +154,24 @@ def test_a_worker_with_another_embedder_makes_no_vectors(
         make_slice(embedding.kind, WORKER, objects, key)
 
 
+def test_slices_of_a_coordinator_that_is_gone_are_swept_after_a_day(
+    tmp_path: Path, objects: ObjectStore, embedding: Workers
+) -> None:
+    orders = [order_vectors(FewAtOnce(DIMENSIONS).name, [text]) for text in ("Ada", "Bo", "Cy")]
+    forgotten, ordered_again, new = (order_slice(objects, order) for order in orders)
+    make_slice(embedding.kind, WORKER, objects, forgotten)
+    make_slice(embedding.kind, WORKER, objects, ordered_again)
+    yesterday = time.time() - SWEPT_AFTER_SECONDS - 60
+    for path in (tmp_path / "shared" / "slices").rglob("*"):
+        if new not in str(path):
+            os.utime(path, (yesterday, yesterday))
+    # What was made yesterday and is asked for today is younger than a day.
+    order_slice(objects, orders[1])
+    sweep_slices(objects)
+    assert {name.split("/")[1] for name in objects.sizes("slices")} == {ordered_again, new}
+    assert is_made(objects, ordered_again)
+
+
 # Reports
 
 
@@ -254,6 +277,17 @@ def test_reports_made_by_workers_are_those_of_one_machine_and_ask_the_same(
     assert report(spread, workers) == report(alone)
     assert tables_of(spread) == tables_of(alone)
     assert tables_of(spread)[2] == []
+
+
+def test_a_worker_that_writes_no_reports_of_its_own_writes_those_that_are_ordered(
+    tmp_path: Path, server: ModelServer, workers: Workers
+) -> None:
+    by_rule = workers.settings[0].reports.model_copy(update={"writer": "extractive"})
+    workers.settings = [w.model_copy(update={"reports": by_rule}) for w in workers.settings]
+    alone, spread = (engine_for(tmp_path / name, server) for name in ("alone", "spread"))
+    assert report(spread, workers) == report(alone)
+    assert len(workers.made) > 2
+    assert tables_of(spread) == tables_of(alone)
 
 
 def test_reports_made_before_the_coordinator_was_killed_are_not_paid_again(
@@ -398,16 +432,19 @@ def test_vectors_that_are_damaged_are_not_taken(objects: ObjectStore, damaged: b
 # What Dagster shows
 
 
+SLICES = {"embedding_slices": "embedding_slice", "report_slices": "report_slice"}
+
+
 @pytest.mark.parametrize(
     ("embedder", "writer", "launcher", "shown"),
     [
-        ("local", "extractive", "k8s", {"embedding_slices": "embedding_slice"}),
-        ("llm", "llm", "k8s", {"report_slices": "report_slice"}),
-        ("hashing", "extractive", "k8s", {}),
+        ("local", "llm", "k8s", SLICES),
+        # A worker is ordered what the coordinator's settings ask for, whatever its own say.
+        ("hashing", "extractive", "k8s", SLICES),
         ("local", "llm", "in_process", {}),
     ],
 )
-def test_dagster_shows_the_slices_that_workers_make(
+def test_dagster_has_the_slices_that_may_be_ordered(
     tmp_path: Path, embedder: str, writer: str, launcher: str, shown: dict[str, str]
 ) -> None:
     settings = Settings(

@@ -252,6 +252,26 @@ def test_workers_elsewhere_make_the_index_of_one_machine_also_where_one_is_kille
     )
 
 
+def test_the_end_of_the_budget_on_a_worker_ends_the_run_with_its_own_exit_code(
+    tmp_path: Path, server: StrictServer, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    documents = tmp_path / "documents"
+    documents.mkdir()
+    for file in FILES:
+        shutil.copy(file, documents)
+    monkeypatch.setenv("GRAPHRAG_LLM__MAX_TOKENS", "9000")
+    coordinator = tmp_path / "coordinator"
+    with (
+        running(tmp_path / "worker", "worker"),
+        running(coordinator, "index", "--yes", str(documents)) as index,
+    ):
+        index.wait(300)
+    said = (coordinator / "said").read_text()
+    assert index.returncode == 7, said
+    assert "max_tokens" in said
+    assert "is tried again" not in said
+
+
 def places_of(secrets: tuple[str, ...], folder: Path, objects: ObjectStore) -> Iterator[str]:
     """Yield the files, objects and tables of Postgres in which a secret stands."""
     for path in folder.rglob("*"):
