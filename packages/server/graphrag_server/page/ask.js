@@ -180,8 +180,8 @@ export class Conversation {
     by("earlier").hidden = !where.keeps || isAsking;
     by("stop").hidden = !isAsking;
     by("send").hidden = isAsking;
-    by("question").placeholder = this.turns.length && this.methods.writes
-      ? "Ask on, or ask something else" : "What would you like to know?";
+    by("question").placeholder = !this.turns.length ? "What would you like to know?"
+      : this.methods.writes ? "Ask on, or anew" : "Another question";
   }
 }
 
