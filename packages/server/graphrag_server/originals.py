@@ -88,22 +88,28 @@ def original_of(index: Release, id: str) -> Original:
 def facts_of(index: Release, id: str, start: int | None, end: int | None) -> dict[str, Any]:
     """Return name, type and size of a document's file, and the page of a PDF that a passage is on.
 
-    ``page`` is None where it is not known. Raises what :func:`original_of` does, but compares sizes
-    alone.
+    ``page`` is None where it is not known. Where :func:`original_of` would give no file, so far as
+    sizes tell, all are None, and ``problem`` says why. Raises a 404 Problem for no such document.
     """
-    original = _opened(index, _source_of(index, id))
+    length = one(index.rows(_SHOWN, id=id), "document")["n_chars"]
+    facts: dict[str, Any] = {"name": None, "media_type": None, "n_bytes": None, "page": None}
+    try:
+        original = _opened(index, _source_of(index, id))
+    except HttpProblem as problem:
+        return {**facts, "problem": problem.detail, "release": index.facts.id}
     with original.file as file:
-        page = None
+        facts |= {"name": original.name, "media_type": original.media_type}
+        facts["n_bytes"] = original.n_bytes
         if start is not None and end is not None and original.media_type == PDF:
-            page = _page(index, id, start, end, file)
-    facts = {"name": original.name, "media_type": original.media_type, "n_bytes": original.n_bytes}
-    return {**facts, "page": page, "release": index.facts.id}
+            facts["page"] = _page(index, id, (start, end, length), file)
+    return {**facts, "problem": None, "release": index.facts.id}
 
 
-def _page(index: Release, id: str, start: int, end: int, file: BinaryIO) -> int | None:
+def _page(index: Release, id: str, place: tuple[int, int, int], file: BinaryIO) -> int | None:
+    """Return the page of a passage, given by its first and last character and all there are."""
+    start, end, length = place
     most = max(0, min(end - start, _PASSAGE))
     passage = index.rows(_TEXT, id=id, start=start, most=most)[0]["text"]
-    length = one(index.rows(_SHOWN, id=id), "document")["n_chars"]
     limits = index.settings.input
     seconds = min(limits.reader_seconds, _MOST_SECONDS)
     pages = pages_of(file.read(), megabytes=limits.reader_mb, seconds=seconds)

@@ -122,18 +122,19 @@ def test_what_is_not_as_it_was_indexed_is_not_given(
     assert got.status_code == 404
     assert why in got.json()["detail"]
     assert str(settings.input_path) not in got.text
-    before = served.get(f"/v1/documents/{id}/original")
-    assert (before.status_code == 404) == is_told_before
+    before = served.get(f"/v1/documents/{id}/original").json()
+    assert before["problem"] == (got.json()["detail"] if is_told_before else None)
 
 
 def test_whoever_runs_it_may_give_none_out(settings: Settings) -> None:
     server = settings.server.model_copy(update={"originals": False})
     with Served({"default": settings.model_copy(update={"server": server})}) as served:
         id = ids_of(served)["survey.pdf"]
-        for path in ("file", "original"):
-            got = served.get(f"/v1/documents/{id}/{path}")
-            assert got.status_code == 403
-            assert "server.originals" in got.json()["detail"]
+        got = served.get(f"/v1/documents/{id}/file")
+        assert got.status_code == 403
+        assert "server.originals" in got.json()["detail"]
+        facts = served.get(f"/v1/documents/{id}/original").json()
+        assert (facts["problem"], facts["name"]) == (got.json()["detail"], None)
         assert served.get(f"/v1/documents/{id}/text").ok
 
 

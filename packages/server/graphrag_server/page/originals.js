@@ -10,7 +10,8 @@ const SIZES = [[1e6, "MB"], [1e3, "KB"], [1, "bytes"]];
 export async function fillOriginal(line, id, { release, start, end }) {
   const path = `/v1/documents/${encodeURIComponent(id)}`;
   try {
-    const { name, media_type: type, n_bytes: size, page } = await get(`${path}/original`, { release, start, end });
+    const { name, media_type: type, n_bytes: size, page, problem } = await get(`${path}/original`, { release, start, end });
+    if (problem) return tell(line, new Error(problem));
     const href = `${address(`${path}/file`, { release })}${page ? `#page=${page}` : ""}`;
     const isPdf = type === PDF;
     const shown = element("a", { href, target: isPdf ? "_blank" : null, rel: "noopener", download: isPdf ? null : name,

@@ -38,7 +38,7 @@ async def original(
 ) -> Response:
     """Return name, type and size of the file of a document, and the page of a PDF's passage.
 
-    404 says why there is none: it is gone, or has changed since it was indexed.
+    ``problem`` says why there is none: it is gone, or has changed since it was indexed.
     """
     work = partial(facts_of, id=id, start=start, end=end)
     return json_response(await read(request, collection, work, release))
