@@ -58,7 +58,7 @@ SELECT batch FROM graph_batches SEMI JOIN (SELECT unnest($keys::JSON::VARCHAR[])
     USING (batch)
 """
 _PUBLISHED_FILES = r"""
-SELECT place, arg_min(id, human_readable_id) AS id, count(*) AS n
+SELECT place, arg_min(id, human_readable_id) AS id, min(source) AS uri, count(*) AS n
 FROM (SELECT *, regexp_extract(source, '[^/]+/[^/]+$') AS place FROM documents)
 SEMI JOIN (SELECT unnest($places::JSON::VARCHAR[]) AS place) w USING (place) GROUP BY place
 """
@@ -213,6 +213,7 @@ def uploads(holder: VisibleCollection, folder: Path) -> list[dict[str, Any]]:
                 "status": _status(batch, stages, reasons.get(place)),
                 "reason": reasons.get(place),
                 "document_id": documents.get(place, {}).get("id"),
+                "uri": documents.get(place, {}).get("uri"),
                 "n_documents": documents.get(place, {}).get("n", 0),
             }
         )

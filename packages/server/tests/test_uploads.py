@@ -18,6 +18,7 @@ from graphrag_server.problems import HttpProblem
 from graphrag_server.uploads import plain_name, upload_folder
 from http_server import Served, bearer
 from query_fixture import published
+from test_page import ask, opened
 
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.settings import Settings
@@ -175,6 +176,7 @@ def test_an_upload_is_followed_until_it_is_published_or_refused(tmp_path: Path) 
         Index(settings=settings).update(tmp_path / "inbox")
         listed = {each["name"]: each for each in server.get("/v1/uploads").json()["uploads"]}
         assert listed["letter.txt"]["status"] == "published"
+        assert listed["letter.txt"]["uri"].endswith("/letter.txt")
         document = server.get(f"/v1/documents/{listed['letter.txt']['document_id']}/text").json()
         assert document["text"].encode().strip() == TEXT.strip()
         assert listed["damaged.pdf"]["status"] == "quarantined"
@@ -218,3 +220,25 @@ def test_files_are_chosen_or_dropped_on_the_page(browser: Any, served: Served) -
         assert "waits for the next run" in page.inner_text("#uploads")
     finally:
         page.close()
+
+
+@pytest.mark.browser
+def test_the_page_follows_an_upload_until_it_can_be_asked_of(browser: Any, tmp_path: Path) -> None:
+    settings = settings_in(tmp_path)
+    (tmp_path / "inbox").mkdir()
+    (tmp_path / "inbox" / "other.txt").write_text("Grace Hopper wrote to Ada Lovelace.\n")
+    Index(settings=settings).update(tmp_path / "inbox")
+    with Served({"default": settings}) as server, opened(browser, server) as page:
+        page.click("#to-documents")
+        page.wait_for_selector("#listed li")
+        page.set_input_files(
+            "#files", {"name": "letter.txt", "mimeType": "text/plain", "buffer": TEXT}
+        )
+        page.wait_for_selector("#uploads li:has-text('waits for the next run')")
+        Index(settings=settings).update(tmp_path / "inbox")
+        page.wait_for_selector("#uploads li:has-text('can be asked of now')")
+        page.wait_for_selector("#listed li:nth-child(2)")
+        page.click("#uploads a:text-is('Ask')")
+        ask(page, "Who wrote to whom?", "bm25")
+        assert {*page.locator(".card .name").all_inner_texts()} == {"Letter"}
+        assert page.locator(".narrowed .chip").count() == 1

@@ -1,5 +1,6 @@
-import { address, get, send } from "./api.js";
+import { address, get, key, Problem } from "./api.js";
 import { by, count, element, foreign, say } from "./dom.js";
+import { viewAddress } from "./places.js";
 import { link } from "./views.js";
 
 const STAGES = ["documents", "chunks", "extractions", "graph", "published"];
@@ -50,12 +51,11 @@ export class Uploads {
 
   async sendOne(file, place) {
     const note = place.querySelector(".note");
-    note.textContent = "sending";
     try {
       if (file.size > this.limits.most_mb * 1e6) throw new Error(`more than ${this.limits.most_mb} MB`);
-      const response = await send(address("/v1/documents", { name: file.name }), { method: "POST", body: file,
-        headers: { "Content-Type": "application/octet-stream" } });
-      const { is_new: isNew } = await response.json();
+      const sent = element("progress", { max: file.size, value: 0, "aria-label": `${file.name}: sending` });
+      note.replaceChildren(sent, " sending");
+      const { is_new: isNew } = await bring(file, (n) => { sent.value = n; });
       if (isNew) place.remove();
       else note.textContent = "already there";
       say(`${file.name}: taken`);
@@ -85,20 +85,40 @@ export class Uploads {
   }
 
   tell(uploads) {
-    const now = uploads.map(({ name, status }) => `${name} ${status}`);
+    const now = uploads.map((upload) => `${upload.name} ${statusOf(upload)}`);
     const changed = this.told && now.filter((line) => !this.told.includes(line));
     if (changed?.length) say(changed.join(", "));
     this.told = now;
   }
 }
 
-function row({ name, status, stages, reason, document_id: id, n_documents: many }) {
+/** Send a file, telling how many bytes are on their way: fetch does not. */
+function bring(file, progress) {
+  const request = new XMLHttpRequest();
+  request.open("POST", address("/v1/documents", { name: file.name }));
+  request.setRequestHeader("Content-Type", "application/octet-stream");
+  if (key.get()) request.setRequestHeader("Authorization", `Bearer ${key.get()}`);
+  request.responseType = "json";
+  request.upload.addEventListener("progress", ({ loaded }) => progress(loaded));
+  return new Promise((done, failed) => {
+    request.addEventListener("error", () => failed(new Problem(0, "The server does not answer. Is it still running?")));
+    request.addEventListener("load", () => (request.status < 300 ? done(request.response)
+      : failed(new Problem(request.status, request.response?.detail ?? request.statusText))));
+    request.send(file);
+  });
+}
+
+const statusOf = ({ status, stages, n_documents: many }) => ({ waiting: "waits for the next run",
+  indexing: stages.length ? STAGE_NAMES[stages.at(-1)] : "begun", quarantined: "not read",
+  published: `can be asked of now${many > 1 ? `, ${count(many, "document")}` : ""}` }[status]);
+
+function row(upload) {
+  const { name, status, stages, reason, document_id: id, uri } = upload;
   const title = id ? link("documents", id, {}, foreign(name)) : foreign(name);
-  const last = stages.length ? STAGE_NAMES[stages.at(-1)] : "begun";
-  const text = { waiting: "waits for the next run", indexing: last, published: many > 1
-    ? `published, ${count(many, "document")}` : "published", quarantined: "not read" }[status];
+  const text = statusOf(upload);
   const bar = element("progress", { max: STAGES.length, value: stages.length, "aria-label": `${name}: ${text}` });
+  const ask = uri && element("a", { href: viewAddress("ask", { where: [`uri=${uri}`] }), text: "Ask", "aria-label": `Ask of ${name}` });
   return element("li", {}, title,
-    element("span", { class: "note" }, status === "indexing" ? bar : null, ` ${text}`),
+    element("span", { class: "note" }, status === "indexing" ? bar : null, ` ${text}`, ask ? " · " : null, ask || null),
     reason ? element("p", { class: "bad", dir: "auto", text: reason }) : null);
 }
