@@ -52,7 +52,7 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
     f"{_READERS}:OFFICE_VERSION": _reading("docx epub opendocument pptx sheets table_head"),
     f"{_READERS}:PDF_VERSION": _reading("ocr pdf pdf_layout pdf_lines pdf_text"),
     f"{_READERS}:RECORDS_VERSION": (
-        *_reading("record_columns records table_head tables"),
+        *_reading("chats record_columns records table_head tables"),
         "core/records.py",
         "data/nlp_records.txt",
     ),

@@ -22,7 +22,9 @@ Role = Literal["field", "key", "value", "prose"]
 
 _WORDS = word_lists("nlp_records.txt")
 _KEY_WORDS = _WORDS["key"]
-_LABELS, _KEYS = ({(word,) for word in _WORDS[section]} for section in ("label", "key"))
+_LABELS, _KEYS, _SAID = (
+    {(word,) for word in _WORDS[section]} for section in ("label", "key", "said")
+)
 _LONGEST_NAME = 120
 _MOST_WORDS = 14
 _SENTENCE_WORDS = 6
@@ -123,6 +125,8 @@ def decide_columns(lines: pl.DataFrame, n_records: int) -> Columns:
 def _role(row: Mapping[str, int]) -> Role:
     n, name = row["n"], str(row["column"])
     if 2 * row["prose"] >= n:
+        return "prose"
+    if field_words(name)[-1:] in _SAID:
         return "prose"
     may_be_key = field_words(name)[-1:] in _KEYS or field_head(name) in _WORDS["self"]
     if may_be_key and 2 * (row["code"] + row["number"]) >= n:

@@ -8,11 +8,13 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import chain, dropwhile, islice, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.ingest.reading import versions
+from graphrag_pipeline.ingest.reading.chats import conversations_in
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 from graphrag_pipeline.ingest.reading.decoding import decode
 from graphrag_pipeline.ingest.reading.line_blocks import line_blocks
@@ -281,7 +283,8 @@ def read_json(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     """Read one object or string as one document, an array as one document an item.
 
     So are the items of the array of objects that an object is but the envelope of, as in
-    ``{"data": [...], "count": 2}``; what stands beside it is metadata of each. A file with a value
+    ``{"data": [...], "count": 2}``; what stands beside it is metadata of each. An export of chats
+    is a document for each conversation. A file with a value
     a line is read as JSON lines, whatever its ending says.
     """
     text = decode(data, options.encoding)
@@ -298,6 +301,11 @@ def read_json(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
 
 def read_value(path: Path, value: object, options: ReadingOptions, kind: str) -> ReadResult:
     """Read what a whole file of values is, as :func:`read_json` says; `kind` is what it is in."""
+    if conversations := conversations_in(value):
+        keys = unique_keys(document.key for document in conversations)
+        return ReadResult(
+            [replace(d, key=key) for d, key in zip(conversations, keys, strict=True)], []
+        )
     if isinstance(value, list):
         records = [FileRecord(number, item) for number, item in enumerate(value, 1)]
         return read_records(path, records, options)

@@ -1,0 +1,127 @@
+"""Conversations in exports of chats: a document each, a line for each message, by whom and when."""
+
+from __future__ import annotations
+
+import html
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
+from graphrag_pipeline.ingest.reading.model import ReadDocument, Scalar, clean_metadata
+
+_MESSAGES = ("messages", "chat_messages", "conversation", "comments", "replies")
+_TITLES = ("title", "name", "topic", "subject", "displayName", "channel")
+_WHO = ("author", "from", "sender", "user", "user_profile", "username", "user_name", "role")
+_NAMES = ("displayName", "display_name", "real_name", "name", "username", "user", "email", "role")
+_WHEN = ("create_time", "created_at", "createdDateTime", "timestamp", "ts", "date", "datetime")
+_MORE_WHEN = ("time", "sent_at", "sent", "timestamp_ms")
+_SAID = ("text", "content", "body", "message", "msg", "parts", "value")
+_NEARLY_ALL = 0.8
+_DEPTH = 4
+_TAG = re.compile(r"<[^<>\n]{1,500}>")
+_EARLIEST, _LATEST, _MILLISECONDS = 10**8, 10**10, 1000
+_MOST_PEOPLE = 50
+
+
+@dataclass(frozen=True)
+class _Message:
+    who: str
+    when: str
+    said: str
+
+
+def conversations_in(value: object) -> list[ReadDocument] | None:
+    """Return the conversations that an object is, or that all objects of an array are; else None.
+
+    A conversation is an object with an array of messages, of which nearly all say who wrote what.
+    """
+    items = value if isinstance(value, list) else [value]
+    read = [_conversation(item, number) for number, item in enumerate(items, 1)]
+    conversations = [document for document in read if document]
+    if not conversations or len(conversations) < len(items):
+        return None
+    return conversations if isinstance(value, list) else [_alone(conversations[0])]
+
+
+def _alone(document: ReadDocument) -> ReadDocument:
+    return ReadDocument("", document.title, document.text, document.metadata)
+
+
+def _conversation(value: object, number: int) -> ReadDocument | None:
+    if not isinstance(value, Mapping):
+        return None
+    name, items = next(((n, value[n]) for n in _MESSAGES if n in value), ("", ()))
+    if not isinstance(items, list) or not items:
+        return None
+    messages = [message for item in items if (message := _message(item))]
+    if len(messages) < _NEARLY_ALL * len(items):
+        return None
+    text = "\n".join(_line(message) for message in messages)
+    beside = {n: item for n, item in value.items() if n != name}
+    title = next((t for n in _TITLES if (t := _name(beside.get(n)))), "")
+    people = dict.fromkeys(message.who for message in messages)
+    about: dict[str, Scalar] = {
+        **{n: item for n, item in beside.items() if isinstance(item, str | int | bool)},
+        "from": ", ".join([*people][:_MOST_PEOPLE]),
+        "date": next((message.when for message in messages if message.when), ""),
+    }
+    title = title or f"Conversation of {about['from']}"[:200]
+    key = one_line(str(value.get("id") or value.get("uuid") or f"conversation-{number}"))
+    return ReadDocument(key, title, text, clean_metadata(about))
+
+
+def _line(message: _Message) -> str:
+    when = message.when.replace("T", " ")[:16]
+    return f"{f'[{when}] ' if when else ''}{message.who}: {message.said}"
+
+
+def _message(value: object) -> _Message | None:
+    """Return a message; None for what says not who wrote it, or nothing."""
+    if not isinstance(value, Mapping):
+        return None
+    if isinstance(value.get("message"), Mapping):
+        value = {**value, **value["message"]}
+    who = next((name for field in _WHO if (name := _name(value.get(field)))), "")
+    said = next((text for field in _SAID if (text := _said(value.get(field)))), "")
+    when = next((t for field in _WHEN + _MORE_WHEN if (t := _time(value.get(field)))), "")
+    return _Message(who, when, said) if who and said else None
+
+
+def _name(value: object, depth: int = 0) -> str:
+    """Return a name: a text, or what an object says it is called."""
+    if isinstance(value, Mapping) and depth < _DEPTH:
+        inner = (_name(value.get(field), depth + 1) for field in _NAMES)
+        return next(filter(None, inner), "")
+    return one_line(value)[:200] if isinstance(value, str) else ""
+
+
+def _said(value: object, depth: int = 0) -> str:
+    """Return the words of a message, which may be in parts; of markup its text."""
+    if isinstance(value, str):
+        is_markup = value.lstrip().startswith("<") and value.rstrip().endswith(">")
+        return one_line(html.unescape(_TAG.sub(" ", value))) if is_markup else clean_text(value)
+    if depth >= _DEPTH:
+        return ""
+    if isinstance(value, Mapping):
+        parts = (_said(value.get(field), depth + 1) for field in _SAID)
+        return next(filter(None, parts), "")
+    if isinstance(value, Sequence):
+        return clean_text(" ".join(filter(None, (_said(part, depth + 1) for part in value))))
+    return ""
+
+
+def _time(value: object) -> str:
+    """Return a time as ISO 8601 writes it: of a number, seconds or milliseconds since 1970."""
+    if isinstance(value, str) and not re.fullmatch(r"\d{9,13}(?:\.\d{1,9})?", value):
+        return one_line(value)[:40]
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return ""
+    seconds = float(value)
+    if seconds > _LATEST:
+        seconds /= _MILLISECONDS
+    if not math.isfinite(seconds) or not _EARLIEST < seconds < _LATEST:
+        return ""
+    return datetime.fromtimestamp(int(seconds), UTC).isoformat()

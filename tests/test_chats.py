@@ -1,0 +1,99 @@
+"""Exports of chats and logs: what was said, by whom and when, and nothing of it a name."""
+
+import json
+
+from read_files import only, read
+
+from graphrag_pipeline.ingest.reading import ReadDocument
+
+CHAT = {
+    "name": "Export",
+    "messages": [
+        {
+            "author": {"name": "Ana"},
+            "create_time": 1714557600,
+            "content": {"parts": ["Did Viggo Stahl pay?"]},
+        },
+        {"author": {"name": "Bo"}, "content": {"parts": ["Viggo Stahl paid on Monday."]}},
+    ],
+}
+TEAMS = {
+    "topic": "Quay 4",
+    "messages": [
+        {
+            "createdDateTime": "2024-05-01T10:00:00Z",
+            "from": {"user": {"displayName": "Ana Berg"}},
+            "body": {
+                "contentType": "html",
+                "content": "<p>Is the crane &amp; rope <b>here</b>?</p>",
+            },
+        },
+        {
+            "createdDateTime": "2024-05-01T10:01:00Z",
+            "from": {"user": {"displayName": "Bo Li"}},
+            "body": {"contentType": "text", "content": "Yes."},
+        },
+    ],
+}
+TELEGRAM = {
+    "name": "Pumps",
+    "type": "personal_chat",
+    "id": 7,
+    "messages": [
+        {
+            "id": 1,
+            "type": "message",
+            "date": "2024-05-01T10:00:00",
+            "from": "Ana",
+            "text": ["See ", {"type": "link", "text": "https://x.org"}, " now"],
+        }
+    ],
+}
+
+
+def chat(value: object, name: str = "a.json") -> ReadDocument:
+    return only(read(name, json.dumps(value)))
+
+
+def test_a_conversation_is_one_document_with_a_line_for_each_message() -> None:
+    document = chat(CHAT)
+    assert document.text == (
+        "[2024-05-01 10:00] Ana: Did Viggo Stahl pay?\nBo: Viggo Stahl paid on Monday."
+    )
+    assert (document.title, document.metadata["from"], document.metadata["date"]) == (
+        "Export",
+        "Ana, Bo",
+        "2024-05-01T10:00:00+00:00",
+    )
+
+
+def test_exports_of_many_programs_are_read() -> None:
+    assert chat(TEAMS).text == (
+        "[2024-05-01 10:00] Ana Berg: Is the crane & rope here ?\n[2024-05-01 10:01] Bo Li: Yes."
+    )
+    assert chat(TELEGRAM).text == "[2024-05-01 10:00] Ana: See https://x.org now"
+    both = read("a.json", json.dumps([CHAT, {**TELEGRAM, "id": "t"}]))
+    assert {d.key: d.title for d in both.documents} == {"conversation-1": "Export", "t": "Pumps"}
+    alone = chat({"messages": CHAT["messages"]})
+    assert (alone.title, alone.text) == ("Conversation of Ana, Bo", chat(CHAT).text)
+    slack = {"messages": [{"user": "U1", "text": "Hester sails.", "ts": "1714557600.000200"}]}
+    assert chat(slack).text == "[2024-05-01 10:00] U1: Hester sails."
+
+
+def test_what_is_no_conversation_is_read_as_before() -> None:
+    poem = {"title": "Tides", "comments": [{"text": "Fine."}], "text": "The tide turns."}
+    assert chat(poem).text.startswith("The tide turns.")
+    ships = {"messages": [{"name": "Frida", "tons": 4}, {"name": "Alma", "tons": 9}]}
+    assert [d.title for d in read("a.json", json.dumps(ships)).documents] == ["Frida", "Alma"]
+    numbers = {"messages": [{"from": 1, "date": 1e400, "text": 4}], "title": "T", "text": "A word."}
+    assert chat(numbers).text.startswith("A word.")
+
+
+def test_what_a_log_says_is_read_as_a_sentence_and_not_as_a_name() -> None:
+    said = ["disk full on host amber-3", "host amber-3 recovered by Ulla Brandt"]
+    lines = [json.dumps({"level": "ERROR", "msg": text}) for text in said]
+    result = read("log.jsonl", "\n".join([lines[0], "{broken", lines[1]]))
+    for document, text in zip(result.documents, said, strict=True):
+        marked = [document.text[b.start : b.end] for b in document.blocks]
+        assert f"msg: {text}" in document.text
+        assert not any(text in part for part in marked)
