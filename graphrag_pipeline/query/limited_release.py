@@ -327,7 +327,7 @@ def _what_there_is(con: duckdb.DuckDBPyConnection, where: Where, *, bare: bool) 
     parameters: dict[str, object] = {"most": _MOST_NAMED + 1}
     value = key
     if key not in _COLUMNS:
-        parameters["key"] = _pointer(key)
+        parameters["key"] = pointer(key)
         value = "json_extract_string(metadata, $key)"
     sql = _SOME_VALUES.format(value=value, documents=documents)
     values = [repr(each) for (each,) in con.execute(sql, parameters).fetchall()]
@@ -365,7 +365,7 @@ def matching(where: Where, labels: Labels, *, bare: bool) -> tuple[str, dict[str
             conditions.append(_named(n, key, wanted, parameters, bare=bare))
             continue
         compared = _COMPARED.format(n=n, sign=f"{key[-1]}=") if _is_range(key) else ""
-        parameters[f"key{n}"] = _pointer(key[:-1].rstrip() if compared else key)
+        parameters[f"key{n}"] = pointer(key[:-1].rstrip() if compared else key)
         values.append(_VALUES.format(n=n))
         condition = compared or f"list_has_any(values{n}, $wanted{n}::JSON::VARCHAR[])"
         if key == _LABEL:
@@ -391,7 +391,8 @@ def _named(
     return f"({exact} OR {by_name})" if bare else named
 
 
-def _pointer(key: str) -> str:
+def pointer(key: str) -> str:
+    """Return the JSON pointer to a key of metadata."""
     return "/" + key.replace("~", "~0").replace("/", "~1")
 
 

@@ -6,10 +6,11 @@ that a caller sees, with how many have each.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
 
-from graphrag_pipeline.query.limited_release import matching
+from graphrag_pipeline.query.limited_release import matching, pointer
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.limited_release import Where
@@ -22,30 +23,37 @@ _MOST_CHARACTERS = 200
 _FEW = 12
 """A field of more values, each in one document alone, names documents and no kind of them."""
 
-_PARTS = """
-SELECT d.id, e.key, unnest(list_distinct(CASE e.type
-    WHEN 'ARRAY' THEN e.value::VARCHAR[] ELSE string_split(e.value->>'$', ', ') END)) AS value
-FROM documents d, json_each(d.metadata) e WHERE e.type NOT IN ('NULL', 'OBJECT')
+_SPLIT = """
+list_distinct(CASE {type} WHEN 'ARRAY' THEN {value}::VARCHAR[]
+              ELSE string_split({value}->>'$', ', ') END)
 """
-_COUNTED = f"""
-SELECT key, value, count(*) AS n FROM ({_PARTS})
-WHERE value <> '' AND length(value) <= {_MOST_CHARACTERS} AND NOT regexp_matches(key, '=|[<>]$')
-GROUP BY ALL
-"""
+_IS_VALUE = f"value <> '' AND length(value) <= {_MOST_CHARACTERS}"
 _KEYS = f"""
-SELECT key, count(*) AS n_values, max(n) AS most,
-       bool_and(regexp_matches(value, '^\\d{{4}}-\\d{{2}}')) AS is_date,
-       bool_and(try_cast(value AS DOUBLE) IS NOT NULL) AS is_number,
-       left(min(value), 10) AS first_day, left(max(value), 10) AS last_day,
-       min(try_cast(value AS DOUBLE)) AS least, max(try_cast(value AS DOUBLE)) AS greatest
-FROM ({_COUNTED}) GROUP BY key ORDER BY sum(n) DESC, key
+WITH counted AS MATERIALIZED (
+    SELECT key, value, count(*) AS n FROM (
+        SELECT d.id, e.key, unnest({_SPLIT.format(type="e.type", value="e.value")}) AS value
+        FROM documents d, json_each(d.metadata) e WHERE e.type NOT IN ('NULL', 'OBJECT'))
+    WHERE {_IS_VALUE} AND NOT regexp_matches(key, '=|[<>]$')
+    GROUP BY ALL
+), keys AS (
+    SELECT key, count(*) AS n_values, max(n) AS most, sum(n) AS total,
+           bool_and(regexp_matches(value, '^\\d{{4}}-\\d{{2}}')) AS is_date,
+           bool_and(try_cast(value AS DOUBLE) IS NOT NULL) AS is_number,
+           left(min(value), 10) AS first_day, left(max(value), 10) AS last_day,
+           min(try_cast(value AS DOUBLE)) AS least, max(try_cast(value AS DOUBLE)) AS greatest
+    FROM counted GROUP BY key
+), best AS (
+    FROM counted QUALIFY row_number() OVER (PARTITION BY key ORDER BY n DESC, value) <= $most
+)
+SELECT keys.*, value, n FROM keys JOIN best USING (key) ORDER BY total DESC, key, n DESC, value
 """
 _VALUES = f"""
-SELECT key, value, n FROM ({_COUNTED}) SEMI JOIN (SELECT unnest($keys::JSON::VARCHAR[]) AS key) w
-    USING (key)
-WHERE contains(lower(value), lower($q))
-QUALIFY row_number() OVER (PARTITION BY key ORDER BY n DESC, value) <= $most
-ORDER BY n DESC, value
+SELECT value, count(*) AS n FROM (
+    SELECT id, unnest({_SPLIT.format(type="json_type(found)", value="found")}) AS value
+    FROM (SELECT id, json_extract(metadata, $pointer) AS found FROM documents)
+    WHERE json_type(found) NOT IN ('NULL', 'OBJECT'))
+WHERE {_IS_VALUE} AND contains(lower(value), lower($q))
+GROUP BY ALL ORDER BY n DESC, value LIMIT $most
 """
 # What all documents lie in narrows nothing; "https:" and "https:/" are no places.
 _FOLDERS = """
@@ -87,7 +95,7 @@ def fields_of(index: Release) -> dict[str, Any]:
 
 def values_of(index: Release, key: str, q: str) -> dict[str, Any]:
     """Return the values of a key of metadata that have ``q`` in them, in any case."""
-    rows = index.rows(_VALUES, keys=[key], q=q, most=MOST_VALUES)
+    rows = index.rows(_VALUES, pointer=pointer(key), q=q, most=MOST_VALUES)
     return {"values": [_value(row) for row in rows], "release": index.facts.id}
 
 
@@ -107,17 +115,18 @@ def _made(index: Release) -> list[dict[str, Any]]:
         ("label", "labels"): _labels(index, most),
     }
     fields = [_field(key, kind, rows) for (key, kind), rows in places.items() if len(rows) > 1]
-    keys = [row for row in index.rows(_KEYS) if _narrows(row)][:MOST_FIELDS]
-    listed = index.rows(_VALUES, keys=[row["key"] for row in keys], q="", most=most)
-    for row in keys:
-        if row["is_date"]:
-            fields.append(_range(row["key"], "days", row["first_day"], row["last_day"]))
-        elif row["is_number"] and row["n_values"] > _FEW:
-            fields.append(_range(row["key"], "numbers", row["least"], row["greatest"]))
-        else:
-            own = [value for value in listed if value["key"] == row["key"]]
-            fields.append(_field(row["key"], "values", own))
-    return fields
+    by_key = groupby(index.rows(_KEYS, most=most), key=lambda row: row["key"])
+    keys = ([*rows] for _, rows in by_key)
+    return fields + [_of_key(rows) for rows in islice(filter(_narrows, keys), MOST_FIELDS)]
+
+
+def _of_key(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    about = rows[0]
+    if about["is_date"]:
+        return _range(about["key"], "days", about["first_day"], about["last_day"])
+    if about["is_number"] and about["n_values"] > _FEW:
+        return _range(about["key"], "numbers", about["least"], about["greatest"])
+    return _field(about["key"], "values", rows)
 
 
 def _labels(index: Release, most: int) -> list[dict[str, Any]]:
@@ -129,8 +138,9 @@ def _labels(index: Release, most: int) -> list[dict[str, Any]]:
     return index.rows(_LABELS, known=sorted(known), most=most)
 
 
-def _narrows(row: Mapping[str, Any]) -> bool:
+def _narrows(rows: Sequence[Mapping[str, Any]]) -> bool:
     """Whether a key tells documents apart, and not each from every other."""
+    row = rows[0]
     is_range = row["is_date"] or row["is_number"]
     return row["n_values"] > 1 and (is_range or row["most"] > 1 or row["n_values"] <= _FEW)
 
