@@ -267,6 +267,7 @@ CREATE TABLE IF NOT EXISTS comparisons (
     verdict VARCHAR NOT NULL,
     PRIMARY KEY (experiment, criterion, condition_a, condition_b)
 );
+ALTER TABLE comparisons ADD COLUMN IF NOT EXISTS p_normal DOUBLE;
 COMMENT ON TABLE comparisons IS 'Two conditions of an experiment by one criterion, over all questions, orders and replicates.';
 COMMENT ON COLUMN comparisons.experiment IS 'The experiment.';
 COMMENT ON COLUMN comparisons.criterion IS 'The criterion.';
@@ -293,6 +294,7 @@ COMMENT ON COLUMN comparisons.p_agreed IS 'p of a sign test on the questions on 
 COMMENT ON COLUMN comparisons.p_naive IS 'What p would be if each verdict were an observation of its own.';
 COMMENT ON COLUMN comparisons.p_first IS 'What p would be with condition_a always shown first.';
 COMMENT ON COLUMN comparisons.p_second IS 'What p would be with condition_a always shown second.';
+COMMENT ON COLUMN comparisons.p_normal IS 'P value of Shapiro and Wilk''s test that the questions'' scores are normally distributed; empty for fewer than three, and where all are equal.';
 COMMENT ON COLUMN comparisons.winner IS 'The better condition: p_corrected and p_agreed below 0.05, for the same side; empty where there is none.';
 COMMENT ON COLUMN comparisons.verdict IS 'Why there is a winner or none, and what the order of answers did to it, in words.';
 

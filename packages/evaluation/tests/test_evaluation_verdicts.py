@@ -17,6 +17,7 @@ from graphrag_evaluation.judging.verdicts import (
     Won,
     compare_verdicts,
     holm,
+    normality,
     signed_rank,
     win_rate_matrix,
 )
@@ -319,3 +320,23 @@ def test_a_malformed_line_is_told_with_its_number(tmp_path: Path, text: str, sai
     file.write_text(text)
     with pytest.raises(InputError, match=said):
         read_judgments(file)
+
+
+def test_shapiro_and_wilk_tell_scores_that_are_not_normal() -> None:
+    # The weights of eleven men, in pounds: Shapiro and Wilk (1965), section 4, W = .79.
+    weights = np.array([148, 154, 158, 160, 161, 162, 166, 170, 182, 195, 236], np.float64)
+    assert normality(weights) == pytest.approx(0.0067, abs=3e-4)
+    assert normality(np.linspace(-1, 1, 20) ** 3) > normality(np.array([0.0] * 19 + [1.0]))
+    assert normality(np.ones(9)) is None
+    assert normality(np.array([0.0, 1.0])) is None
+
+
+def test_a_comparison_says_how_far_its_scores_are_from_normal() -> None:
+    verdicts = [
+        Verdict(f"q{n}", "overall", *pair, "first" if (pair[0] == "A") == (n < 18) else "second")
+        for n in range(20)
+        for pair in (("A", "B"), ("B", "A"))
+    ]
+    (found,) = compare_verdicts(verdicts, ["A", "B"])
+    assert found.p_normal is not None
+    assert found.p_normal < 1e-6

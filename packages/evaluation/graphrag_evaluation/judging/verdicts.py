@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 SIGNIFICANT = 0.05
 FAIR = 0.5
 _RESAMPLES = 5000
+_FEWEST_TESTED = 3
 _FEW = 13
 """Up to so many differences SciPy's p value is exact also where some are equal."""
 _TAILS = (0.025, 0.975)
@@ -56,6 +57,8 @@ class Comparison:
     ``p`` are Wilcoxon's, on the balanced scores of the questions. The others are what asking less
     carefully would give: ``p_agreed`` by a sign test on the ``agreed`` questions, ``p_naive`` if
     each verdict were an observation of its own, ``p_first`` and ``p_second`` from one order only.
+    ``p_normal`` is Shapiro-Wilk's, of the scores of the questions being normally distributed, for
+    which a test by ranks would not be needed: None for fewer than three, or where all are equal.
     """
 
     criterion: str
@@ -82,6 +85,7 @@ class Comparison:
     p_naive: float
     p_first: float
     p_second: float
+    p_normal: float | None = None
 
     @property
     def is_biased(self) -> bool:
@@ -188,6 +192,18 @@ def signed_rank(differences: Floats) -> tuple[float | None, float]:
         return float(normal.zstatistic), _exact_p(nonzero)
     best: Any = wilcoxon(nonzero, method="auto")
     return float(normal.zstatistic), float(best.pvalue)
+
+
+def normality(scores: Floats) -> float | None:
+    """Return the p value of Shapiro and Wilk's test that scores are normally distributed.
+
+    None for fewer than three, or where all are equal. It is SciPy's, accurate up to 5,000 scores.
+    """
+    from scipy.stats import shapiro
+
+    if len(scores) < _FEWEST_TESTED or np.ptp(scores) == 0:
+        return None
+    return float(shapiro(scores).pvalue)
 
 
 def _exact_p(differences: Floats) -> float:
@@ -301,6 +317,7 @@ def _tests(part: pl.DataFrame) -> dict[str, Any]:
         "p_naive": _sign_test(int(wins.sum()), int(decided.sum())),
         "p_first": signed_rank(2 * ahead - 1)[1],
         "p_second": signed_rank(2 * behind - 1)[1],
+        "p_normal": normality((ahead + behind) / 2),
     }
 
 

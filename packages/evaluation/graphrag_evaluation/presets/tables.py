@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import duckdb
 
+from graphrag_evaluation.judging.verdicts import SIGNIFICANT
 from graphrag_evaluation.metrics.computed import script_of
 from graphrag_evaluation.paper import Paper, TableSpec, paper_of, preset_names
 from graphrag_evaluation.presets.experiment_results import ExperimentFindings
@@ -140,7 +141,20 @@ def _notes(
         yield _WHY_EMPTY.get(spec.kind, _NO_SCORES)
     if not _TIMED.isdisjoint(spec.columns.values()):
         yield _STAGES_TIMED
+    if spec.kind == "pairs":
+        yield from _normality(found)
     yield from _scorers(found, spec, {**paper.scorers, **spec.scorers})
+
+
+def _normality(found: ExperimentFindings) -> Iterator[str]:
+    """Say for how many pairs Shapiro and Wilk's test rejects a normal distribution."""
+    tested = [each.p_normal for each in found.comparisons if each.p_normal is not None]
+    if tested:
+        n_rejected = sum(p < SIGNIFICANT for p in tested)
+        yield (
+            f"Shapiro-Wilk: the scores of {n_rejected} of {len(tested)} pairs and criteria are not "
+            f"normally distributed (p < {SIGNIFICANT})"
+        )
 
 
 def _scorers(
