@@ -46,15 +46,19 @@ WORDS: Mapping[str, str] = paper_of("graphrag").methods
 """Conditions of the GraphRAG paper (4.1.2), by their names there."""
 
 
+_BUDGET = "max_context_tokens"
+
+
 @dataclass(frozen=True)
 class Condition:
     """A method with parameters, on what is published in ``home`` (default: the settings').
 
     ``where`` limits it to documents, as that of :class:`~graphrag_pipeline.query.ask.Ask`.
     ``answer_style`` is that of its answers, by default the experiment's, then the settings'.
-    ``given`` are its answers where they were made elsewhere: nothing is asked then. Where each
-    document has an index of its own there is a condition of the same name for each ``document``, by
-    uri, which ``asks`` those questions alone, by id.
+    ``as_much_as`` is a condition before it, whose tokens of context are its budget, question by
+    question. ``given`` are its answers where they were made elsewhere: nothing is asked then. Where
+    each document has an index of its own there is a condition of the same name for each
+    ``document``, by uri, which ``asks`` those questions alone, by id.
     """
 
     name: str
@@ -64,6 +68,7 @@ class Condition:
     release: str | None = None
     answer_style: AnswerStyle | None = None
     where: Where = field(default_factory=dict)
+    as_much_as: str = ""
     given: GivenAnswers | None = field(default=None, repr=False)
     document: str = ""
     asks: frozenset[str] | None = field(default=None, repr=False)
@@ -76,11 +81,11 @@ class Condition:
     def __post_init__(self) -> None:
         object.__setattr__(self, "where", checked_where(self.where))
 
-    def ask(self, question: str) -> Ask:
-        """Return a question as this condition asks it."""
-        return Ask(
-            question=question, method=self.method, parameters=self.parameters, where=self.where
-        )
+    def ask(self, question: str, budget: int | None = None) -> Ask:
+        """Return a question as this condition asks it, within a budget of tokens of its own."""
+        own = {} if budget is None else {_BUDGET: budget}
+        parameters = {**self.parameters, **own}
+        return Ask(question=question, method=self.method, parameters=parameters, where=self.where)
 
 
 class _Strict(BaseModel):
@@ -96,6 +101,7 @@ class _Given(_Strict):
     release: str = ""
     answer_style: AnswerStyle | None = None
     where: dict[str, Any] = Field(default_factory=dict)
+    as_much_as: str = ""
 
 
 class _File(_Strict):
@@ -258,11 +264,14 @@ def _conditions(
 def _of_paper(paper: Paper) -> tuple[list[Condition], dict[str, str]]:
     """Return the conditions of a paper, and why others are lacking, by name."""
     conditions, lacking = [], {row.name: row.lacks for row in paper.condition if row.lacks}
-    for name, spec in paper.methods.items():
+    for row in paper.condition:
+        if not row.method:
+            continue
         try:
-            conditions.append(Condition(name, *read_method(spec)))
+            method = read_method(row.method)
+            conditions.append(Condition(row.name, *method, as_much_as=row.as_much_as))
         except InputError as error:
-            lacking[name] = str(error).partition(":")[0]
+            lacking[row.name] = str(error).partition(":")[0]
     return conditions, lacking
 
 
@@ -314,6 +323,7 @@ def _from_table(table: _Given, folder: Path) -> Condition:
         release=table.release or None,
         answer_style=table.answer_style,
         where=table.where,
+        as_much_as=table.as_much_as,
     )
 
 
@@ -326,16 +336,17 @@ def _spread(
     conditions: Iterable[Condition], levels: Sequence[int], budgets: Sequence[int]
 ) -> list[Condition]:
     """Return each condition at each level and with each budget that it can have and has not."""
-    taking = {name: methods_taking(name) for name in ("level", "max_context_tokens")}
+    taking = {name: methods_taking(name) for name in ("level", _BUDGET)}
 
     def values(condition: Condition, parameter: str, wanted: Sequence[int]) -> Sequence[int | None]:
         has = parameter in condition.parameters or condition.method not in taking[parameter]
+        has |= parameter == _BUDGET and bool(condition.as_much_as)
         return [None] if has or not wanted else wanted
 
     spread = []
     for condition in conditions:
         at = values(condition, "level", levels)
-        budget = values(condition, "max_context_tokens", budgets)
+        budget = values(condition, _BUDGET, budgets)
         several = len(budgets) > 1
         spread += [_with(condition, *pair, several) for pair in product(at, budget)]
     return spread
@@ -347,7 +358,7 @@ def _with(condition: Condition, level: int | None, budget: int | None, several: 
         name, parameters["level"] = f"{name} level {level}", level
     if budget is not None:
         name = f"{name} {budget // 1000}k" if several else name
-        parameters["max_context_tokens"] = budget
+        parameters[_BUDGET] = budget
     return replace(condition, name=name, parameters=parameters)
 
 
@@ -360,9 +371,10 @@ def checked(experiment: Experiment) -> Experiment:
         )
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise InputError(f"two conditions are called {twice[0]!r}: give one another name")
-    for condition in experiment.conditions:
+    for number, condition in enumerate(experiment.conditions):
         if condition.given is None:
             _check_parameters(condition)
+        _check_budget(condition, names[:number])
     judge = experiment.judge or Judge()
     if judge.against and judge.against not in names:
         raise InputError(f"judge.against = {judge.against!r} is no condition of the experiment")
@@ -382,3 +394,13 @@ def _check_parameters(condition: Condition) -> None:
         method_named(condition.method).check(condition.parameters)
     except InputError as error:
         raise InputError(f"{condition.name}: {error}") from None
+
+
+def _check_budget(condition: Condition, before: Sequence[str]) -> None:
+    other = condition.as_much_as
+    if other and condition.method not in methods_taking(_BUDGET):
+        raise InputError(f"{condition.name}: {condition.method} has no {_BUDGET} for as_much_as")
+    if other and other not in before:
+        raise InputError(
+            f"{condition.name}: as_much_as = {other!r} must name a condition that stands before it"
+        )

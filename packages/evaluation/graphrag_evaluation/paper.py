@@ -37,11 +37,13 @@ class _Strict(BaseModel):
 class PaperCondition(_Strict):
     """A row of the paper, by its name there, and the method with parameters that is this row.
 
-    ``lacks`` says why there is none.
+    ``lacks`` says why there is none. ``as_much_as`` is another condition, whose tokens of context
+    are the budget of each question.
     """
 
     name: str
     method: str = ""
+    as_much_as: str = ""
     lacks: str = ""
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,7 @@ from graphrag_pipeline.llm.configured import all_prices, answered_by, model_of, 
 from graphrag_pipeline.llm.errors import ModelError
 from graphrag_pipeline.llm.running import run_calls, work_through
 from graphrag_pipeline.query import Answer, QueryEngine, Retrieval
+from graphrag_pipeline.query.ask import Ask
 from graphrag_pipeline.query.methods import method_named
 from graphrag_pipeline.query.methods.method import as_mapping
 from graphrag_pipeline.query.short_answers import RULE
@@ -69,7 +71,8 @@ class Workload:
 
     ``answer_ids`` are its answers by question, ``unanswered`` the questions whose answer has to be
     made. ``error`` says why this condition cannot be asked at all. ``questions`` are all it is to
-    answer.
+    answer, ``budgets`` the most tokens of context of those that have a budget of their own.
+    ``own_ids`` are the answers of a condition that budgets come to.
     """
 
     condition: Condition
@@ -79,6 +82,12 @@ class Workload:
     unanswered: tuple[Question, ...]
     error: str = ""
     questions: tuple[Question, ...] = ()
+    budgets: Mapping[str, int] = field(default_factory=dict)
+    own_ids: Mapping[str, str] = field(default_factory=dict)
+
+    def ask(self, question: Question) -> Ask:
+        """Return a question as its condition asks it."""
+        return self.condition.ask(question.text, self.budgets.get(question.id))
 
     @property
     def parameters_json(self) -> str:
@@ -146,11 +155,46 @@ def look(
     for conditions in _by_place(experiment).values():
         looked_at |= _look_at_place(conditions, experiment, settings, questions)
     workloads = [looked_at[number] for number in range(len(experiment.conditions))]
+    return _measured(store, workloads)
+
+
+def _measured(store: EvaluationStore, workloads: Sequence[Workload]) -> list[Workload]:
+    """Return shares with the budgets that are known by now, and the answers that they lack."""
     # One made while some of its calls failed is made again; those that did not are in the cache.
     with store.read() as con:
-        rows = con.execute("SELECT answer_id FROM answers WHERE len(failures) = 0").fetchall()
-    have = {answer_id for (answer_id,) in rows}
-    return [_with_missing(workload, have) for workload in workloads]
+        rows = con.execute(
+            "SELECT answer_id, context_tokens FROM answers WHERE len(failures) = 0"
+        ).fetchall()
+    have = dict(rows)
+    measured: list[Workload] = []
+    for workload in workloads:
+        measured.append(_with_missing(_with_budgets(workload, measured, have), have))
+    return measured
+
+
+def _with_budgets(
+    workload: Workload, before: Sequence[Workload], tokens: Mapping[str, int]
+) -> Workload:
+    """Return a share whose questions have the tokens of another condition's answers as budgets.
+
+    An answer is another with another budget; while that is not known, by the answer it waits for.
+    """
+    other = workload.condition.as_much_as
+    if not other or workload.error:
+        return workload
+    theirs = {
+        question: answer
+        for each in before
+        if each.condition.name == other
+        for question, answer in each.answer_ids.items()
+    }
+    waits_for = {question: theirs.get(question, "") for question in workload.own_ids}
+    budgets = {q: tokens[answer] for q, answer in waits_for.items() if answer in tokens}
+    ids = {
+        question: fingerprint(id, budgets.get(question, waits_for[question]))
+        for question, id in workload.own_ids.items()
+    }
+    return replace(workload, budgets=budgets, answer_ids=ids)
 
 
 def answer_questions(
@@ -182,26 +226,28 @@ def answer_questions(
         if workload.error:
             n_unaskable[workload.condition.name] += len(workload.questions)
     n_answered = 0
+
+    def keep_answer(keep: Callable[[Mapping[str, Any]], None], answer: Mapping[str, Any]) -> None:
+        nonlocal n_answered
+        keep(answer)
+        n_answered += 1
+        report("answers", n_answered, total)
+
     try:
-        with keeping(store, "answers", "answer_id", _SCHEMA) as keep:
-
-            def keep_answer(answer: Mapping[str, Any]) -> None:
-                nonlocal n_answered
-                keep(answer)
-                n_answered += 1
-                report("answers", n_answered, total)
-
-            for workload in conditions:
-                try:
-                    problems = _ask(workload, experiment, settings, keep_answer)
-                except UnaskableError as error:
-                    unaskable[workload.condition.label] = str(error)
-                    n_unaskable[workload.condition.name] += len(workload.questions)
-                    continue
-                if problems:
-                    name = workload.condition.name
-                    n_before, first = failures.get(name, (0, problems[0]))
-                    failures[name] = (n_before + len(problems), first)
+        for number, workload in enumerate(conditions):
+            if workload.condition.as_much_as:
+                workload = conditions[number] = _measured(store, conditions)[number]
+            try:
+                with keeping(store, "answers", "answer_id", _SCHEMA) as keep:
+                    problems = _ask(workload, experiment, settings, partial(keep_answer, keep))
+            except UnaskableError as error:
+                unaskable[workload.condition.label] = str(error)
+                n_unaskable[workload.condition.name] += len(workload.questions)
+                continue
+            if problems:
+                name = workload.condition.name
+                n_before, first = failures.get(name, (0, problems[0]))
+                failures[name] = (n_before + len(problems), first)
     finally:
         _note_answers(store, experiment, conditions)
         _note_unanswered(store, experiment, _reasons(conditions, failures, unaskable, n_unaskable))
@@ -375,7 +421,8 @@ def _look_at(
         question.id: fingerprint(question.text, *filter(None, [question.document]), *apart, *key)
         for question in questions
     }
-    return Workload(condition, release, values, answer_ids, (), questions=questions)
+    own_ids = answer_ids if condition.as_much_as else {}
+    return Workload(condition, release, values, answer_ids, (), "", questions, own_ids=own_ids)
 
 
 def _unaskable(
@@ -412,7 +459,7 @@ def _made_by(settings: Settings) -> list[object]:
     return [RULE, *made_by] if settings.query.answer_style == "short" else made_by
 
 
-def _with_missing(workload: Workload, have: set[str]) -> Workload:
+def _with_missing(workload: Workload, have: Container[str]) -> Workload:
     if workload.error:
         return workload
     unanswered = tuple(
@@ -434,9 +481,9 @@ def _ask(
         for question in workload.unanswered:
             keep_answer(row_of(given[question.text], question.document))
         return []
+    workload, problems = _measurable(workload)
     if not workload.unanswered:
-        return []
-    problems: list[str] = []
+        return problems
     with open_engine(workload.condition, settings) as engine:
         # What is loaded at the first question is no part of any answer's time.
         _warm(engine, workload, experiment)
@@ -444,7 +491,7 @@ def _ask(
         def note(question: Question, error: GraphRAGError) -> None:
             if isinstance(error, ModelError) and error.stops_everything:
                 raise error
-            if isinstance(error, InputError | ConfigError):
+            if isinstance(error, InputError | ConfigError) and not workload.budgets:
                 raise UnaskableError(str(error))
             problems.append(f"{question.text}: {error}")
 
@@ -455,11 +502,22 @@ def _ask(
     return problems
 
 
+def _measurable(workload: Workload) -> tuple[Workload, list[str]]:
+    """Return a share without the questions whose budget cannot be known, and of these why."""
+    other = workload.condition.as_much_as
+    if not other:
+        return workload, []
+    known = tuple(each for each in workload.unanswered if each.id in workload.budgets)
+    unknown = [each.text for each in workload.unanswered if each.id not in workload.budgets]
+    problems = [f"{text}: {other} gave no answer to take as much for" for text in unknown]
+    return replace(workload, unanswered=known), problems
+
+
 def _warm(engine: QueryEngine, workload: Workload, experiment: Experiment) -> None:
     if engine.writes and not experiment.retrieval_only:
         return
     try:
-        engine.rehearse(workload.condition.ask(workload.unanswered[0].text))
+        engine.rehearse(workload.ask(workload.unanswered[0]))
     except GraphRAGError:
         return
 
@@ -476,7 +534,7 @@ def _ask_in_turn(
     for question in workload.unanswered:
         try:
             with counting(prices) as taken:
-                result = ask(workload.condition.ask(question.text))
+                result = ask(workload.ask(question))
         except GraphRAGError as error:
             note(question, error)
         else:
@@ -494,7 +552,7 @@ def _ask_together(
     async def ask(question: Question) -> None:
         try:
             with counting(prices) as taken:
-                result = await engine.aanswer(workload.condition.ask(question.text))
+                result = await engine.aanswer(workload.ask(question))
         except GraphRAGError as error:
             note(question, error)
         else:

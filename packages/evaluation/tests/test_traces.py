@@ -6,15 +6,16 @@ import json
 
 import pytest
 from evaluation_fixture import Filled, fill
-from graphrag_evaluation.experiment import experiment_of
+from graphrag_evaluation.experiment import experiment_of, read_experiment
 from graphrag_evaluation.paper import paper_of
 from graphrag_evaluation.presets.tables import tables_of
 from graphrag_evaluation.questions.question import Question, put_questions
-from graphrag_evaluation.running import answer_questions
+from graphrag_evaluation.running import answer_questions, look
 from graphrag_evaluation.store import EvaluationStore
 from graphrag_evaluation.traces import trace_columns
 from query_fixture import publish, settings_for
 
+from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.query.results import Record, Retrieval
 from graphrag_pipeline.query.trace import Trace, names_told
 
@@ -101,3 +102,52 @@ def test_tables_of_traces_count_questions(tmp_path) -> None:
 
     assert cells("archrag", "Table 8") == [(25, 50)]
     assert cells("hirag", "Table 7") == [(25, None)]
+
+
+def test_a_condition_has_as_much_context_as_another_question_by_question(tmp_path) -> None:
+    home = publish(tmp_path)
+    store = EvaluationStore(home)
+    asked = [Question("Who was the clerk of Scrooge?"), Question("what is it about?")]
+    with store.transaction() as con:
+        put_questions(con, "q", asked)
+    file = tmp_path / "same.toml"
+    file.write_text(
+        'questions = "q"\nretrieval_only = true\nmethods = ["local"]\n[[condition]]\n'
+        'name = "same"\nmethod = "basic:top_k=1000"\nas_much_as = "local"\n'
+    )
+    experiment = read_experiment(file)
+    settings = settings_for(home)
+    assert sum(len(each.unanswered) for each in look(store, experiment, settings, asked)) == 4
+    done = answer_questions(store, experiment, settings)
+    assert (done.made, done.failed) == (4, {})
+    with store.read() as con:
+        tokens = con.execute(
+            "SELECT l.context_tokens, s.context_tokens, s.context FROM experiment_answers x "
+            "JOIN answers l USING (answer_id) JOIN experiment_answers y USING (question_id) "
+            "JOIN answers s ON s.answer_id = y.answer_id "
+            "WHERE x.condition = 'local' AND y.condition = 'same'"
+        ).fetchall()
+    assert len(tokens) == 2
+    for of_local, of_same, context in tokens:
+        assert 0 < of_same <= of_local
+        assert context
+    assert answer_questions(store, experiment, settings).made == 0
+
+
+@pytest.mark.parametrize(
+    ("method", "other", "said"),
+    [
+        ("basic", "later", "must name a condition that stands before it"),
+        ("basic", "none", "must name a condition that stands before it"),
+        ("zero_shot", "bm25", "zero_shot has no max_context_tokens for as_much_as"),
+    ],
+)
+def test_what_cannot_have_as_much_is_refused(tmp_path, method, other, said) -> None:
+    file = tmp_path / "same.toml"
+    file.write_text(
+        f'questions = "q"\nmethods = ["bm25"]\n[[condition]]\nname = "same"\n'
+        f'method = "{method}"\nas_much_as = "{other}"\n'
+        '[[condition]]\nname = "later"\nmethod = "local"\n'
+    )
+    with pytest.raises(InputError, match=said):
+        read_experiment(file)

@@ -50,7 +50,7 @@ Preset = Annotated[
     str,
     typer.Option(
         help="A paper's conditions, judge and tables: graphrag, archrag, hirag, rag_vs_graphrag; "
-        "or context-window, 8k to 64k."
+        "context-window, 8k to 64k; or archrag-k, its values of k."
     ),
 ]
 Levels = Annotated[

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 from graphrag_evaluation.metrics.answers import (
     NO_ANSWER,
@@ -63,8 +63,8 @@ def bleu_1_archrag(answer: str, gold: Sequence[str]) -> float:
     if not words:
         return 0.0
     references = [word_tokenize(reference, preserve_line=True) for reference in gold]
-    scores = [sentence_bleu([reference], words, weights=(1.0,)) for reference in references]
-    return round(max(map(float, scores)), 2)
+    bleu: Any = sentence_bleu
+    return round(max(bleu([reference], words, weights=(1.0,)) for reference in references), 2)
 
 
 def meteor_archrag(answer: str, gold: Sequence[str]) -> float:
