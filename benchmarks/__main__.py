@@ -14,6 +14,7 @@ from benchmarks import (
     answers,
     changing_corpus,
     chnsw,
+    endurance,
     extraction_quality,
     language_names,
     latency,
@@ -47,6 +48,7 @@ PARTS = (
     "untitled",
     "latency",
     "serve",
+    "endurance",
     "explorer",
     "lazy",
     "chnsw",
@@ -124,6 +126,9 @@ def _measure_runs(parts: Sequence[str], options: argparse.Namespace) -> None:
     if "serve" in parts:
         print("\nThe server under load on loopback, over podcast transcripts")
         serve.main([str(options.data)])
+    if "endurance" in parts:
+        print("\nThe server with many streams at once, and many releases in turn")
+        endurance.main([])
     if "explorer" in parts:
         print("\nThe explorer of podcast transcripts, and of seven times as many")
         many_entities.main(options.data)

@@ -59,14 +59,17 @@ class Load:
 
 
 class ServerProcess:
-    """`graphrag-pipeline serve` in a process of its own, from ``with`` to the end of its block."""
+    """`graphrag-pipeline serve` in a process of its own, from ``with`` to the end of its block.
 
-    def __init__(self, home: Path, *options: str) -> None:
+    ``environment`` is added to that of this process.
+    """
+
+    def __init__(self, home: Path, *options: str, **environment: str) -> None:
         self._command = [
             *(sys.executable, "-W", "ignore", "-m", "graphrag_pipeline.cli"),
             *("serve", "--port", "0", *options),
         ]
-        self._environment = {**os.environ, "GRAPHRAG_HOME": str(home)}
+        self._environment = {**os.environ, "GRAPHRAG_HOME": str(home), **environment}
 
     def __enter__(self) -> ServerProcess:
         self.process = subprocess.Popen(
@@ -92,6 +95,10 @@ class ServerProcess:
     def memory(self) -> float:
         """Return the megabytes of memory of the process, without the files that it maps."""
         return int(re.findall(r"RssAnon:\s+(\d+) kB", self._proc("status"))[0]) / 1024
+
+    def n_files(self) -> int:
+        """Return how many files and connections the process has open."""
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
 
     def _proc(self, name: str) -> str:
         return Path(f"/proc/{self.process.pid}/{name}").read_text(encoding="utf-8")

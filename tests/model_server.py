@@ -354,6 +354,11 @@ class ModelServer:
             return await self._stream(writer, request, fault)
         return await self._respond(writer, request, self._completion(request, fault), fault)
 
+    async def pause(self, fault: Fault) -> None:
+        """Wait after a piece of a stream, as the fault says."""
+        if fault.chunk_delay:
+            await asyncio.sleep(fault.chunk_delay)
+
     def refuse(self, request: Request) -> Fault | None:
         """Return how a request is refused that the server cannot serve; this one takes any."""
         return None
@@ -447,8 +452,7 @@ class ModelServer:
             piece = "".join(words[begin : begin + size])
             _event(writer, {"choices": [{"index": 0, "delta": {"content": piece}}]})
             await writer.drain()
-            if fault.chunk_delay:
-                await asyncio.sleep(fault.chunk_delay)
+            await self.pause(fault)
         if fault.drop == "quietly":
             writer.write(b"0\r\n\r\n")
             return True
