@@ -344,8 +344,9 @@ class Index(Workspace):
         """Write a release in a format of another tool; see :func:`export_release`."""
         target = None if output is None else Path(output)
         return export_release(
-            self._followed_home, name, target, release=release, tables=tables, raw=raw, force=force
-        )
+            self._followed_home, name, target, release=release, tables=tables, raw=raw, force=force,
+            settings=self.settings,
+        )  # fmt: skip
 
     def open(self, release: str | None = None) -> QueryEngine:
         """Open a release (default: the published one) for many questions; close it when done.

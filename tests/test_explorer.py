@@ -17,6 +17,7 @@ from query_fixture import COMMUNITIES, ENTITIES, NOT_A_TABLE, publish
 from typer.testing import CliRunner
 
 from graphrag_pipeline.cli.app import app
+from graphrag_pipeline.core.addresses import PermanentLinks
 from graphrag_pipeline.pages.explorer import write_page
 from graphrag_pipeline.pages.explorer.data import page_data
 from graphrag_pipeline.pages.explorer.passages import PASSAGES
@@ -140,6 +141,30 @@ def test_text_of_documents_is_nowhere_in_the_file_as_it_is(home, tmp_path):
     assert HOSTILE not in page
     assert "Scrooge" not in page
     assert not re.search(r"""(src|href)=["']?(https?:)?//""", page)
+
+
+def test_documents_link_to_the_server_that_the_settings_name(home, tmp_path, monkeypatch):
+    con = connect_published(home / "published.duckdb")
+    assert "link" not in page_data(con)["documents"]
+    links = partial(PermanentLinks, "https://graph.example.com", "default")
+    documents = page_data(con, links=links)["documents"]
+    ids = con.execute("SELECT id FROM documents").fetchall()
+    assert {*documents["link"]} == {links("r1").of("documents", id) for (id,) in ids}
+    con.close()
+
+
+@pytest.mark.browser
+def test_a_passage_leads_to_its_place_on_the_server(browser, home, tmp_path, monkeypatch):
+    monkeypatch.setenv("GRAPHRAG_HOME", str(home))
+    monkeypatch.setenv("GRAPHRAG_SERVER__ADDRESS", "https://graph.example.com")
+    with Opened(browser, write_page(home, tmp_path / "graph.html").path, DESKTOP) as page:
+        page.evaluate("v => explorer.open('entity', v)", number(page, "Fezziwig"))
+        link = panel(page).locator("figcaption a").first.get_attribute("href")
+    assert re.fullmatch(
+        r"https://graph\.example\.com/documents/\w+\?collection=default&release=r1"
+        r"&start=\d+&end=\d+",
+        link,
+    )
 
 
 def test_the_command_says_what_it_wrote(home, tmp_path, monkeypatch):

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import duckdb
 import networkx
@@ -21,6 +22,7 @@ from typer.testing import CliRunner
 
 from conftest import workspace_of
 from graphrag_pipeline.cli import app as cli
+from graphrag_pipeline.core.addresses import PermanentLinks, links_of
 from graphrag_pipeline.core.errors import InputError, NothingPublishedError
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.exchange.exporting import EXPORTERS, export_release
@@ -202,6 +204,50 @@ def test_rdf_keeps_to_the_grammar_of_n_triples(home, tmp_path):
     assert all({s, o} <= concepts for s, o in related)
     definitions = {json.loads(o) for _, p, o in triples if p.endswith("core#definition>")}
     assert AS_XML in definitions
+
+
+ODD = "a/b ?'&#<>é"
+
+
+def test_graphs_and_notes_link_to_the_server_that_the_settings_name(home, tmp_path):
+    settings = Settings(home=str(home), server={"address": "https://graph.example.com/x"})
+    links = links_of(settings, "r1")
+    assert links is not None
+    wanted = {links.of("entities", id) for (id,) in rows(home, "SELECT id FROM entities")}
+    assert links_of(settings, "r1", home=tmp_path) is None
+    for name in ("graphml", "json", "neo4j", "rdf", "obsidian"):
+        target = tmp_path / name
+        export_release(home, name, target, settings=settings)
+        assert links_in(target, name) >= wanted, name
+        export_release(home, name, tmp_path / f"{name}-plain", settings=Settings(home=str(home)))
+        assert not links_in(tmp_path / f"{name}-plain", name)
+    with (tmp_path / "neo4j" / "chunks.csv").open(newline="") as lines:
+        chunks = {row["id:ID(Chunk)"]: row["link"] for row in csv.DictReader(lines)}
+    places = rows(home, "SELECT id, document_id, start_char, end_char FROM chunks")
+    assert chunks == {id: links.of("documents", of, (s, e)) for id, of, s, e in places}
+
+
+def test_a_link_is_the_same_by_sql_and_holds_whatever_an_id_is():
+    links = PermanentLinks("https://h/it's/", "a&b c#", "r?1")
+    by_sql = f"SELECT {links.sql('documents', '$id', ('1', '2'))}"
+    found = duckdb.execute(by_sql, {"id": ODD}).fetchone()
+    assert found == (links.of("documents", ODD, (1, 2)),)
+    parts = urlsplit(found[0])
+    assert unquote(parts.path.rpartition("/")[2]) == ODD
+    query = {"collection": "a&b c#", "release": "r?1", "start": "1", "end": "2"}
+    assert dict(parse_qsl(parts.query)) == query
+
+
+def links_in(target: Path, name: str) -> set[str]:
+    """Return the links of an export, as a reader of its format sees them."""
+    files = [file for file in target.rglob("*") if file.is_file()] if target.is_dir() else [target]
+    if name == "graphml":
+        nodes = networkx.read_graphml(target).nodes(data=True)
+        return {node["link"] for _, node in nodes if "link" in node}
+    if name == "json":
+        return {node["link"] for node in json.loads(target.read_text())["nodes"] if "link" in node}
+    text = "\n".join(file.read_text() for file in files)
+    return set(re.findall(r"https://graph\.example\.com/x/[^\s\"<>,]+", text))
 
 
 HOSTILE_TITLES = (

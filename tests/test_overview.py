@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import html
 import re
 import shutil
 import sys
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
 
 import duckdb
 import pytest
@@ -121,6 +123,27 @@ def made(home: Path, folder: Path) -> tuple[str, Page]:
     text = Path(done.path).read_text()
     assert done.n_bytes == len(text.encode())
     return text, Page(text)
+
+
+def test_places_link_to_the_server_that_the_settings_name(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert 'rel="noreferrer"' not in made(home, tmp_path)[0]
+    monkeypatch.setenv("GRAPHRAG_HOME", str(home))
+    monkeypatch.setenv("GRAPHRAG_SERVER__ADDRESS", "https://graph.example.com")
+    text, _ = made(home, tmp_path)
+    links = {html.unescape(link) for link in re.findall(r'<a href="(https://[^"]+)"', text)}
+    release = read(home).release
+    with open_release(home) as index:
+        rows = index.rows("SELECT id, text FROM documents")
+    known = {row["id"]: row["text"] for row in rows}
+    assert links
+    for link in links:
+        parts = urlsplit(link)
+        values = dict(parse_qsl(parts.query))
+        assert (values["release"], values["collection"]) == (release, "default")
+        quote = known[parts.path.removeprefix("/documents/")]
+        assert quote[int(values["start"]) : int(values["end"])]
 
 
 def read(home: Path) -> Overview:

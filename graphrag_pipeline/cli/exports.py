@@ -57,7 +57,8 @@ def export(
     """
     from graphrag_pipeline.exchange.exporting import export_release
 
-    home = settings_here().home_path
+    settings = settings_here()
     return export_release(
-        home, format, output, release=release, tables=table or (), raw=raw, force=force
-    )
+        settings.home_path, format, output, release=release, tables=table or (), raw=raw,
+        force=force, settings=settings,
+    )  # fmt: skip

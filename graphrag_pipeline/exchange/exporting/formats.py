@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from graphrag_pipeline.core.addresses import links_of
 from graphrag_pipeline.core.doors import Door, require_takes
 from graphrag_pipeline.core.errors import ConfigError, InputError
 from graphrag_pipeline.exchange.exporting.writing import Export, Exporter, Writer, write_export
 from graphrag_pipeline.releases.older_releases import release_file
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.core.settings import Settings
 
 
 def _check(name: str, exporter: Exporter) -> None:
@@ -52,13 +58,15 @@ def export_release(
     tables: Sequence[str] = (),
     raw: bool = False,
     force: bool = False,
+    settings: Settings | None = None,
 ) -> Export:
     """Write a release (default: the published one) in one of ``EXPORTERS``.
 
     ``output`` is the file or folder to make, by default in the current folder; ``tables`` are
     those that ``parquet`` and ``csv`` write (default: all). With ``raw``, ``csv`` has texts as they
     are, also what a spreadsheet would calculate. What is there already is only written over with
-    ``force``.
+    ``force``. Where ``settings`` name the address of a server, graphs and notes have permanent
+    links to it.
 
     Raises InputError for what cannot be done as asked, NothingPublishedError when there is no
     release, StorageError when it cannot be read or the export not be written.
@@ -83,7 +91,9 @@ def export_release(
         elif exporter.tables is not None:
             exporter.tables(writer, tables, raw)
 
-    files = write_export(source, target, fill, is_folder=exporter.file is None, force=force)
+    links = settings and partial(links_of, settings, home=home)
+    is_folder = exporter.file is None
+    files = write_export(source, target, fill, is_folder=is_folder, force=force, links=links)
     return Export(
         format=name,
         release=exported,

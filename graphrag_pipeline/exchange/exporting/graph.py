@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from graphrag_pipeline.core.addresses import PermanentLinks
 from graphrag_pipeline.exchange.exporting.writing import Exporter, Writer
 
 EDGES = """
@@ -21,6 +22,7 @@ EDGE_COLUMNS: Mapping[str, str] = {
 }
 GRAPH_ONLY = ("documents, text, claims and reports: it is the graph alone",)
 """What formats of graphs cannot hold."""
+_LINK, _LEVEL = "link", "community_level_"
 _NODE_COLUMNS = {
     "title": "string",
     "type": "string",
@@ -32,25 +34,28 @@ _NODE_COLUMNS = {
 
 
 def node_columns(writer: Writer) -> dict[str, str]:
-    """Return the attributes of a node and their types; one is the community at each level."""
+    """Return the attributes of a node and their types: its permanent link, the community at each
+    level."""
     levels = writer.number("SELECT coalesce(max(level) + 1, 0) FROM community_members")
-    return {**_NODE_COLUMNS, **{f"community_level_{n}": "long" for n in range(levels)}}
+    linked = {_LINK: "string"} if writer.links else {}
+    return {**_NODE_COLUMNS, **linked, **{f"{_LEVEL}{n}": "long" for n in range(levels)}}
 
 
-def nodes(columns: Mapping[str, str]) -> str:
+def nodes(columns: Mapping[str, str], links: PermanentLinks | None) -> str:
     """Return the query for the nodes: ``id``, then ``columns``; communities by their number."""
-    more = [name for name in columns if name not in _NODE_COLUMNS]
+    more = [name for name in columns if name.startswith(_LEVEL)]
     pivot = "".join(
         f", max(c.human_readable_id) FILTER (m.level = {place}) AS {name}"
         for place, name in enumerate(more)
     )
     selection = ", ".join(f"e.{name}" for name in _NODE_COLUMNS)
+    link = f", {links.sql('entities', 'e.id')} AS {_LINK}" if links else ""
     communities = "".join(f", p.{name}" for name in more)
     return f"""
         WITH placed AS (
             SELECT m.entity_id{pivot} FROM community_members m
             JOIN communities c ON c.id = m.community_id GROUP BY m.entity_id)
-        SELECT e.id, {selection}{communities} FROM entities e
+        SELECT e.id, {selection}{link}{communities} FROM entities e
         LEFT JOIN placed p ON p.entity_id = e.id ORDER BY e.human_readable_id"""
 
 
@@ -61,7 +66,7 @@ def node_link_json(writer: Writer, name: str) -> None:
         name,
         [
             '{"directed": false, "multigraph": false, "graph": {}, "nodes": [\n',
-            ("nodes", line.format(nodes(node_columns(writer))), ",\n"),
+            ("nodes", line.format(nodes(node_columns(writer), writer.links)), ",\n"),
             '\n], "edges": [\n',
             ("edges", line.format(EDGES), ",\n"),
             "\n]}\n",

@@ -40,7 +40,7 @@ def write_graphml(writer: Writer, name: str) -> None:
     columns = node_columns(writer)
     labelled = {"label": "string", **columns}
     node = f"""SELECT '<node id="' || id || '">' || {_data("n", labelled)} || '</node>' AS line
-               FROM (SELECT *, title AS label FROM ({nodes(columns)}))"""
+               FROM (SELECT *, title AS label FROM ({nodes(columns, writer.links)}))"""
     edge = f"""SELECT '<edge source="' || source || '" target="' || target || '">'
                       || {_data("e", EDGE_COLUMNS)} || '</edge>' AS line
                FROM ({EDGES})"""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from graphrag_pipeline.core.addresses import PermanentLinks
 from graphrag_pipeline.exchange.exporting.writing import Exporter, Writer
 
 _CSV = "FORMAT csv, HEADER"
@@ -75,10 +76,22 @@ neo4j-admin database import full "${{1:-neo4j}}" --multiline-fields=true \\
 def write_neo4j(writer: Writer) -> None:
     """Write nodes and relationships with Neo4j's headers, and ``import.sh``, which loads them."""
     for name, query in {**_NODES, **_RELATIONSHIPS}.items():
-        writer.copy(f"{name}.csv", query, _CSV)
+        writer.copy(f"{name}.csv", _linked(query, name, writer.links), _CSV)
     files = [f"    --nodes={name}.csv" for name in _NODES]
     files += [f"    --relationships={name}.csv" for name in _RELATIONSHIPS]
     writer.note("import.sh", _SCRIPT.format(files=" \\\n".join(files)))
+
+
+def _linked(query: str, name: str, links: PermanentLinks | None) -> str:
+    """Return the query of a file with a permanent link in each row that there is one to."""
+    if links is None or name not in _NODES:
+        return query
+    link = (
+        links.sql("documents", "document_id", ("start_char", "end_char"))
+        if name == "chunks"
+        else links.sql(name, "id")
+    )
+    return query.replace("        FROM ", f"             , {link} AS link\n        FROM ", 1)
 
 
 NEO4J = Exporter(

@@ -125,6 +125,7 @@ def _entities(writer: Writer, names: _Names) -> Iterator[Note]:
     for key, title, kind, degree, description, report, ends, documents in _rows(writer, _ENTITIES):
         community = names.link("report", report) if report else ""
         matter = {"title": title, "type": kind, "degree": degree, "community": community}
+        matter["link"] = _link(writer, "entities", key)
         related = "".join(
             f"- {names.link('entity', other)}{_relation(label, said)}\n"
             for other, label, said in ends or ()
@@ -141,10 +142,12 @@ def _entities(writer: Writer, names: _Names) -> Iterator[Note]:
 
 def _reports(writer: Writer, names: _Names) -> Iterator[Note]:
     for key, title, level, rating, summary, findings, entities in _rows(writer, _REPORTS):
+        matter = {"title": title, "level": level, "rating": rating}
+        matter["link"] = _link(writer, "reports", key)
         said = "".join(_section(_line(head), f"{_inert(body)}\n") for head, body in findings or ())
         yield (
             names.names["report", key],
-            _front_matter({"title": title, "level": level, "rating": rating})
+            _front_matter(matter)
             + _inert(summary)
             + said
             + _section("Entities", names.links("entity", entities)),
@@ -155,10 +158,14 @@ def _documents(writer: Writer, names: _Names) -> Iterator[Note]:
     for key, title, uri, text, entities in _rows(writer, _DOCUMENTS):
         yield (
             names.names["document", key],
-            _front_matter({"title": title, "uri": uri})
+            _front_matter({"title": title, "uri": uri, "link": _link(writer, "documents", key)})
             + _section("Entities", names.links("entity", entities)).lstrip()
             + _section("Text", f"{_inert(text)}\n"),
         )
+
+
+def _link(writer: Writer, kind: str, key: str) -> str | None:
+    return writer.links and writer.links.of(kind, key)
 
 
 def _rows(writer: Writer, query: str) -> Iterator[tuple]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from graphrag_pipeline.core.addresses import PermanentLinks
 from graphrag_pipeline.exchange.exporting.writing import Exporter, Writer
 
 _RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 _SKOS = "http://www.w3.org/2004/02/skos/core#"
 _TERMS = "http://purl.org/dc/terms/"
+_PAGE = "http://xmlns.com/foaf/0.1/page"
 _OWN = "urn:graphrag:"
 
 # Characters that XML cannot hold are left out, so that what reads this can write RDF/XML.
@@ -83,8 +85,21 @@ def write_rdf(writer: Writer, name: str) -> None:
             ("sources", _SOURCES, ""),
             ("communities", _COMMUNITIES, ""),
             ("members", _MEMBERS, ""),
+            *(("links", query, "") for query in _links(writer.links)),
         ],
     )
+
+
+def _links(links: PermanentLinks | None) -> list[str]:
+    """Return the queries for the pages of a server about each thing."""
+    if links is None:
+        return []
+    shown = {"document": "documents", "entity": "entities", "community": "communities"}
+    return [
+        f"SELECT triple(iri('{kind}', id), '{_PAGE}', '<' || {links.sql(table, 'id')} || '>') "
+        f"AS line FROM {table} ORDER BY human_readable_id"
+        for kind, table in shown.items()
+    ]
 
 
 RDF = Exporter(

@@ -11,11 +11,15 @@ from pathlib import Path
 import duckdb
 
 from graphrag_pipeline.core import showing
+from graphrag_pipeline.core.addresses import PermanentLinks
 from graphrag_pipeline.core.errors import InputError, StorageError
 from graphrag_pipeline.core.hardening.files import replace_durably
 from graphrag_pipeline.core.hardening.temporary import sweep, temporary_folder
 from graphrag_pipeline.store.index_store import hide_progress
 from graphrag_pipeline.store.older_files import add_what_older_lack
+
+LinksOf = Callable[[str], PermanentLinks | None]
+"""A function that gives the links to a release, None where nobody serves it."""
 
 _BATCH_ROWS = 10_000
 _RELEASE = "SELECT id FROM releases ORDER BY created_at DESC, id DESC LIMIT 1"
@@ -45,10 +49,16 @@ class Export:
 
 
 class Writer:
-    """A release, open for reading, and the folder that files are written to first."""
+    """A release, open for reading, and the folder that files are written to first.
 
-    def __init__(self, con: duckdb.DuckDBPyConnection, folder: Path) -> None:
+    ``links`` are the permanent links of a server to the things of the release, where one is known.
+    """
+
+    def __init__(
+        self, con: duckdb.DuckDBPyConnection, folder: Path, links: LinksOf | None = None
+    ) -> None:
         self.con = con
+        self.links = links and links(self.release())
         self._folder = folder
         self._rows: dict[str, dict[str, int]] = {}
 
@@ -143,7 +153,13 @@ class Exporter:
 
 
 def write_export(
-    release: Path, target: Path, fill: Callable[[Writer], None], *, is_folder: bool, force: bool
+    release: Path,
+    target: Path,
+    fill: Callable[[Writer], None],
+    *,
+    is_folder: bool,
+    force: bool,
+    links: LinksOf | None = None,
 ) -> tuple[WrittenFile, ...]:
     """Let ``fill`` write files beside ``target``, then put them in place by renaming.
 
@@ -158,7 +174,7 @@ def write_export(
         sweep(target.parent, target.name)
         with temporary_folder(target.parent, target.name) as beside:
             with _opened(release, beside) as con:
-                writer = Writer(con, beside)
+                writer = Writer(con, beside, links)
                 fill(writer)
                 files = writer.files()
             _put_in_place(beside, target, is_folder=is_folder)

@@ -21,7 +21,11 @@ from graphrag_pipeline.pages.explorer.texts import (
 from graphrag_pipeline.pages.layout import layout_graph
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import duckdb
+
+    from graphrag_pipeline.core.addresses import PermanentLinks
 
 PAGE_BYTES = 4_450_000
 """About so large is the data of a page at most; a release that takes less is in it whole."""
@@ -117,7 +121,7 @@ SELECT m.level, node.n AS node, community.n AS community
 FROM community_members m JOIN node ON node.id = entity_id
 JOIN community ON community.id = community_id
 """
-_DOCUMENTS = "SELECT title, uri FROM document JOIN documents USING (id) ORDER BY n"
+_DOCUMENTS = "SELECT title, uri{link} FROM document JOIN documents USING (id) ORDER BY n"
 _PASSAGES = f"""
 SELECT node.n AS node, chunk_id AS chunk, document.n AS document, offset_, n_chunks, text, marked,
        n_marked, first, last
@@ -139,13 +143,18 @@ ORDER BY node
 """
 
 
-def page_data(con: duckdb.DuckDBPyConnection, n_bytes: int = PAGE_BYTES) -> dict[str, Any]:
+def page_data(
+    con: duckdb.DuckDBPyConnection,
+    n_bytes: int = PAGE_BYTES,
+    links: Callable[[str], PermanentLinks | None] | None = None,
+) -> dict[str, Any]:
     """Return the columns of one release, ready to be written as JSON.
 
     ``con`` is a connection of ``connect_published``. Entities and communities are numbered from
     0; ``leaf`` holds the deepest community of each entity, those above follow from ``parent``.
     Relationships come strongest first. Where all texts would take more than about ``n_bytes``,
     those of the lower ranks are null (``sentence`` -1), and ``origins`` says where to find them.
+    Documents have their permanent links where ``links`` gives those of the release.
     """
     con.execute(
         _NUMBERED.format(most_entities=MOST_ENTITIES, most_relationships=MOST_RELATIONSHIPS)
@@ -158,9 +167,12 @@ def page_data(con: duckdb.DuckDBPyConnection, n_bytes: int = PAGE_BYTES) -> dict
     members = _members(con, len(entities))
     places = layout_graph(len(entities), edges["source"], edges["target"], edges["weight"], members)
     types = entities["type"].unique().sort()
+    release = con.execute(_RELEASE).pl().to_dicts()[0]
+    linked = links and links(release["id"])
+    link = f", {linked.sql('documents', 'id')} AS link" if linked else ""
     on_grid = np.rint(places * _GRID).astype(int)
     return {
-        "release": con.execute(_RELEASE).pl().to_dicts()[0],
+        "release": release,
         "types": types.to_list(),
         "entities": {
             **_lists(entities.drop("type", "aliases")),
@@ -174,7 +186,7 @@ def page_data(con: duckdb.DuckDBPyConnection, n_bytes: int = PAGE_BYTES) -> dict
         "sentences": sentences.to_list(),
         "communities": _lists(con.execute(_COMMUNITIES).pl()),
         "findings": _lists(con.execute(_FINDINGS).pl()),
-        "documents": _lists(con.execute(_DOCUMENTS).pl()),
+        "documents": _lists(con.execute(_DOCUMENTS.format(link=link)).pl()),
         "origins": _lists(con.execute(_ORIGINS).pl()),
         **_source_text(con.execute(_PASSAGES).pl()),
     }

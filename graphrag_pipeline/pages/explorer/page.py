@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import base64
 import gzip
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from pydantic_core import to_json
 
+from graphrag_pipeline.core.addresses import PermanentLinks, links_of
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.hardening.files import write_output
+from graphrag_pipeline.core.settings import load_settings
 from graphrag_pipeline.pages.explorer.data import page_data
 from graphrag_pipeline.pages.policy import policy
 from graphrag_pipeline.releases.older_releases import release_file
@@ -50,7 +53,8 @@ def write_page(home: Path, path: Path, release: str | None = None) -> WrittenPag
     """
     if path.is_dir():
         raise InputError(f"{path} is a folder: name a file in it, such as {path / 'graph.html'}")
-    data = read_data(release_file(home, release))
+    links = partial(links_of, load_settings(home=home))
+    data = read_data(release_file(home, release), links=links)
     html = render(data).encode()
     write_output(path, html)
     return WrittenPage(
@@ -64,7 +68,9 @@ def write_page(home: Path, path: Path, release: str | None = None) -> WrittenPag
     )
 
 
-def read_data(file: Path, *, bare: bool = False) -> dict[str, Any]:
+def read_data(
+    file: Path, *, bare: bool = False, links: Callable[[str], PermanentLinks | None] | None = None
+) -> dict[str, Any]:
     """Return what the page shows of the release in a file; see :func:`page_data`.
 
     ``bare``: no document is named by a path of this machine.
@@ -74,7 +80,7 @@ def read_data(file: Path, *, bare: bool = False) -> dict[str, Any]:
     try:
         if bare:
             bare_names(con)
-        return page_data(con)
+        return page_data(con, links=links)
     finally:
         con.close()
 

@@ -12,7 +12,10 @@ Text = Sequence["str | Note"]
 
 @dataclass(frozen=True)
 class Excerpt:
-    """A place in a document: ``quote`` with what stands around it; spans in characters."""
+    """A place in a document: ``quote`` with what stands around it; spans in characters.
+
+    ``link`` is its permanent link, where the settings name the address of a server.
+    """
 
     title: str
     place: str
@@ -21,6 +24,7 @@ class Excerpt:
     before: str
     quote: str
     after: str
+    link: str = ""
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from graphrag_pipeline.core.addresses import links_of
 from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
 from graphrag_pipeline.pages.overview.model import Excerpt, Named, Note, Text
@@ -56,7 +57,7 @@ WITH wanted AS (
     SELECT unnest($chunks::JSON::VARCHAR[]) AS chunk_id, unnest($starts::JSON::BIGINT[]) AS s,
            unnest($ends::JSON::BIGINT[]) AS e,
            generate_subscripts($chunks::JSON::VARCHAR[], 1) - 1 AS place)
-SELECT place, d.title, d.uri, d.source, coalesce(b.root, '') AS root, s, e,
+SELECT place, d.id AS document_id, d.title, d.uri, d.source, coalesce(b.root, '') AS root, s, e,
        c.start_char AS start_char,
        greatest(coalesce(s, c.start_char) - $around, 0) AS first,
        substr(d.text, greatest(coalesce(s, c.start_char) - $around, 0) + 1,
@@ -93,8 +94,12 @@ def passages(index: Release, spans: Sequence[WantedPassages]) -> list[Excerpt | 
         around=_AROUND,
         most=_MOST_QUOTED,
     )
+    links = links_of(index.settings, index.facts.id)
     for row in rows:
-        results[row["place"]] = _passage(row, spans[row["place"]])
+        passage = _passage(row, spans[row["place"]])
+        span = passage.start, passage.end
+        link = links.of("documents", row["document_id"], span) if links else ""
+        results[row["place"]] = replace(passage, link=link)
     return results
 
 

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING
-from urllib.parse import quote, urlencode
 
-from graphrag_server.state import server_of
+from graphrag_pipeline.core.addresses import PermanentLinks
+from graphrag_server.state import holder_of, server_of
 
 if TYPE_CHECKING:
     from fastapi import Request
 
     from graphrag_pipeline.query.results import Citation
 
+LinkOf = Callable[["Citation"], str | None]
+"""A function that gives the permanent link of a citation, None where no address is known."""
+
 _HOST = re.compile(r"[A-Za-z0-9.:_\[\]-]+")
+
+
+def no_link(_: Citation) -> None:
+    """Return no link."""
 
 
 def base_of(request: Request) -> str:
@@ -24,6 +32,9 @@ def base_of(request: Request) -> str:
     """
     if address := server_of(request).address:
         return address.rstrip("/")
+    if "server" not in request.scope:
+        # An assistant's, over standard streams.
+        return ""
     place = request.base_url.netloc
     # A request may name anything; what is no name of a host is left out of what others read.
     return str(request.base_url).rstrip("/") if _HOST.fullmatch(place) else ""
@@ -35,12 +46,16 @@ def citation_address(base: str, collection: str, release: str, citation: Citatio
     ``base`` is where the server is reached, with or without a slash at its end. A passage is named
     by its document and the characters of it; a citation without a document by its report.
     """
-    place = {"collection": collection, "release": release}
+    links = PermanentLinks(base, collection, release)
     if not citation.document_id:
-        return _address(base, "reports", citation.report_id or "", place)
-    span = {"start": str(citation.start_char), "end": str(citation.end_char)}
-    return _address(base, "documents", citation.document_id, place | span)
+        return links.of("reports", citation.report_id or "")
+    return links.of("documents", citation.document_id, (citation.start_char, citation.end_char))
 
 
-def _address(base: str, kind: str, id: str, values: dict[str, str]) -> str:
-    return f"{base.rstrip('/')}/{kind}/{quote(id, safe='')}?{urlencode(values, quote_via=quote)}"
+def links_for(request: Request, collection: str | None, release: str) -> PermanentLinks | None:
+    """Return the links that whoever sends a request can open; ``collection`` is the one he named.
+
+    None where he comes by no address, and the settings name none.
+    """
+    base = base_of(request)
+    return PermanentLinks(base, holder_of(request, collection).name, release) if base else None

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
+from graphrag_pipeline.core.addresses import PermanentLinks
 from graphrag_pipeline.pages.explorer import packed, read_data
 
 if TYPE_CHECKING:
@@ -42,5 +44,9 @@ def _whole_release(engine: QueryEngine) -> str:
 
 
 def _packed(holder: VisibleCollection) -> bytes:
-    data = holder.use(lambda engine: read_data(engine.index.file, bare=engine.index.bare))
+    # From where the page is, also behind a proxy that puts the server below a folder.
+    links = partial(PermanentLinks, ".", holder.name)
+    data = holder.use(
+        lambda engine: read_data(engine.index.file, bare=engine.index.bare, links=links)
+    )
     return packed(data, collection=holder.name)

@@ -10,6 +10,7 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import httpx2
 import jsonschema
@@ -94,6 +95,21 @@ async def fields_of(client: Client) -> list[dict[str, Any]]:
     return results
 
 
+def assert_opens(server: Served, link: str) -> None:
+    """Check that a link is of the page, and that what it shows is there in the release it names."""
+    parts = urlsplit(link)
+    assert link.startswith(f"{server.url}/")
+    assert server.get(f"{parts.path}?{parts.query}").status_code == 200
+    values = parse_qs(parts.query)
+    assert values["release"] == ["r1"]
+    assert values["collection"] == ["default"]
+    shown = server.get(f"/v1{parts.path}", params={"release": "r1"}).json()
+    assert parts.path.endswith(shown["id"])
+    if "start" in values:
+        span = {"start": values["start"][0], "end": values["end"][0]}
+        assert server.get(f"/v1{parts.path}/text", params=span).json()["text"]
+
+
 def test_every_result_has_fields_by_its_schema_that_say_what_its_text_says(
     served: Served,
 ) -> None:
@@ -118,6 +134,10 @@ def test_every_result_has_fields_by_its_schema_that_say_what_its_text_says(
     assert odd["rows"][0] | {"t": ""} == {"a": 1, "a_1": 2, "n": None, "t": "", "s": {"x": [1]}}
     assert (len(many["rows"]), many["more"]) == (500, True)
     assert part["text"] == DOCUMENTS["A Christmas Carol"][3:40]
+    for link in (each["link"] for each in (*answer["citations"], *evidence["citations"], part)):
+        assert_opens(served, link)
+    for each in (*named["entities"], *near["entities"]):
+        assert_opens(served, each["link"])
     assert (part["start"], part["end"]) == (3, 40)
 
 
@@ -146,7 +166,11 @@ def test_the_same_comes_over_standard_streams(home: Path, tmp_path: Path) -> Non
 
     async def talk() -> None:
         async with Client(stdio_client(command)) as client:
-            assert len(await fields_of(client)) == len(CALLS) + 1
+            answer, *others = await fields_of(client)
+            assert len(others) == len(CALLS)
+            assert [each["link"] for each in answer["citations"]] == [None] * len(
+                answer["citations"]
+            )
             assert {each.name for each in (await client.list_prompts()).prompts} == set(PROMPTS)
 
     asyncio.run(talk())

@@ -238,25 +238,29 @@ class Panel {
     const document = excerpts.document[excerpt];
     return { before: part(first, at), name: part(at, end), after: part(end, last),
       title: documents.title[document], uri: documents.uri[document],
+      link: documents.link?.[document],
       start: excerpts.start[excerpt] + at, n_chunks: passages.n_chunks[i] };
   }
 
-  passage({ before, name, after, title, uri, start }) {
+  passage({ before, name, after, title, uri, start, link }) {
     const plain = (text) => text.replace(/\s+/g, " ");
     const quote = element("blockquote", {}, "… ", plain(before).replace(/^\S{0,14}\s/, ""));
     if (name) quote.append(element("mark", { text: plain(name) }));
     quote.append(plain(after).replace(/\s\S{0,14}$/, ""), " …");
-    return element("figure", {}, quote, this.spot(title, uri, start));
+    const end = start + Array.from(name).length;
+    return element("figure", {}, quote, this.spot(title, uri, start, link && `${link}&start=${start}&end=${end}`));
   }
 
   origin(document, start) {
-    const { title, uri } = this.index.documents;
-    return this.spot(title[document], uri[document], start);
+    const { title, uri, link } = this.index.documents;
+    return this.spot(title[document], uri[document], start, link?.[document]);
   }
 
-  spot(title, uri, start) {
+  /** Where a passage stands, with its permanent link where the address of a server is known. */
+  spot(title, uri, start, link = undefined) {
     const name = title && title !== uri ? `${title} — ` : "";
-    return element("figcaption", { text: `${name}${uri}, character ${start.toLocaleString("en")}` });
+    const text = `${name}${uri}, character ${start.toLocaleString("en")}`;
+    return element("figcaption", link ? {} : { text }, link ? element("a", { href: link, rel: "noreferrer", text }) : null);
   }
 
   showCommunity(c) {
@@ -309,7 +313,7 @@ class Panel {
       findings: Array.from(this.index.findingsOf.of(c), (i) => ({
         summary: findings.summary[i], explanation: findings.explanation[i],
         title: documents.title[findings.document[i]], uri: documents.uri[findings.document[i]],
-        start: findings.start[i] })) };
+        link: documents.link?.[findings.document[i]], start: findings.start[i] })) };
   }
 
   findings(rows) {
@@ -318,6 +322,6 @@ class Panel {
       element("li", {},
         row.summary && row.summary !== "Evidence" ? element("strong", { text: row.summary }) : null,
         element("p", { text: row.explanation }),
-        row.uri ? this.spot(row.title, row.uri, row.start) : null))));
+        row.uri ? this.spot(row.title, row.uri, row.start, row.link) : null))));
   }
 }

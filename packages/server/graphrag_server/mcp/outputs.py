@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, Field
 
 from graphrag_pipeline.core.rows import plain, printable
+from graphrag_server.addresses import LinkOf, no_link
 from graphrag_server.mcp.quoting import RULE_OF_FIELDS
 
 if TYPE_CHECKING:
@@ -22,6 +23,9 @@ class Output(BaseModel):
     """Fields that every result has."""
 
     rule: str = Field(RULE_OF_FIELDS, description="How texts of documents are to be read.")
+
+
+LINK = "A permanent link, for people to open; it names the release. null: no address is known."
 
 
 class CitedPassage(BaseModel):
@@ -35,6 +39,7 @@ class CitedPassage(BaseModel):
     end: int = Field(description="After the last character.")
     text: str
     report: str | None
+    link: str | None = Field(description=LINK)
     references: list[str] = Field(description="What the answer calls it, as in Sources (3).")
 
 
@@ -73,6 +78,7 @@ class EntityFields(BaseModel):
     type: str | None
     description: str | None
     degree: int | None = Field(description="How many others it is related to.")
+    link: str | None = Field(description=LINK)
 
 
 class Near(EntityFields):
@@ -115,6 +121,7 @@ class DocumentPart(Output):
     start: int
     end: int
     n_chars: int = Field(description="How many characters the document has.")
+    link: str | None = Field(description=LINK)
     text: str
 
 
@@ -155,7 +162,7 @@ class ToolResult:
         return _inert(plain(self.fields.model_dump()))
 
 
-def answered_fields(answer: Answer) -> Answered:
+def answered_fields(answer: Answer, link_of: LinkOf = no_link) -> Answered:
     """Return an answer as fields."""
     return Answered.model_validate(
         {
@@ -163,7 +170,7 @@ def answered_fields(answer: Answer) -> Answered:
             "generated": answer.generated,
             "method": answer.method,
             "release": answer.release,
-            "citations": cited_fields(answer.places),
+            "citations": cited_fields(answer.places, link_of),
             "names_no_source": answer.names_no_source,
             "doubts": [*answer.doubts],
             "follow_ups": [*answer.follow_ups],
@@ -174,19 +181,19 @@ def answered_fields(answer: Answer) -> Answered:
     )
 
 
-def retrieved_fields(retrieval: Retrieval) -> Retrieved:
+def retrieved_fields(retrieval: Retrieval, link_of: LinkOf = no_link) -> Retrieved:
     """Return what a method found as fields."""
     return Retrieved.model_validate(
         {
             "method": retrieval.method,
             "release": retrieval.release,
             "context": retrieval.context,
-            "citations": cited_fields(retrieval.citations),
+            "citations": cited_fields(retrieval.citations, link_of),
         }
     )
 
 
-def cited_fields(citations: Sequence[Citation]) -> list[Mapping[str, Any]]:
+def cited_fields(citations: Sequence[Citation], link_of: LinkOf) -> list[Mapping[str, Any]]:
     """Return passages as fields."""
     return [
         {
@@ -198,6 +205,7 @@ def cited_fields(citations: Sequence[Citation]) -> list[Mapping[str, Any]]:
             "end": each.end_char,
             "text": each.text,
             "report": each.report_id,
+            "link": link_of(each),
             "references": [*each.references],
         }
         for each in citations

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.core.prompting import fence
 from graphrag_pipeline.core.rows import printable, to_json_line
+from graphrag_server.addresses import LinkOf, no_link
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.results import Answer, Citation, Retrieval
@@ -37,11 +38,11 @@ def quoted_rows(rows: Sequence[Mapping[str, Any]]) -> str:
     return quoted("\n".join(to_json_line(row) for row in rows))
 
 
-def answer_text(answer: Answer) -> str:
-    """Return an answer and the passages that it cites."""
+def answer_text(answer: Answer, link_of: LinkOf = no_link) -> str:
+    """Return an answer and the passages that it cites, each with its link."""
     kind = "written by a model" if answer.generated else "sentences taken from documents"
     lines = [f"An answer by the method {answer.method} ({kind}), release {answer.release}."]
-    lines += [RULE, quoted(answer.text), *answer.doubts, *_passages(answer)]
+    lines += [RULE, quoted(answer.text), *answer.doubts, *_passages(answer, link_of)]
     if answer.follow_ups:
         lines += ["To ask next:", quoted("\n".join(answer.follow_ups))]
     if answer.model_calls:
@@ -51,28 +52,30 @@ def answer_text(answer: Answer) -> str:
     return "\n\n".join(lines)
 
 
-def evidence_text(retrieval: Retrieval) -> str:
+def evidence_text(retrieval: Retrieval, link_of: LinkOf) -> str:
     """Return what a method found, and where it stands."""
     head = f"What the method {retrieval.method} found, release {retrieval.release}."
     if not retrieval.records:
         return f"{head} It is nothing."
-    places = quoted_rows([_place(each) for each in retrieval.citations])
+    places = quoted_rows([_place(each, link_of) for each in retrieval.citations])
     parts = (head, RULE, quoted(retrieval.context), "Where it stands, for read_document:", places)
     return "\n\n".join(parts)
 
 
-def _passages(answer: Answer) -> list[str]:
+def _passages(answer: Answer, link_of: LinkOf) -> list[str]:
     if not answer.places:
         return ["It cites nothing."]
-    passages = [f"{to_json_line(_place(each))}\n{each.text}" for each in answer.places]
+    passages = [f"{to_json_line(_place(each, link_of))}\n{each.text}" for each in answer.places]
     heading = "What its writer was shown:" if answer.names_no_source else "The passages it cites:"
     return [heading, quoted("\n\n".join(passages))]
 
 
-def _place(citation: Citation) -> dict[str, Any]:
+def _place(citation: Citation, link_of: LinkOf) -> dict[str, Any]:
     """Return where a citation stands, as read_document takes it; a report stands in no document."""
+    link = link_of(citation)
+    linked = {"link": link} if link else {}
     if citation.report_id is not None:
-        return {"citation": citation.number, "report": citation.report_id}
+        return {"citation": citation.number, "report": citation.report_id, **linked}
     return {
         "citation": citation.number,
         "title": citation.document_title,
@@ -80,4 +83,5 @@ def _place(citation: Citation) -> dict[str, Any]:
         "document": citation.document_id,
         "start": citation.start_char,
         "end": citation.end_char,
+        **linked,
     }

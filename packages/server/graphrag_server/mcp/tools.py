@@ -18,6 +18,7 @@ from graphrag_pipeline.core.rows import records, to_json_line
 from graphrag_pipeline.core.text import counted
 from graphrag_pipeline.query.control import Control
 from graphrag_pipeline.query.methods import list_methods as methods_here
+from graphrag_server.addresses import LinkOf, citation_address, links_for, no_link
 from graphrag_server.callers import caller_of
 from graphrag_server.folders import Folders
 from graphrag_server.inquiry import record_failure, record_reading
@@ -169,7 +170,8 @@ async def _query(request: Request, asked: ToAsk) -> ToolResult:
 
     whole = ToAnswer(**dict(asked))
     result = await answered(request, whole, answer)
-    return ToolResult(answer_text(result), answered_fields(result))
+    link_of = _citing(request, asked, result.release)
+    return ToolResult(answer_text(result, link_of), answered_fields(result, link_of))
 
 
 async def _retrieve(request: Request, asked: ToFind) -> ToolResult:
@@ -178,12 +180,13 @@ async def _retrieve(request: Request, asked: ToFind) -> ToolResult:
 
     whole = ToRetrieve(**dict(asked))
     evidence = await answered(request, whole, retrieved)
-    return ToolResult(evidence_text(evidence), retrieved_fields(evidence))
+    link_of = _citing(request, asked, evidence.release)
+    return ToolResult(evidence_text(evidence, link_of), retrieved_fields(evidence, link_of))
 
 
 async def _find_entities(request: Request, asked: ToName) -> ToolResult:
     work = partial(entities_named, q=asked.name, most=asked.most)
-    found = await read(request, asked.collection, work)
+    found = _linked(request, asked, await read(request, asked.collection, work))
     head = f"Entities of that name, release {found['release']}."
     return ToolResult(_listed(head, found["entities"]), Entities.model_validate(found))
 
@@ -193,7 +196,7 @@ async def _neighbourhood(request: Request, asked: ToSurround) -> ToolResult:
         id = entity_id(index, asked.entity)
         return neighbourhood_of(index, id=id, hops=asked.hops, most=asked.most)
 
-    found = await read(request, asked.collection, around)
+    found = _linked(request, asked, await read(request, asked.collection, around))
     entities = _listed(
         f"Entities within {asked.hops} steps, the nearest first, release {found['release']}.",
         found["entities"],
@@ -210,8 +213,10 @@ async def _read_document(request: Request, asked: ToRead) -> ToolResult:
     work = partial(text_of_document, id=asked.document, start=asked.start, until=until)
     part = await read(request, asked.collection, work, asked.release)
     start, end = part["start_char"], max(part["start_char"], part["end_char"])
-    fields = {**part, "document": part["id"], "start": start, "end": end}
-    return ToolResult(document_text(part), DocumentPart.model_validate(fields))
+    links = links_for(request, asked.collection, part["release"])
+    link = links and links.of("documents", part["id"], (start, end))
+    fields = {**part, "document": part["id"], "start": start, "end": end, "link": link}
+    return ToolResult(document_text(part, link), DocumentPart.model_validate(fields))
 
 
 async def _list_methods(request: Request, asked: _InCollection) -> ToolResult:
@@ -340,13 +345,31 @@ TOOLS = {
 }
 
 
-def document_text(part: dict[str, Any]) -> str:
-    """Return a part of a document for an assistant, and where to read on."""
+def document_text(part: dict[str, Any], link: str | None = None) -> str:
+    """Return a part of a document for an assistant, its permanent link, and where to read on."""
     start, end, n_chars = part["start_char"], part["end_char"], part["n_chars"]
     head = f"Characters {start} to {max(start, end)} of {n_chars}, release {part['release']}."
     more = f" Read on with read_document from {end}." if end < n_chars else ""
-    named = to_json_line({"document": part["id"], "title": part["title"], "uri": part["uri"]})
-    return "\n\n".join((f"{head}{more}", RULE, quoted(f"{named}\n{part['text']}")))
+    linked = {"link": link} if link else {}
+    named = {"document": part["id"], "title": part["title"], "uri": part["uri"], **linked}
+    return "\n\n".join((f"{head}{more}", RULE, quoted(f"{to_json_line(named)}\n{part['text']}")))
+
+
+def _citing(request: Request, asked: _InCollection, release: str) -> LinkOf:
+    """Return what gives the permanent link of a citation of an answer of a release."""
+    links = links_for(request, asked.collection, release)
+    if links is None:
+        return no_link
+    return partial(citation_address, links.base, links.collection, release)
+
+
+def _linked(request: Request, asked: _InCollection, found: dict[str, Any]) -> dict[str, Any]:
+    """Return entities with the permanent link of each."""
+    links = links_for(request, asked.collection, found["release"])
+    entities = [
+        {**row, "link": links and links.of("entities", row["id"])} for row in found["entities"]
+    ]
+    return {**found, "entities": entities}
 
 
 def _listed(head: str, rows: list[dict[str, Any]]) -> str:
