@@ -49,7 +49,9 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
     f"{_READERS}:MARKDOWN_VERSION": _reading("markdown markdown_markup wiki_links"),
     f"{_READERS}:NAMED_VERSION": _reading("code files"),
     f"{_READERS}:NOTEBOOK_VERSION": _reading("notebook"),
-    f"{_READERS}:OFFICE_VERSION": _reading("docx epub opendocument pptx sheets table_head"),
+    f"{_READERS}:OFFICE_VERSION": _reading(
+        "docx epub equations opendocument pptx sheets table_head"
+    ),
     f"{_READERS}:PDF_VERSION": _reading("ocr pdf pdf_layout pdf_lines pdf_text"),
     f"{_READERS}:RECORDS_VERSION": (
         *_reading("chats record_columns records table_head tables"),

@@ -13,6 +13,7 @@ from graphrag_pipeline.ingest.reading.archives import (
     properties,
     require_plain_xml,
 )
+from graphrag_pipeline.ingest.reading.equations import with_equations
 from graphrag_pipeline.ingest.reading.html import parse_html
 from graphrag_pipeline.ingest.reading.model import (
     FileFormat,
@@ -35,7 +36,7 @@ def read_docx(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     parts = open_archive(data, options, kind="a Word document", suffix=".docx")
     require_plain_xml(parts, _MOST_ELEMENTS)
     about = properties(parts, "docProps/core.xml")
-    file = bytes_of(parts)
+    file = bytes_of({name: with_equations(xml) for name, xml in parts.items()})
     page = parse_html(_BACK_LINK.sub("", _as_html(file)))
     if not page.text:
         raise Unreadable("the document holds no text")

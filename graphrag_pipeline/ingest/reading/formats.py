@@ -108,7 +108,7 @@ def reader_versions(endings: Iterable[str] | None = None) -> str:
     Those of other packages are always in it: before, their files were not read.
 
     >>> reader_versions([".txt", ".md"])
-    '-Markdown2'
+    '-Markdown4'
     """
     if endings is None:
         endings = ["", *(f".{ending}" for ending in FORMATS.names())]

@@ -23,6 +23,7 @@ from graphrag_pipeline.ingest.reading.html_lines import (
     LANDMARK,
     LINK_LIST,
     NAVIGATION,
+    Cells,
     Line,
     PageLines,
     Region,
@@ -105,6 +106,8 @@ _OF_LOOKS = re.compile(rf"{_LOOKS}\b{QUOTED}(.?)", re.I)
 # Words that may hide an element, written so as to be searched for fast.
 _HIDDEN = re.compile("[hHnN][iIoO](?:[dD]{2}[eE][nN]|[nN][eE])")
 _LONGEST_TAG = 2_000
+_SPAN = re.compile(r"\b(row|col)span\s*=\s*[\"']?\s*(\d{1,4})", re.I)
+_MOST_SPANNED = 50
 _MOST_LINES = 1_000_000  # each takes about 200 bytes
 _DEEPEST = 512  # elements in each other, as in browsers
 
@@ -195,6 +198,7 @@ class _PageParser:
         self.link_from: int | None = None
         self.written = self.written_in_links = 0
         self.prefix = ""
+        self.cells = Cells()
         self.row = self.cell = self.groups = self.group = 0
         self.heading = 0
         self.is_term = self.is_signature = False
@@ -276,6 +280,13 @@ class _PageParser:
 
     def _start_cell(self, name: str, written: str, marks: _Marks) -> None:
         self.cell += 1
+        if name == "td" and not self.depth["thead"]:
+            self.cells.bodies.add(self.row)
+        if "span" in written:
+            spans = {kind.lower(): int(n) for kind, n in _SPAN.findall(written[:_LONGEST_TAG])}
+            height = min(spans.get("row", 1), _MOST_SPANNED) or 1
+            width = min(spans.get("col", 1), _MOST_SPANNED) or 1
+            self.cells.spans[self.row, self.cell] = (height, width)
 
     def _start_code(self, name: str, written: str, marks: _Marks) -> None:
         if not self.depth["pre"]:
@@ -367,13 +378,14 @@ class _PageParser:
             return
         start = len(self.out.lines)
         self.row = 0
+        self.cells = cells = Cells()
 
         def end() -> None:
             lines = self.out.lines[start:]
             self.row = 0
             if is_data(lines):
                 self.groups += 1
-                self.out.lines[start:] = as_rows(lines, self.groups)
+                self.out.lines[start:] = as_rows(lines, self.groups, cells)
 
         self._at_end(end)
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from graphrag_pipeline.core.records import field_words
+from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.ingest.reading.blocks import Block, BlockKind
+from graphrag_pipeline.ingest.reading.table_head import joined_names
 
 AROUND_MAIN, LINK_LIST, NAVIGATION, LANDMARK = 1, 2, 3, 4
 """Why a line is left out, the more certain the higher."""
@@ -18,6 +22,10 @@ _MAIN_SHARE = 0.25
 _MOST_NAVIGATION = 0.4
 _MOSTLY_LINKS = 0.5
 _LONG_CELL = 400
+_MOST_HEADS = 3
+_LABEL_WORDS = 3
+_REPEATED = 200
+_LABELS = ("label", "key", "person", "place", "organisation", "of_person", "of_place", "of_work")
 
 
 @dataclass(slots=True)
@@ -151,22 +159,96 @@ def is_data(lines: Sequence[Line]) -> bool:
     return is_plain and size < _LONG_CELL * len(cells)
 
 
-def as_rows(lines: Sequence[Line], group: int) -> list[Line]:
-    """Return the lines of a table with a line for each row."""
+@dataclass
+class Cells:
+    """Facts of a table's cells beside their text, by row and cell as they are written."""
+
+    bodies: set[int] = field(default_factory=set)
+    """Rows that do not name columns."""
+    spans: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
+    """How many rows and columns a cell takes, where these are several."""
+
+
+def as_rows(lines: Sequence[Line], group: int, cells: Cells) -> list[Line]:
+    """Return the lines of a table with a line for each row, and one of dashes below its head.
+
+    A head of several rows is one line. What stands in a cell of several rows is said in each.
+    """
     rows: list[Line] = []
-    for row, cells in itertools.groupby(lines, key=lambda line: line.row):
-        inside = list(cells)
+    written: list[list[str]] = []
+    n_heads, first = 0, 0
+    columns = _Columns(cells.spans)
+    for row, of_row in itertools.groupby(lines, key=lambda line: line.row):
+        inside = list(of_row)
         if not row:
             rows += inside
             continue
+        first = first if written else len(rows)
         texts = [""] * (1 + max(line.cell for line in inside))
         for line in inside:
             texts[line.cell] = f"{texts[line.cell]} {line.prefix}{line.text}".strip()
-        text = "| " + " | ".join(texts) + " |"
+        n_heads += row not in cells.bodies and n_heads == len(written)
+        written.append(columns.placed(row, texts))
         linked = sum(line.linked for line in inside)
         gap = 1 if rows else inside[0].gap
-        rows.append(Line(text, gap, kind="table", group=group, linked=linked))
+        rows.append(Line(_row(written[-1]), gap, kind="table", group=group, linked=linked))
+    n_heads = n_heads or (len(written) > 1 and _are_labels(written[0]))
+    if 0 < n_heads < len(written) and n_heads <= _MOST_HEADS and rows[first].kind == "table":
+        names = joined_names(written[:n_heads])
+        head = Line(_row(names), rows[first].gap, kind="table", group=group)
+        dashes = Line(_row(["---"] * len(names)), 1, kind="table", group=group)
+        rows[first : first + n_heads] = [head, dashes]
     return rows
+
+
+def _row(texts: Sequence[str]) -> str:
+    return "| " + " | ".join(texts) + " |"
+
+
+def _are_labels(texts: Sequence[str]) -> bool:
+    """Whether all cells of a row are words that fields are called by, such as Name and Town."""
+    return len(texts) > 1 and all(
+        len(text.split()) <= _LABEL_WORDS and field_words(text)[-1:] in _labels() for text in texts
+    )
+
+
+@functools.cache
+def _labels() -> frozenset[tuple[str, ...]]:
+    words = word_lists("nlp_records.txt")
+    return frozenset((word,) for section in _LABELS for word in words[section])
+
+
+class _Columns:
+    """Places the cells of one row after the other in the columns of a table."""
+
+    def __init__(self, spans: Mapping[tuple[int, int], tuple[int, int]]) -> None:
+        self._spans = spans
+        self._from_above: dict[int, tuple[int, str]] = {}
+
+    def placed(self, row: int, texts: Sequence[str]) -> list[str]:
+        """Return the texts of a row, one for each column."""
+        if not self._spans:
+            return list(texts)
+        placed: list[str] = []
+        below: dict[int, tuple[int, str]] = {}
+        for cell, text in enumerate(texts):
+            self._take(placed, below)
+            height, width = self._spans.get((row, cell), (1, 1))
+            for said in [text, *[""] * (width - 1)]:
+                if height > 1:
+                    below[len(placed)] = (height - 1, said if len(said) <= _REPEATED else "")
+                placed.append(said)
+        self._take(placed, below)
+        self._from_above = below
+        return placed
+
+    def _take(self, placed: list[str], below: dict[int, tuple[int, str]]) -> None:
+        """Add what cells of the rows above say in the next columns."""
+        while len(placed) in self._from_above:
+            left, said = self._from_above[len(placed)]
+            if left > 1:
+                below[len(placed)] = (left - 1, said)
+            placed.append(said)
 
 
 def render(lines: Iterable[Line]) -> tuple[str, list[Block]]:

@@ -13,7 +13,7 @@ from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 from graphrag_pipeline.ingest.reading.decoding import decode
 from graphrag_pipeline.ingest.reading.line_blocks import line_blocks
-from graphrag_pipeline.ingest.reading.markdown_markup import without_markup
+from graphrag_pipeline.ingest.reading.markdown_markup import without_data, without_markup
 from graphrag_pipeline.ingest.reading.model import (
     SMALL,
     FileFormat,
@@ -33,7 +33,7 @@ _DECIMAL = re.compile(r"[+-]?\d{1,18}\.\d{1,18}")
 def read_markdown(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     """Read one markdown file; the title is the front matter's, else the first heading's."""
     metadata, body = split_front_matter(clean_text(decode(data, options.encoding)))
-    text = with_links(without_markup(_without_comments(body)))
+    text = with_links(without_markup(without_data(_without_comments(body))))
     metadata = {key: _plain(value) for key, value in metadata.items()}
     title = metadata.pop("title", "") or without_links(_first_heading(text))
     return whole_document(path, text, str(title), metadata, line_blocks(text, markdown=True))

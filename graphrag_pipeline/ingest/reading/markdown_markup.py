@@ -55,7 +55,22 @@ _INSTEAD = {
     ("li", True): "",
 }
 _LEAST_LINKS = 3
+_DATA_LINK = re.compile(
+    r"!?\[([^\[\]\n]{0,300})\]\(\s*<?data:[^()\s<>]*>?(?:\s+(?:\"[^\"\n]{0,300}\"|'[^'\n]{0,300}'))?\s*\)"
+)
+_DATA_DEFINITION = re.compile(r"^ {0,3}\[[^\[\]\n]{1,300}\]:[ \t]*<?data:[^\n]*$", re.M)
+_DATA = re.compile(
+    r"data:[\w.+-]{1,50}/[\w.+-]{1,50}(?:;[\w=-]{1,50}){0,3};base64,[A-Za-z0-9+/=%]{40,}"
+)
 _LONGEST = 5_000  # characters of a line that is looked at
+
+
+def without_data(text: str) -> str:
+    """Return Markdown without files that are written into addresses, as pictures are."""
+    if "data:" not in text:
+        return text
+    text = _DATA_DEFINITION.sub("", _DATA_LINK.sub(r"\1", text))
+    return _BLANK_LINES.sub("\n\n", _DATA.sub("", text))
 
 
 def without_markup(text: str) -> str:

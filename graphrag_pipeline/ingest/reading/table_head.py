@@ -49,7 +49,7 @@ def head_of(rows: Sequence[Row], spans: Spans = ()) -> TableHead:
     if not below or _is_record(below[0], below[1:]):
         return TableHead(captions, (), n_captions)
     n_rows = _height(below, [_moved(span, n_captions) for span in spans])
-    names = _joined(below[:n_rows])
+    names = joined_names(below[:n_rows])
     return TableHead(captions, names, n_captions + n_rows)
 
 
@@ -118,7 +118,7 @@ def _is_under_names(first: Row, second: Row, others: Sequence[Row]) -> bool:
     return len(wide) > 1 and is_named and has_numbers and not any(map(_is_number, second))
 
 
-def _joined(rows: Sequence[Row]) -> list[str]:
+def joined_names(rows: Sequence[Row]) -> list[str]:
     """Return the names of columns: those of each row, from the top, each said once."""
     width = max(map(len, rows))
     names: list[list[str]] = [[] for _ in range(width)]
