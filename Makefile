@@ -10,12 +10,12 @@ WINGS := $(patsubst %/pyproject.toml,-e ./%,$(wildcard packages/*/pyproject.toml
 BESIDE = packages $(shell grep -lE 'graphrag_(server|evaluation|cluster)|mark\.beside|evaluation' tests/test_*.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo test dear core coverage nightly lint types docs ui bench clean
+.PHONY: help install dev demo test dear core coverage nightly containers lint types docs ui bench clean
 # Workers of the tests, and what they start, would compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
 
 help: ## Say what each target does
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || \
@@ -60,6 +60,9 @@ coverage: dev ## Run the tests (or TESTS=...) and report what they reach in buil
 
 nightly: $(VENV)/.installed-nightly ## Run the tests with every kill step and many more examples
 	@HYPOTHESIS_PROFILE=search $(BIN)/python -m pytest -n auto --dist worksteal -m ""
+
+containers: dev ## Run the image and compose.yaml in a container daemon of their own (root)
+	@$(BIN)/python -m pytest packages/cluster/tests/test_containers.py -m nightly -rs
 
 lint: dev ## Check style, and that imports run one way
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
