@@ -61,8 +61,8 @@ coverage: dev ## Run the tests (or TESTS=...) and report what they reach in buil
 nightly: $(VENV)/.installed-nightly ## Run the tests with every kill step and many more examples
 	@HYPOTHESIS_PROFILE=search $(BIN)/python -m pytest -n auto --dist worksteal -m ""
 
-containers: dev ## Run the image and compose.yaml in a container daemon of their own (root)
-	@$(BIN)/python -m pytest packages/cluster/tests/test_containers.py -m nightly -rs
+containers: dev ## Run the image and both Compose files in a container daemon of their own (root)
+	@$(BIN)/python -m pytest packages/cluster/tests/test_containers.py packages/cluster/tests/test_container_cluster.py -m nightly -rs
 
 lint: dev ## Check style, and that imports run one way
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .

@@ -7,8 +7,8 @@ import socket
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -54,6 +54,9 @@ class Project:
     host: Daemon
     folder: Path
     file: str
+    profile: str = "cluster"
+    environment: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict)
     port: int = 0
 
     def __post_init__(self) -> None:
@@ -64,11 +67,15 @@ class Project:
         self.name = composed.pop("name")
         services = composed["services"]
         services["server"]["ports"] = [f"127.0.0.1:{self.port}:8000"]
+        for name in {"coordinator", "worker"} & set(services):
+            services[name]["environment"] = {**services[name]["environment"], **self.settings}
         (self.folder / self.file).write_text(yaml.safe_dump(composed))
+        given = "".join(f"{name}={value}\n" for name, value in self.environment.items())
+        (self.folder / ".env").write_text(given)
 
     def compose(self, *arguments: str, check: bool = True) -> str:
         """Run docker-compose; return what it printed."""
-        command = ["docker-compose", "-p", self.name, "-f", self.file]
+        command = ["docker-compose", "-p", self.name, "-f", self.file, "--profile", self.profile]
         done = self.host.run(*command, *arguments, check=check, folder=self.folder)
         return done.stdout.strip()
 
