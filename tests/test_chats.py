@@ -80,6 +80,19 @@ def test_exports_of_many_programs_are_read() -> None:
     assert chat(slack).text == "[2024-05-01 10:00] U1: Hester sails."
 
 
+def test_a_day_of_a_channel_as_slack_exports_it_is_one_conversation() -> None:
+    said = {"type": "message", "ts": "1714557600.000200", "user": "U1"}
+    ulla = {"display_name": "", "real_name": "Ulla Brandt"}
+    day = [{**said, "user_profile": ulla, "text": "Hester sails."}, {**said, "text": "When?"}]
+    document = chat(day)
+    assert document.text == (
+        "[2024-05-01 10:00] Ulla Brandt: Hester sails.\n[2024-05-01 10:00] U1: When?"
+    )
+    assert document.title == "Conversation of Ulla Brandt, U1"
+    letters = [{"type": "letter", "from": "Ana", "text": "Dear Bo."} for _ in range(2)]
+    assert len(read("a.json", json.dumps(letters)).documents) == 2
+
+
 def test_what_is_no_conversation_is_read_as_before() -> None:
     poem = {"title": "Tides", "comments": [{"text": "Fine."}], "text": "The tide turns."}
     assert chat(poem).text.startswith("The tide turns.")

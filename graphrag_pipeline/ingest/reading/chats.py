@@ -14,7 +14,7 @@ from graphrag_pipeline.ingest.reading.model import ReadDocument, Scalar, clean_m
 
 _MESSAGES = ("messages", "chat_messages", "conversation", "comments", "replies")
 _TITLES = ("title", "name", "topic", "subject", "displayName", "channel")
-_WHO = ("author", "from", "sender", "user", "user_profile", "username", "user_name", "role")
+_WHO = ("author", "from", "sender", "user_profile", "user", "username", "user_name", "role")
 _NAMES = ("displayName", "display_name", "real_name", "name", "username", "user", "email", "role")
 _WHEN = ("create_time", "created_at", "createdDateTime", "timestamp", "ts", "date", "datetime")
 _MORE_WHEN = ("time", "sent_at", "sent", "timestamp_ms")
@@ -37,13 +37,21 @@ def conversations_in(value: object) -> list[ReadDocument] | None:
     """Return the conversations that an object is, or that all objects of an array are; else None.
 
     A conversation is an object with an array of messages, of which nearly all say who wrote what.
+    So is an array of what calls itself messages, as Slack exports a day of a channel.
     """
+    if isinstance(value, list) and _is_channel(value):
+        value = {"messages": value}
     items = value if isinstance(value, list) else [value]
     read = [_conversation(item, number) for number, item in enumerate(items, 1)]
     conversations = [document for document in read if document]
     if not conversations or len(conversations) < len(items):
         return None
     return conversations if isinstance(value, list) else [_alone(conversations[0])]
+
+
+def _is_channel(items: Sequence[object]) -> bool:
+    told = [item for item in items if isinstance(item, Mapping) and item.get("type") == "message"]
+    return bool(items) and len(told) >= _NEARLY_ALL * len(items)
 
 
 def _alone(document: ReadDocument) -> ReadDocument:
