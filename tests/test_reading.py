@@ -434,12 +434,12 @@ def test_the_main_text_of_a_page_is_read():
     assert document.metadata == {"author": "Ada"}
     assert document.text == (
         "Big news\n\nFirst bold text <3 é\nline two\n\nSecond\n\n- one\n- two\n\n"
-        "| a | b |\n| 1 |  | 3 |\n\n```\nx = 1\n  y = 2\n```"
+        "| a | b |\n| --- | --- |\n| 1 |  | 3 |\n\n```\nx = 1\n  y = 2\n```"
     )
     assert blocks(document) == [
         ("heading", "Big news"),
         ("list", "- one\n- two"),
-        ("table", "| a | b |\n| 1 |  | 3 |"),
+        ("table", "| a | b |\n| --- | --- |\n| 1 |  | 3 |"),
         ("code", "```\nx = 1\n  y = 2\n```"),
     ]
 
