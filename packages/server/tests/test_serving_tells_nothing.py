@@ -141,7 +141,8 @@ async def assistant_reads(
 
     async def note(name: str, given: Any) -> None:
         try:
-            told[name] = (await given).model_dump_json()
+            # Links begin with the server's address, which is another for each.
+            told[name] = (await given).model_dump_json().replace(server.url, "")
         except MCPError as error:
             told[name] = str(error)
 

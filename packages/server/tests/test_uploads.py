@@ -18,11 +18,13 @@ from graphrag_server.problems import HttpProblem
 from graphrag_server.uploads import plain_name, upload_folder
 from http_server import Served, bearer
 from query_fixture import published
+from quick_stores import OPEN
 from test_page import ask, opened
 
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.index import Index
+from graphrag_pipeline.store.index_store import IndexStore
 
 TEXT = b"Ada Lovelace wrote to Charles Babbage in London about the Analytical Engine.\n"
 
@@ -223,7 +225,11 @@ def test_files_are_chosen_or_dropped_on_the_page(browser: Any, served: Served) -
 
 
 @pytest.mark.browser
-def test_the_page_follows_an_upload_until_it_can_be_asked_of(browser: Any, tmp_path: Path) -> None:
+def test_the_page_follows_an_upload_until_it_can_be_asked_of(
+    browser: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The server looks into a file that this process would keep open.
+    monkeypatch.setattr(IndexStore, "_connect", OPEN)
     settings = settings_in(tmp_path)
     (tmp_path / "inbox").mkdir()
     (tmp_path / "inbox" / "other.txt").write_text("Grace Hopper wrote to Ada Lovelace.\n")
