@@ -166,28 +166,26 @@ def _measured(store: EvaluationStore, workloads: Sequence[Workload]) -> list[Wor
             "SELECT answer_id, context_tokens FROM answers WHERE len(failures) = 0"
         ).fetchall()
     have = dict(rows)
-    measured: list[Workload] = []
+    measured: dict[tuple[str, str], Workload] = {}
     for workload in workloads:
-        measured.append(_with_missing(_with_budgets(workload, measured, have), have))
-    return measured
+        condition = workload.condition
+        other = measured.get((condition.as_much_as, condition.document))
+        measured[condition.name, condition.document] = _with_missing(
+            _with_budgets(workload, other, have), have
+        )
+    return [*measured.values()]
 
 
 def _with_budgets(
-    workload: Workload, before: Sequence[Workload], tokens: Mapping[str, int]
+    workload: Workload, other: Workload | None, tokens: Mapping[str, int]
 ) -> Workload:
     """Return a share whose questions have the tokens of another condition's answers as budgets.
 
     An answer is another with another budget; while that is not known, by the answer it waits for.
     """
-    other = workload.condition.as_much_as
-    if not other or workload.error:
+    if not workload.condition.as_much_as or workload.error:
         return workload
-    theirs = {
-        question: answer
-        for each in before
-        if each.condition.name == other
-        for question, answer in each.answer_ids.items()
-    }
+    theirs = other.answer_ids if other else {}
     waits_for = {question: theirs.get(question, "") for question in workload.own_ids}
     budgets = {q: tokens[answer] for q, answer in waits_for.items() if answer in tokens}
     ids = {
@@ -235,8 +233,9 @@ def answer_questions(
 
     try:
         for number, workload in enumerate(conditions):
-            if workload.condition.as_much_as:
-                workload = conditions[number] = _measured(store, conditions)[number]
+            if workload.condition.as_much_as and len(workload.budgets) < len(workload.questions):
+                conditions[:] = _measured(store, conditions)
+                workload = conditions[number]
             try:
                 with keeping(store, "answers", "answer_id", _SCHEMA) as keep:
                     problems = _ask(workload, experiment, settings, partial(keep_answer, keep))
