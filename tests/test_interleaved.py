@@ -37,7 +37,7 @@ LETS_THE_OTHER_BEGIN = 0.3
 BUILT_FROM = """
 CREATE TABLE built_from AS
 SELECT id AS release_id, 'none' AS project_version, created_at AS built_at,
-       TIMESTAMPTZ 'epoch' AS evaluated_at
+       TIMESTAMPTZ 'epoch' AS evaluated_at, '' AS offered_version
 FROM release.releases ORDER BY created_at DESC LIMIT 1
 """
 NAMES_CHANGE = ("os.rename", "os.link", "os.remove", "os.chmod")

@@ -71,6 +71,13 @@ def test_where_nothing_was_evaluated_the_marts_of_experiments_are_empty(ask) -> 
     assert ask("SELECT evaluated_at FROM marts.built_from") == [(None,)]
 
 
+def test_where_nobody_judged_an_answer_the_marts_of_feedback_are_empty(ask) -> None:
+    for name in ("answer_feedback", "feedback_sources"):
+        assert ask(f"SELECT count(*) FROM marts.{name}") == [(0,)]
+    assert ask("SELECT documents, communities, words FROM marts.answer_feedback") == []
+    assert ask("SELECT offered_version FROM marts.built_from") == [("",)]
+
+
 def test_a_profile_tells_where_an_entity_is_found_and_belongs(ask) -> None:
     (row,) = ask(
         """SELECT degree, n_documents, documents, first_seen::VARCHAR, root_community,
@@ -176,7 +183,7 @@ def test_lineage_leads_from_the_published_index_to_the_marts(
     graph = build_definitions(load_settings(), marts=True).resolve_asset_graph()
     keys = {key for key in graph.get_all_asset_keys() if key.path[0] == "marts"}
     staging = {key for key in keys if key.path[1] == "staging"}
-    assert (len(keys - staging), len(staging)) == (15, 21)
+    assert (len(keys - staging), len(staging)) == (17, 22)
     for key in keys:
         node = graph.get(key)
         assert node.group_name == ("marts_staging" if key in staging else "marts")
@@ -186,6 +193,7 @@ def test_lineage_leads_from_the_published_index_to_the_marts(
     parents = [graph.get(key).parent_keys for key in staging]
     assert parents.count({dg.AssetKey("published_index")}) == 16
     assert parents.count({dg.AssetKey("evaluations")}) == 5
+    assert parents.count({dg.AssetKey("feedback")}) == 1
     checks = [key for key in graph.asset_check_keys if key.asset_key in keys]
     assert [key.name for key in checks if not graph.get_check_spec(key).description] == []
 
@@ -210,7 +218,7 @@ def test_every_model_and_column_is_described_in_the_file_too(built, home: Path) 
     assert set(described) == staging | set(tables)
     for name in tables:
         assert described[name] == {column for table, column, _ in columns if table == name}
-    assert len(staging) == 21
+    assert len(staging) == 22
 
 
 def test_nothing_new_builds_nothing_and_writes_nothing_where_one_stands(built, home: Path) -> None:
@@ -240,7 +248,7 @@ def test_the_sensor_asks_until_the_marts_tell_of_what_is_published(
 
     with dg.DagsterInstance.ephemeral() as instance:
         assert isinstance(tick(instance), dg.SkipReason)
-        newer = marts.Origin("r2", "p", datetime.fromtimestamp(0, UTC))
+        newer = marts.Origin("r2", "p", datetime.fromtimestamp(0, UTC), "")
         monkeypatch.setattr("graphrag_pipeline.sensors.marts.marts_outdated", lambda home: newer)
         with monkeypatch.context() as patch:
             patch.setattr(
@@ -392,7 +400,8 @@ def test_a_build_is_of_one_release_and_readers_do_not_hold_it_up(
                 con.execute("CREATE VIEW staging.v AS FROM published.releases")
                 con.execute(
                     "CREATE TABLE built_from AS SELECT id AS release_id, now() AS built_at, "
-                    "'p' AS project_version, NULL::TIMESTAMPTZ AS evaluated_at "
+                    "'p' AS project_version, NULL::TIMESTAMPTZ AS evaluated_at, "
+                    "'' AS offered_version "
                     "FROM published.releases"
                 )
             return build.put_in_place()
@@ -445,5 +454,5 @@ def test_docs_are_generated_from_any_folder(
     assert (tmp_path / "dbt" / "target" / "static_index.html").is_file()
     assert list(elsewhere.iterdir()) == []
     catalog = json.loads((tmp_path / "dbt" / "target" / "catalog.json").read_text())
-    assert len(catalog["sources"]) == 18 + 7
+    assert len(catalog["sources"]) == 18 + 7 + 2
     assert {path.name for path in tmp_path.glob("eval*")} == set()

@@ -22,7 +22,9 @@ def show_marts(outcome: MartsOutcome) -> None:
             f"Built {len(outcome.rows)} marts; {outcome.tests_passed} data tests passed{warned}."
         )
     else:
-        console.say("Nothing new is published or evaluated: the marts stay as they are.")
+        console.say(
+            "Nothing new is published, evaluated or said of answers: the marts stay as they are."
+        )
     console.fact("release", outcome.release)
     console.fact("file", outcome.file)
     console.table(("mart", "rows"), list(outcome.rows.items()))
@@ -37,8 +39,8 @@ def marts(
     """Build the marts: tested tables, in marts.duckdb, that answer the common questions.
 
     Profiles of entities, evidence of relationships down to the sentence, communities with their
-    reports, coverage of documents, cost, quality, growth, and results of experiments. Nothing is
-    built if they already cover the published release and all finished experiments. Query them
+    reports, coverage of documents, cost, quality, growth, results of experiments, and what people
+    said of answers. Nothing is built if they already cover all of this. Query them
     with: graphrag-pipeline sql "FROM marts.entity_profile".
     """
     settings = settings_here()

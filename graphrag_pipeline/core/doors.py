@@ -53,6 +53,7 @@ DOORS = {
     "settings": "a section [packages.NAME] of the settings: a pydantic model, called as it is",
     "definitions": "Dagster's assets, jobs and sensors beside an index: a function of a `Building`",
     "measures": "what is measured of each release once it is published: a `Measure`",
+    "mart_tables": "a table that the marts are built from: a `MartTable`, called as it is",
     "prompts": "a folder of prompts, each a file `NAME.txt`: a `Path`",
     "home_files": "a file or folder of the home: a `HomeFile`, called as it is",
     "run_histories": "a folder of the home with a history of runs: a `RunHistory`, called as it is",

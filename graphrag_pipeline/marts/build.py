@@ -19,7 +19,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
-from importlib import resources
 from importlib.metadata import version
 from pathlib import Path
 
@@ -32,6 +31,7 @@ from graphrag_pipeline.core.hardening.files import forbid_writing, replace_durab
 from graphrag_pipeline.core.hardening.locks import locked
 from graphrag_pipeline.core.hardening.temporary import sweep, temporary_folder
 from graphrag_pipeline.core.home import Home
+from graphrag_pipeline.marts.inputs import copy_inputs, offered_version
 from graphrag_pipeline.releases.kept_releases import changing_releases, published_release
 from graphrag_pipeline.releases.older_releases import release_file
 from graphrag_pipeline.store.index_store import OtherStore, connect_published
@@ -58,7 +58,8 @@ _PURGED = (
 )
 _ASKS_FOR_MARTS = re.compile(r'\bmarts"?\s*\.', re.IGNORECASE)
 _BUILT_FROM = """
-SELECT release_id, project_version, coalesce(evaluated_at, TIMESTAMPTZ 'epoch'), built_at
+SELECT release_id, project_version, coalesce(evaluated_at, TIMESTAMPTZ 'epoch'), offered_version,
+       built_at
 FROM built_from
 """
 _HAS_EXPERIMENTS = "FROM duckdb_tables() WHERE table_name = 'experiments'"
@@ -75,12 +76,14 @@ class Origin:
     """The source that marts are built from.
 
     ``project`` is the version of the dbt project, ``evaluated_at`` when the latest experiment was
-    done: 1970 where there is none.
+    done: 1970 where there is none. ``offered`` changes with the tables of other packages, such as
+    what people said of answers.
     """
 
     release: str
     project: str
     evaluated_at: datetime
+    offered: str
 
 
 @dataclass(frozen=True)
@@ -223,10 +226,11 @@ def marts_outdated(home: Path) -> Origin | None:
     release = published_release(home)
     if release is None:
         return None
-    target = Origin(release, project_version(), _evaluated_at(home))
+    target = Origin(release, project_version(), _evaluated_at(home), offered_version(home))
     origin = built_marts(home)
     current = origin is not None and (
-        (origin.release, origin.project) == (target.release, target.project)
+        (origin.release, origin.project, origin.offered)
+        == (target.release, target.project, target.offered)
         and origin.evaluated_at >= target.evaluated_at
     )
     return None if current else target
@@ -271,7 +275,7 @@ def marts_behind(home: Path, statement: str) -> str | None:
         return None
     if outdated is None:
         return None
-    return "the marts are behind what is published and evaluated: run graphrag-pipeline marts"
+    return "the marts are behind what is published, evaluated and said: run graphrag-pipeline marts"
 
 
 def manifest(home: Path) -> Path:
@@ -331,7 +335,7 @@ def building(home: Path) -> Iterator[Build]:
         sweep(place)
         with temporary_folder(place, _BUILDING) as folder:
             _pin(release, folder / "release.duckdb")
-            copy_evaluation(home, folder)
+            copy_inputs(home, folder)
             yield Build(home, folder)
     except OSError as error:
         if isinstance(error, FileNotFoundError):
@@ -349,17 +353,3 @@ def _pin(release: Path, pinned: Path) -> None:
             f"{release} was published by another version of this program: run graphrag-pipeline "
             "index, then try again"
         )
-
-
-def copy_evaluation(home: Path, folder: Path) -> Path:
-    """Copy what is evaluated into a folder, the same tables without rows if nothing is.
-
-    Returns the file. Raises StorageError when it cannot be read or written.
-    """
-    copy = Home(folder).evaluation
-    if Home(home).evaluation.is_file():
-        OtherStore(Home(home).evaluation).copy_to(copy)
-    tables = resources.files("graphrag_pipeline.marts").joinpath("evaluations.sql")
-    with OtherStore(copy).transaction() as con:
-        con.execute(tables.read_text("utf-8"))
-    return copy

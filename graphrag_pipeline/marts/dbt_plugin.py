@@ -1,4 +1,4 @@
-"""A copy of evaluations for a dbt that is run by hand, so that whoever evaluates never waits.
+"""A copy of what marts read beside a release, for a dbt that is run by hand: nobody waits for it.
 
 The profile's target ``dev`` names this module as a plugin of dbt-duckdb.
 """
@@ -11,16 +11,16 @@ from pathlib import Path
 from dbt.adapters.duckdb.plugins import BasePlugin
 from duckdb import DuckDBPyConnection
 
-from graphrag_pipeline.marts.build import copy_evaluation
+from graphrag_pipeline.marts.inputs import copy_inputs
 
 
 class Plugin(BasePlugin):
-    """Attaches a copy of the evaluations of dbt's folder, as ``evaluation``; it goes at exit."""
+    """Attaches a copy of what marts read beside a release, as ``evaluation``; it goes at exit."""
 
     def configure_connection(self, conn: DuckDBPyConnection) -> None:
         """Copy what there is; where nothing was evaluated, the tables are there and empty."""
         assert self.creds is not None
         self._folder = tempfile.TemporaryDirectory(prefix="graphrag-")
-        copy = copy_evaluation(Path(self.creds.path).parent, Path(self._folder.name))
+        copy = copy_inputs(Path(self.creds.path).parent, Path(self._folder.name))
         path_literal = str(copy).replace("'", "''")
         conn.execute(f"ATTACH '{path_literal}' AS evaluation (READ_ONLY)")

@@ -24,6 +24,7 @@ from marts_fixture import built_in, home_with_release, put_release, release_want
 from graphrag_pipeline.core.settings import load_settings
 from graphrag_pipeline.definitions import build_definitions
 from graphrag_pipeline.marts import build as marts
+from graphrag_pipeline.marts.inputs import copy_inputs
 from graphrag_pipeline.marts.sql import query_published
 
 pytestmark = pytest.mark.slow
@@ -151,9 +152,12 @@ def test_the_file_of_experiments_stands_before_the_marts_that_read_it(home: Path
 
 
 def test_what_the_marts_read_of_evaluations_is_there_in_the_same_types(tmp_path: Path) -> None:
-    columns = "SELECT table_name, column_name, data_type FROM duckdb_columns() WHERE NOT internal"
+    columns = """
+    SELECT table_name, column_name, data_type FROM duckdb_columns()
+    WHERE NOT internal AND schema_name = 'main'
+    """
     put_release(tmp_path, "r1")
-    with duckdb.connect(str(marts.copy_evaluation(tmp_path, tmp_path))) as con:
+    with duckdb.connect(str(copy_inputs(tmp_path, tmp_path))) as con:
         read = con.execute(columns).fetchall()
     (tmp_path / "evaluation.duckdb").unlink()
     with EvaluationStore(tmp_path).read() as con:
@@ -169,6 +173,6 @@ def test_tables_of_an_evaluation_under_way_are_copied_and_the_others_are_empty(
         con.execute("DROP TABLE metric_history")
         con.execute("INSERT INTO scores VALUES ('a', 's', 'f1', 0.5, '')")
     (tmp_path / "copy").mkdir()
-    with duckdb.connect(str(marts.copy_evaluation(tmp_path, tmp_path / "copy"))) as con:
+    with duckdb.connect(str(copy_inputs(tmp_path, tmp_path / "copy"))) as con:
         assert con.execute("SELECT value FROM scores").fetchall() == [(0.5,)]
         assert con.execute("FROM metric_history").fetchall() == []

@@ -185,24 +185,37 @@ class Conversations:
                 con.execute("INSERT INTO feedback VALUES (?, ?, ?, ?, ?)", row)
 
     def feedback(self) -> list[dict[str, Any]]:
-        """Return what people said of answers, the oldest first, and the answers' texts."""
+        """Return what people said of answers, the oldest first, and the answers' texts.
+
+        ``documents`` and ``communities`` are the ids of those that an answer cites, and of those
+        whose reports were shown to who wrote it.
+        """
         rows = [dict(row) for row in self._rows(_FEEDBACK, {})]
         for row in rows:
-            answer = _read(row["answer"])
-            row["answer"] = answer and answer["text"]
+            answer = _read(row["answer"]) or {}
+            row["answer"] = answer.get("text")
             row["chunks"] = json.loads(row["chunks"] or "[]")
+            row["documents"], row["communities"] = _cited(answer), _communities(answer)
         return rows
+
+    def feedback_version(self) -> str:
+        """Return what changes whenever something is said or taken back; empty: nothing is said."""
+        for count, last in self._rows("SELECT count(*), max(said_at) FROM feedback", {}):
+            return f"{count}@{last}" if count else ""
+        return ""
 
     def purge(self, chunks: Collection[str]) -> None:
         """Remove answers that rest on chunks other than these, or on what was made of several.
 
-        The questions stay: they are their callers' own words.
+        What was said of them goes too, for it may repeat them; the verdict stays, and so do the
+        questions, which are their callers' own words.
         """
         there = frozenset(chunks)
         with self._changing() as con:
             rows = con.execute("SELECT id, chunks FROM answers WHERE answer IS NOT NULL").fetchall()
             gone = [(row["id"],) for row in rows if not _stays(row["chunks"], there)]
             con.executemany("UPDATE answers SET answer = NULL, chunks = NULL WHERE id = ?", gone)
+            con.executemany("UPDATE feedback SET words = '' WHERE answer_id = ?", gone)
 
     def _oldest(self) -> float:
         return self._clock() - self._seconds
@@ -279,6 +292,20 @@ def _kept(row: sqlite3.Row) -> KeptAnswer:
 
 def _read(answer: bytes | None) -> dict[str, Any] | None:
     return None if answer is None else json.loads(zlib.decompress(answer))
+
+
+def _cited(answer: dict[str, Any]) -> list[str]:
+    """Return the documents at the places of an answer: those to read, as Answer.places has them."""
+    cites = answer.get("retrieval", {}) if answer.get("names_no_source") else answer
+    places = cites.get("citations", ())
+    return sorted({place["document_id"] for place in places if place["document_id"]})
+
+
+def _communities(answer: dict[str, Any]) -> list[str]:
+    """Return the communities whose reports, or findings of these, an answer rests on."""
+    records = answer.get("retrieval", {}).get("records", ())
+    named = (record["attributes"].get("community_id") for record in records)
+    return sorted({id for id in named if id})
 
 
 def _stays(chunks: str | None, there: frozenset[str]) -> bool:
