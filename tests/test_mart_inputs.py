@@ -1,4 +1,4 @@
-"""What packages offer to the marts is copied with a build, and whoever cannot is named."""
+"""Tables that packages offer to the marts are copied with a build; whoever cannot is named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What marts are built from beside a release: evaluations, and tables that packages offer."""
+"""The inputs of the marts beside a release: evaluations, and tables that packages offer."""
 
 from __future__ import annotations
 
