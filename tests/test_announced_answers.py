@@ -28,6 +28,14 @@ No, that is not foreseen.
 
 The bellman pulls the rope.
 """
+TABLE = """# Keys of the harbour office
+
+The warden keeps the brass keys of the pier. They hang beside the door as follows:
+
+| key | door | until |
+|---|---|---|
+| long | pier gate | midnight |
+"""
 LISTS = """Release 4.2 of Tidegauge adds these stations:
 
 - Brandvik
@@ -60,7 +68,7 @@ buoyline that the harbour has was bought by Ida Brandvik.
 @pytest.fixture(scope="module")
 def harbour(tmp_path_factory):
     home = tmp_path_factory.mktemp("harbour")
-    publish(home, documents={"FAQ": FAQ, "Notes": LISTS, "Talk": TALK})
+    publish(home, documents={"FAQ": FAQ, "Keys": TABLE, "Notes": LISTS, "Talk": TALK})
     with QueryEngine(home, settings=settings_for(home)) as engine:
         yield engine
 
@@ -89,6 +97,12 @@ def test_what_a_question_a_list_a_command_or_a_term_announces_is_in_the_answer(
 def test_a_table_of_contents_is_no_answer(harbour):
     for point in points(harbour, "How do I wind the ferry clock?"):
         assert "ferry clock? 2." not in point
+
+
+def test_a_heading_is_told_from_what_it_announces_and_no_head_of_a_table_without_its_rows(harbour):
+    shown = points(harbour, "Who keeps the brass keys of the pier beside the door?")
+    assert "Keys of the harbour office: The warden keeps the brass keys of the pier." in shown[0]
+    assert not any("| key" in point and "midnight" not in point for point in shown)
 
 
 @pytest.mark.parametrize(

@@ -74,19 +74,24 @@ def _last(text: str, spans: Sequence[Span], signs: Sequence[str], place: int) ->
         or (signs[first] == _QUESTION and "\n" not in text[spans[first - 1][1] : spans[first][0]])
     ):
         first += 1
-    if first == n or signs[first] in (_QUESTION, _LINE) or not _SAYS.search(text, *spans[first]):
+    if first == n or signs[first] in (_QUESTION, _LINE) or not _says(text, spans[first]):
         return place
     begin, end = spans[first]
     if end - begin > _LONGEST_FIRST:
         return place
     last = first
-    while last + 1 < n and _SAYS.search(text, *spans[last + 1]):
+    while last + 1 < n and _says(text, spans[last + 1]):
         following, end = spans[last + 1]
         is_next = signs[last + 1] not in (_QUESTION, _LINE) and end - begin <= _LONGEST
         if signs[last] != _COLON and not (is_next and _goes_on(text, spans[last][1], following)):
             break
         last += 1
     return last
+
+
+def _says(text: str, span: Span) -> bool:
+    """Whether there are words, and not those of a table's head, which say nothing without rows."""
+    return _SAYS.search(text, *span) is not None and not text.startswith("|", span[0])
 
 
 def _goes_on(text: str, end: int, following: int) -> bool:

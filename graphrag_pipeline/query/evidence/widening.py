@@ -10,6 +10,7 @@ follow it, up to that length.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -29,6 +30,8 @@ _MOST_LEANED = 2
 _MOST_AFTER = 2
 _MOST_TO_WANTED, _CHARS_TO_WANTED = 4, 250
 _LONGEST_JOINED = 1_200
+# A line without an end before a paragraph: as one text they are told apart by a colon.
+_HEADING = re.compile(r"\A[^\n]*[^\W_](?=\n\n)")
 
 
 @dataclass(frozen=True)
@@ -113,7 +116,7 @@ def widened(
     if len(placed) < most:
         placed = _going_on(placed, longest)
     shown = [one.shown() for one in placed]
-    plain = readable([passage.text for passage in shown])
+    plain = readable([_HEADING.sub(r"\g<0>:", passage.text) for passage in shown])
     return [replace(p, text=text) for p, text in zip(shown, plain, strict=True)]
 
 
