@@ -145,11 +145,19 @@ def test_text_of_documents_is_nowhere_in_the_file_as_it_is(home, tmp_path):
 
 def test_documents_link_to_the_server_that_the_settings_name(home, tmp_path, monkeypatch):
     con = connect_published(home / "published.duckdb")
-    assert "link" not in page_data(con)["documents"]
+    unlinked = page_data(con)
+    assert "link" not in unlinked["documents"]
+    assert "id" not in unlinked["entities"]
+    assert unlinked["links"] == {}
     links = partial(PermanentLinks, "https://graph.example.com", "default")
-    documents = page_data(con, links=links)["documents"]
+    data = page_data(con, links=links)
+    documents = data["documents"]
     ids = con.execute("SELECT id FROM documents").fetchall()
     assert {*documents["link"]} == {links("r1").of("documents", id) for (id,) in ids}
+    for kind in ("entities", "communities"):
+        numbers = dict(con.execute(f"SELECT human_readable_id, id FROM {kind}").fetchall())
+        assert data[kind]["id"] == [numbers[number] for number in data[kind]["number"]]
+        assert data["links"][kind] == tuple(links("r1").of(kind, "_").split("_"))
     con.close()
 
 
@@ -160,6 +168,16 @@ def test_a_passage_leads_to_its_place_on_the_server(browser, home, tmp_path, mon
     with Opened(browser, write_page(home, tmp_path / "graph.html").path, DESKTOP) as page:
         page.evaluate("v => explorer.open('entity', v)", number(page, "Fezziwig"))
         link = panel(page).locator("figcaption a").first.get_attribute("href")
+        things = [panel(page).locator("a.address").get_attribute("href")]
+        page.evaluate("explorer.open('community', 0)")
+        things.append(panel(page).locator("a.address").get_attribute("href"))
+        spots = panel(page).locator("figcaption a")
+        spans = [spots.nth(n).get_attribute("href") for n in range(spots.count())]
+    place = r"\?collection=default&release=r1"
+    for kind, thing in zip(("entities", "communities"), things, strict=True):
+        assert re.fullmatch(rf"https://graph\.example\.com/{kind}/\w+{place}", thing)
+    assert spans
+    assert all(re.search(r"&start=\d+&end=\d+$", each) for each in spans)
     assert re.fullmatch(
         r"https://graph\.example\.com/documents/\w+\?collection=default&release=r1"
         r"&start=\d+&end=\d+",

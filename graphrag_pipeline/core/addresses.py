@@ -25,6 +25,10 @@ class PermanentLinks:
     collection: str
     release: str
 
+    def around(self, kind: str) -> tuple[str, str]:
+        """Return what stands before and after the id of a thing in its link; see :meth:`of`."""
+        return self._before(kind), self._after
+
     def of(self, kind: str, id: str, span: tuple[int, int] | None = None) -> str:
         """Return the link to a thing; ``kind`` is ``documents``, ``entities``, ``communities`` or
         ``reports``, ``span`` the characters of a document to mark."""

@@ -21,7 +21,7 @@ from graphrag_pipeline.pages.explorer.texts import (
 from graphrag_pipeline.pages.layout import layout_graph
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     import duckdb
 
@@ -38,6 +38,8 @@ _GRID = 20_000
 # sentences of English (as JSON, gzip, base64).
 _PACKED = 0.45
 _BARE_BYTES = {"node": 27, "edge": 5, "community": 28, "document": 10}
+_ID_BYTES = {"node": 24, "community": 24}
+_LINKED = ("entities", "communities")
 # Neighbours in a column are neighbours in the graph, for like values pack well.
 _NUMBERED = """
 CREATE OR REPLACE TEMP TABLE node AS
@@ -70,7 +72,7 @@ SELECT id, strftime(created_at, '%Y-%m-%d %H:%M') AS created_at,
 FROM releases ORDER BY releases.created_at DESC, id DESC LIMIT 1
 """
 _ENTITIES = f"""
-SELECT human_readable_id AS number, title, type, degree, frequency,
+SELECT id, human_readable_id AS number, title, type, degree, frequency,
        CASE WHEN told.n IS NOT NULL THEN shortened(description, {DESCRIPTION}) END AS description,
        coalesce(aliases, []) AS aliases
 FROM node JOIN entities USING (id) LEFT JOIN told_entities told USING (n)
@@ -93,9 +95,9 @@ FROM edge LEFT JOIN told_relationships told USING (n) LEFT JOIN sentence USING (
 ORDER BY edge.n
 """
 _COMMUNITIES = f"""
-SELECT c.human_readable_id AS number, coalesce(r.title, c.title) AS title, c.level, c.last_level,
-       coalesce(p.n, -1) AS parent, size, n_relationships, coalesce(r.writer, '') AS writer,
-       r.rating, r.coverage,
+SELECT c.id, c.human_readable_id AS number, coalesce(r.title, c.title) AS title, c.level,
+       c.last_level, coalesce(p.n, -1) AS parent, size, n_relationships,
+       coalesce(r.writer, '') AS writer, r.rating, r.coverage,
        CASE WHEN told.n IS NOT NULL THEN shortened(r.summary, {SUMMARY}) END AS summary,
        CASE WHEN told.n IS NOT NULL THEN r.rating_explanation END AS rating_explanation
 FROM community k JOIN communities c USING (id) LEFT JOIN community p ON p.id = c.parent_id
@@ -112,7 +114,7 @@ WITH said AS (
                generate_subscripts(findings, 1) AS place FROM community_reports) f USING (id)
 )
 SELECT community, summary, explanation, coalesce(d.n, -1) AS document,
-       coalesce(said.start_char, -1) AS start
+       coalesce(said.start_char, -1) AS start, coalesce(said.end_char, -1) AS "end"
 FROM said LEFT JOIN chunks c ON c.id = said.chunk_id LEFT JOIN document d ON d.id = c.document_id
 ORDER BY community, place
 """
@@ -154,28 +156,33 @@ def page_data(
     0; ``leaf`` holds the deepest community of each entity, those above follow from ``parent``.
     Relationships come strongest first. Where all texts would take more than about ``n_bytes``,
     those of the lower ranks are null (``sentence`` -1), and ``origins`` says where to find them.
-    Documents have their permanent links where ``links`` gives those of the release.
+    Where ``links`` gives those of the release, documents have their permanent links; entities and
+    communities have ids, and ``links`` says what stands before and after these.
     """
+    release = con.execute(_RELEASE).pl().to_dicts()[0]
+    linked = links and links(release["id"])
     con.execute(
         _NUMBERED.format(most_entities=MOST_ENTITIES, most_relationships=MOST_RELATIONSHIPS)
     )
     con.execute(SHORTENED)
-    choose_texts(con, max(0, n_bytes - _bare_bytes(con)) / _PACKED)
+    bare = _n_bytes(con, _BARE_BYTES) + (_n_bytes(con, _ID_BYTES) if linked else 0)
+    choose_texts(con, max(0, n_bytes - bare) / _PACKED)
     sentences = con.execute(_SENTENCES).pl()["text"]
     entities = con.execute(_ENTITIES).pl()
     edges = con.execute(_RELATIONSHIPS).pl()
     members = _members(con, len(entities))
     places = layout_graph(len(entities), edges["source"], edges["target"], edges["weight"], members)
     types = entities["type"].unique().sort()
-    release = con.execute(_RELEASE).pl().to_dicts()[0]
-    linked = links and links(release["id"])
     link = f", {linked.sql('documents', 'id')} AS link" if linked else ""
+    communities = con.execute(_COMMUNITIES).pl()
+    unlinked = [] if linked else ["id"]
     on_grid = np.rint(places * _GRID).astype(int)
     return {
         "release": release,
+        "links": {kind: linked.around(kind) for kind in _LINKED} if linked else {},
         "types": types.to_list(),
         "entities": {
-            **_lists(entities.drop("type", "aliases")),
+            **_lists(entities.drop("type", "aliases", *unlinked)),
             "type": entities["type"].replace_strict(types, range(len(types))).to_list(),
             "x": on_grid[:, 0].tolist(),
             "y": on_grid[:, 1].tolist(),
@@ -184,7 +191,7 @@ def page_data(
         "aliases": _aliases(entities),
         "relationships": _lists(edges.with_columns(pl.col("weight").round(3))),
         "sentences": sentences.to_list(),
-        "communities": _lists(con.execute(_COMMUNITIES).pl()),
+        "communities": _lists(communities.drop(*unlinked)),
         "findings": _lists(con.execute(_FINDINGS).pl()),
         "documents": _lists(con.execute(_DOCUMENTS.format(link=link)).pl()),
         "origins": _lists(con.execute(_ORIGINS).pl()),
@@ -192,10 +199,10 @@ def page_data(
     }
 
 
-def _bare_bytes(con: duckdb.DuckDBPyConnection) -> int:
-    """Return about how large a page without texts is."""
-    counts = ((con.table(name).count("*").fetchone() or (0,))[0] for name in _BARE_BYTES)
-    return sum(n * each for n, each in zip(counts, _BARE_BYTES.values(), strict=True))
+def _n_bytes(con: duckdb.DuckDBPyConnection, each: Mapping[str, int]) -> int:
+    """Return how much of a page tables take of which each row takes so many bytes."""
+    counts = ((con.table(name).count("*").fetchone() or (0,))[0] for name in each)
+    return sum(n * size for n, size in zip(counts, each.values(), strict=True))
 
 
 def _lists(table: pl.DataFrame) -> dict[str, list[Any]]:

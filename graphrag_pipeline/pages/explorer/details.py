@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.pages.explorer.passages import passages_of
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.core.addresses import PermanentLinks
 
 Rows = Callable[..., list[dict[str, Any]]]
 
@@ -25,7 +28,7 @@ FROM edges r JOIN entities e ON e.id = r.neighbor_id
 WHERE r.entity_id = $id ORDER BY r.weight DESC, r.relationship_id LIMIT {MOST_NEIGHBOURS}
 """
 _PASSAGES = f"""
-SELECT d.title, d.uri, offset_ + marked AS start, n_chunks,
+SELECT d.title, d.uri{{link}}, offset_ + marked AS start, n_chunks,
        substr(p.text, (first + 1)::BIGINT, (marked - first)::BIGINT) AS before,
        substr(p.text, (marked + 1)::BIGINT, n_marked) AS name,
        substr(p.text, (marked + n_marked + 1)::BIGINT, (last - marked - n_marked)::BIGINT) AS after
@@ -39,7 +42,7 @@ FROM communities c JOIN community_reports r ON r.community_id = c.id
 WHERE c.human_readable_id = $number
 """
 _FINDINGS = """
-SELECT f.summary, f.explanation, d.title, d.uri, f.start_char AS start
+SELECT f.summary, f.explanation, d.title, d.uri{link}, f.start_char AS start, f.end_char AS "end"
 FROM (SELECT unnest(r.findings, recursive := true), generate_subscripts(r.findings, 1) AS place
       FROM communities c JOIN community_reports r ON r.community_id = c.id
       WHERE c.human_readable_id = $number) f
@@ -48,24 +51,36 @@ ORDER BY f.place
 """
 
 
-def entity_details(rows: Rows, number: int) -> list[dict[str, Any]]:
+def entity_details(
+    rows: Rows, number: int, links: PermanentLinks | None = None
+) -> list[dict[str, Any]]:
     """Return the entity of a number as a page shows it, or nothing where there is none.
 
-    ``rows`` gives the rows of a query, as :meth:`Release.rows` does.
+    ``rows`` gives the rows of a query, as :meth:`Release.rows` does. Where ``links`` are given, the
+    document of each passage has its permanent link.
     """
     return [
         {
             **entity,
             "relationships": rows(_NEIGHBOURS, id=entity["id"]),
-            "passages": rows(_PASSAGES, id=entity["id"]),
+            "passages": rows(_PASSAGES.format(link=_link(links)), id=entity["id"]),
         }
         for entity in rows(_ENTITY, number=number)
     ]
 
 
-def community_details(rows: Rows, number: int) -> list[dict[str, Any]]:
-    """Return the report on the community of a number, or nothing where there is none."""
+def community_details(
+    rows: Rows, number: int, links: PermanentLinks | None = None
+) -> list[dict[str, Any]]:
+    """Return the report on the community of a number, or nothing where there is none.
+
+    Documents that findings stand in have links, as in :func:`entity_details`.
+    """
     return [
-        {**report, "findings": rows(_FINDINGS, number=number)}
+        {**report, "findings": rows(_FINDINGS.format(link=_link(links)), number=number)}
         for report in rows(_REPORT, number=number)
     ]
+
+
+def _link(links: PermanentLinks | None) -> str:
+    return f", {links.sql('documents', 'd.id')} AS link" if links else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
+from urllib.parse import quote, urlencode
 
 from graphrag_pipeline.core.addresses import PermanentLinks
 from graphrag_server.state import holder_of, server_of
@@ -50,6 +51,16 @@ def citation_address(base: str, collection: str, release: str, citation: Citatio
     if not citation.document_id:
         return links.of("reports", citation.report_id or "")
     return links.of("documents", citation.document_id, (citation.start_char, citation.end_char))
+
+
+def answer_address(request: Request, collection: str | None, id: str) -> str | None:
+    """Return the address of the page that shows an answer that is kept; None: it has none.
+
+    ``collection`` is the one that whoever sends the request named.
+    """
+    base, name = base_of(request), holder_of(request, collection).name
+    named = urlencode({"collection": name}, quote_via=quote)
+    return f"{base}/answers/{quote(id, safe='')}?{named}" if base else None
 
 
 def links_for(request: Request, collection: str | None, release: str) -> PermanentLinks | None:

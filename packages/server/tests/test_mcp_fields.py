@@ -141,6 +141,30 @@ def test_every_result_has_fields_by_its_schema_that_say_what_its_text_says(
     assert (part["start"], part["end"]) == (3, 40)
 
 
+def test_an_answer_is_kept_where_it_is_wanted_and_its_link_opens_it(served: Served) -> None:
+    async def talk() -> list[Any]:
+        async with connected(served) as client:
+            asked = {"question": QUESTION, "method": "bm25"}
+            first = await client.call_tool("query", {**asked, "conversation": ""})
+            talk = first.structured_content["conversation"]
+            again = await client.call_tool("query", {**asked, "conversation": talk})
+            return [first, again, await client.call_tool("query", asked)]
+
+    first, again, unasked = asyncio.run(talk())
+    fields = first.structured_content
+    assert again.structured_content["conversation"] == fields["conversation"]
+    parts = urlsplit(fields["link"])
+    assert fields["link"].startswith(f"{served.url}/answers/")
+    assert parse_qs(parts.query) == {"collection": ["default"]}
+    assert served.get(f"{parts.path}?{parts.query}").status_code == 200
+    assert served.get(f"/v1{parts.path}").json()["answer"]["text"] == fields["answer"]
+    assert fields["link"] in first.content[0].text
+    assert (unasked.structured_content["conversation"], unasked.structured_content["link"]) == (
+        None, None
+    )  # fmt: skip
+    assert "kept" not in unasked.content[0].text
+
+
 def test_no_field_holds_what_turns_or_hides_text(tmp_path: Path) -> None:
     title = "CANARY \x1b[2J\u202e"
     home = published(tmp_path, documents={title: f"{title} is a word of Scrooge."})

@@ -259,6 +259,12 @@ def test_the_explorer_asks_by_number_for_what_it_does_not_hold(served: Served) -
     numbers = {each["number"] for each in scrooge["relationships"]}
     assert numbers < set(graph["entities"]["number"])
     assert {passage["name"] for passage in scrooge["passages"]} == {"Scrooge"}
+    link = scrooge["passages"][0]["link"]
+    assert link.startswith("./documents/")
+    assert served.get(f"/v1/{link.removeprefix('./')}").ok
+    before, after = graph["links"]["entities"]
+    assert (before, after) == ("./entities/", "?collection=default&release=r1")
+    assert graph["entities"]["id"][v] == scrooge["id"]
     held = [e for e, node in enumerate(graph["passages"]["node"]) if node == v]
     assert len(scrooge["passages"]) == len(held)
     c = next(c for c, writer in enumerate(graph["communities"]["writer"]) if writer)
@@ -272,6 +278,8 @@ def test_the_explorer_asks_by_number_for_what_it_does_not_hold(served: Served) -
         if community == c
     ]
     assert [finding["explanation"] for finding in report["findings"]] == explanations
+    for finding in report["findings"]:
+        assert bool(finding["link"]) == bool(finding["uri"])
     assert served.get("/v1/explorer/entities/999999").status_code == 404
     assert served.get("/v1/explorer/entities/-1").status_code == 422
 

@@ -17,6 +17,9 @@ function dot(colour) {
   return made;
 }
 
+/** The link to some characters of a document. */
+const marked = (link, start, end) => link && `${link}&start=${start}&end=${end}`;
+
 /** What is known of the thing selected, or of the whole release. */
 class Panel {
   constructor(place, index) {
@@ -159,12 +162,20 @@ class Panel {
       element("p", { class: "facts" },
         element("span", { class: "chip", text: this.typeName(v) }),
         element("span", { text: `${plural(index.entities.degree[v], "neighbour", "neighbours")} · named in ` +
-          plural(frequency[v], "passage", "passages") })),
+          plural(frequency[v], "passage", "passages") }),
+        this.address("entities", index.entities.id?.[v])),
       aliases.length ? element("p", { class: "quiet", text: `Also: ${aliases.join(", ")}` }) : null,
       description === null ? this.absent("Its description", found, `entity=${index.entities.number[v]}`)
         : element("p", { class: "description", text: description || "No description." }),
       path.length ? this.section("Communities", this.pathList(path)) : null,
       this.relationships(v, found), this.sources(v, found));
+  }
+
+  /** The permanent link of the thing that is shown, where the address of a server is known. */
+  address(kind, id) {
+    const around = this.index.links[kind];
+    return around ? element("a", { href: around.join(encodeURIComponent(id)), rel: "noreferrer", class: "address",
+      text: "Permanent link" }) : null;
   }
 
   /** A line for what is not in this file: it is asked for, could not be had, or how to see it. */
@@ -248,7 +259,7 @@ class Panel {
     if (name) quote.append(element("mark", { text: plain(name) }));
     quote.append(plain(after).replace(/\s\S{0,14}$/, ""), " …");
     const end = start + Array.from(name).length;
-    return element("figure", {}, quote, this.spot(title, uri, start, link && `${link}&start=${start}&end=${end}`));
+    return element("figure", {}, quote, this.spot(title, uri, start, marked(link, start, end)));
   }
 
   origin(document, start) {
@@ -280,7 +291,8 @@ class Panel {
       element("h2", { text: title[c] }),
       element("p", { class: "facts" }, element("span", { class: "chip", text: name }),
         element("span", { text: `${plural(size[c], "entity", "entities")} · ` +
-          plural(inside[c], "relationship", "relationships") })),
+          plural(inside[c], "relationship", "relationships") }),
+        this.address("communities", index.communities.id?.[c])),
       ...this.report(c, found),
       children.length ? this.section(`Communities inside (${children.length})`,
         ...this.list(children, (k) => element("li", {}, this.communityLink(k)), "communities")) : null,
@@ -313,7 +325,8 @@ class Panel {
       findings: Array.from(this.index.findingsOf.of(c), (i) => ({
         summary: findings.summary[i], explanation: findings.explanation[i],
         title: documents.title[findings.document[i]], uri: documents.uri[findings.document[i]],
-        link: documents.link?.[findings.document[i]], start: findings.start[i] })) };
+        link: documents.link?.[findings.document[i]], start: findings.start[i],
+        end: findings.end[i] })) };
   }
 
   findings(rows) {
@@ -322,6 +335,6 @@ class Panel {
       element("li", {},
         row.summary && row.summary !== "Evidence" ? element("strong", { text: row.summary }) : null,
         element("p", { text: row.explanation }),
-        row.uri ? this.spot(row.title, row.uri, row.start, row.link) : null))));
+        row.uri ? this.spot(row.title, row.uri, row.start, marked(row.link, row.start, row.end)) : null))));
   }
 }

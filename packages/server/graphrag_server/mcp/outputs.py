@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 
 from graphrag_pipeline.core.rows import plain, printable
 from graphrag_server.addresses import LinkOf, no_link
-from graphrag_server.mcp.quoting import RULE_OF_FIELDS
+from graphrag_server.mcp.quoting import NOT_KEPT, RULE_OF_FIELDS, Keeping
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.results import Answer, Citation, Retrieval
@@ -54,6 +54,8 @@ class Answered(Output):
     names_no_source: bool = Field(
         description="The answer refers to nothing: the citations are what its writer was shown."
     )
+    conversation: str | None = Field(description="The one it is kept in; null: it is not kept.")
+    link: str | None = Field(description="The permanent link of the answer where it is kept.")
     doubts: list[str] = Field(description="What is amiss with its references, a line each.")
     follow_ups: list[str]
     model_calls: int
@@ -162,7 +164,9 @@ class ToolResult:
         return _inert(plain(self.fields.model_dump()))
 
 
-def answered_fields(answer: Answer, link_of: LinkOf = no_link) -> Answered:
+def answered_fields(
+    answer: Answer, link_of: LinkOf = no_link, keeping: Keeping = NOT_KEPT
+) -> Answered:
     """Return an answer as fields."""
     return Answered.model_validate(
         {
@@ -172,6 +176,8 @@ def answered_fields(answer: Answer, link_of: LinkOf = no_link) -> Answered:
             "release": answer.release,
             "citations": cited_fields(answer.places, link_of),
             "names_no_source": answer.names_no_source,
+            "conversation": keeping.conversation,
+            "link": keeping.link,
             "doubts": [*answer.doubts],
             "follow_ups": [*answer.follow_ups],
             "model_calls": answer.model_calls,

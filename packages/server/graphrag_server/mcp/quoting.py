@@ -8,6 +8,7 @@ cannot hold the marker that would end it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.core.prompting import fence
@@ -38,13 +39,27 @@ def quoted_rows(rows: Sequence[Mapping[str, Any]]) -> str:
     return quoted("\n".join(to_json_line(row) for row in rows))
 
 
-def answer_text(answer: Answer, link_of: LinkOf = no_link) -> str:
+@dataclass(frozen=True)
+class Keeping:
+    """The conversation that an answer is kept in, and its permanent link; None: it is not kept."""
+
+    conversation: str | None = None
+    link: str | None = None
+
+
+NOT_KEPT = Keeping()
+
+
+def answer_text(answer: Answer, link_of: LinkOf = no_link, keeping: Keeping = NOT_KEPT) -> str:
     """Return an answer and the passages that it cites, each with its link."""
     kind = "written by a model" if answer.generated else "sentences taken from documents"
     lines = [f"An answer by the method {answer.method} ({kind}), release {answer.release}."]
     lines += [RULE, quoted(answer.text), *answer.doubts, *_passages(answer, link_of)]
     if answer.follow_ups:
         lines += ["To ask next:", quoted("\n".join(answer.follow_ups))]
+    if keeping.conversation is not None:
+        where = f": {keeping.link}" if keeping.link else "."
+        lines.append(f"It is kept in the conversation {keeping.conversation}{where}")
     if answer.model_calls:
         tokens = answer.prompt_tokens + answer.completion_tokens
         cost = "unknown cost" if answer.cost is None else f"${answer.cost:.4f}"

@@ -18,7 +18,7 @@ from graphrag_pipeline.core.rows import records, to_json_line
 from graphrag_pipeline.core.text import counted
 from graphrag_pipeline.query.control import Control
 from graphrag_pipeline.query.methods import list_methods as methods_here
-from graphrag_server.addresses import LinkOf, citation_address, links_for, no_link
+from graphrag_server.addresses import LinkOf, answer_address, citation_address, links_for, no_link
 from graphrag_server.callers import caller_of
 from graphrag_server.folders import Folders
 from graphrag_server.inquiry import record_failure, record_reading
@@ -44,6 +44,7 @@ from graphrag_server.mcp.outputs import (
 )
 from graphrag_server.mcp.quoting import (
     RULE,
+    Keeping,
     answer_text,
     evidence_text,
     quoted,
@@ -53,7 +54,7 @@ from graphrag_server.problems import HttpProblem
 from graphrag_server.routes.asked import ToAnswer, ToRetrieve, Turn
 from graphrag_server.routes.documents import text_of_document
 from graphrag_server.routes.graph import entities_named, entity_id, neighbourhood_of
-from graphrag_server.routes.questions import answered
+from graphrag_server.routes.questions import answered, answered_and_kept
 from graphrag_server.routes.reading import read
 from graphrag_server.state import holder_of, server_of
 
@@ -62,7 +63,7 @@ if TYPE_CHECKING:
 
     from graphrag_pipeline.query.engine import QueryEngine
     from graphrag_pipeline.query.release import Release
-    from graphrag_pipeline.query.results import Answer, Retrieval
+    from graphrag_pipeline.query.results import Retrieval
 
 _TEXT_CHARACTERS = 20_000
 _NO_LABELS = "SQL reads every document: a key with labels may not ask it"
@@ -100,6 +101,13 @@ class ToAsk(ToFind):
 
     history: list[Turn] = Field(
         default_factory=list, description="The conversation before it, where a model writes."
+    )
+    conversation: str | None = Field(
+        None,
+        max_length=64,
+        description="Keep the answer, so that people can open it by a link: in this conversation "
+        "of its caller, as an answer before named it; empty: in a new one. Without it nothing is "
+        "kept.",
     )
 
 
@@ -165,13 +173,13 @@ class Tool:
 
 
 async def _query(request: Request, asked: ToAsk) -> ToolResult:
-    async def answer(engine: QueryEngine) -> Answer:
-        return await engine.aanswer(whole.ask(engine))
-
-    whole = ToAnswer(**dict(asked))
-    result = await answered(request, whole, answer)
+    result, kept = await answered_and_kept(request, ToAnswer(**dict(asked)))
     link_of = _citing(request, asked, result.release)
-    return ToolResult(answer_text(result, link_of), answered_fields(result, link_of))
+    link = answer_address(request, asked.collection, kept["answer"]) if kept else None
+    keeping = Keeping(kept.get("conversation"), link)
+    return ToolResult(
+        answer_text(result, link_of, keeping), answered_fields(result, link_of, keeping)
+    )
 
 
 async def _retrieve(request: Request, asked: ToFind) -> ToolResult:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Path, Request
 from starlette.responses import Response
 
+from graphrag_pipeline.core.addresses import PermanentLinks
 from graphrag_pipeline.pages.explorer.details import community_details, entity_details
 from graphrag_server.callers import caller_of, needs
 from graphrag_server.inquiry import record_reading
@@ -60,6 +62,9 @@ async def _details(
     what: str,
 ) -> Response:
     def found(index: Release) -> dict[str, Any]:
-        return {**one(details(index.rows, number), what), "release": index.facts.id}
+        release = index.facts.id
+        return {**one(details(index.rows, number, links_of(release)), what), "release": release}
+
+    links_of = partial(PermanentLinks, ".", holder_of(request, collection).name)
 
     return json_response(await read(request, collection, found))

@@ -38,17 +38,12 @@ T = TypeVar("T")
 async def query(request: Request, asked: ToAnswer) -> Response:
     """Answer a question, with citations; of several ``collections``, each says of which it is."""
 
-    async def answer(engine: QueryEngine) -> Answer:
-        return await engine.aanswer(asked.ask(engine))
-
     async def across(engines: Mapping[str, QueryEngine]) -> Answer:
         return await aanswer_across(engines, _first_ask(asked, engines))
 
     if asked.collections is not None:
         return json_response(await answered_across(request, asked, asked.collections, across))
-    with inquiry_of(request, asked) as inquiry:
-        result = await _asked_of(request, asked, inquiry, answer)
-        kept = await keep(inquiry, asked.conversation, result, asked.where) or {}
+    result, kept = await answered_and_kept(request, asked)
     response = json_response(result)
     response.headers.update({f"X-{name.title()}": id for name, id in kept.items()})
     return response
@@ -141,6 +136,17 @@ async def _asked_of(
             return await work(engine.controlled(inquiry.control))
 
     return await _finished(request, inquiry, once, name)
+
+
+async def answered_and_kept(request: Request, asked: ToAnswer) -> tuple[Answer, dict[str, str]]:
+    """Return an answer, and the ids of its conversation and itself where it is kept."""
+
+    async def answer(engine: QueryEngine) -> Answer:
+        return await engine.aanswer(asked.ask(engine))
+
+    with inquiry_of(request, asked) as inquiry:
+        result = await _asked_of(request, asked, inquiry, answer)
+        return result, await keep(inquiry, asked.conversation, result, asked.where) or {}
 
 
 async def answered_across(
