@@ -7,12 +7,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from artefacts import copy_of
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from killed_fold import killed_fold
 
-from conftest import Engine, build_graph
+from conftest import Engine
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.graph import fold
 from graphrag_pipeline.graph.fold import graph_differences, merge_graph, outdate_graph
@@ -107,21 +108,31 @@ def summarise(con, number: int) -> None:
     )
 
 
+def always(folder: Path) -> Engine:
+    """An index of ALWAYS as far as its graph."""
+
+    def make(made: Path) -> None:
+        made.mkdir()
+        (made / "aliases.csv").write_text(HEAD)
+        engine = Engine(made, settings(made))
+        engine.write(ALWAYS)
+        engine.index()
+
+    copy_of("always", make, folder)
+    return Engine(folder, settings(folder))
+
+
 def follow(folder: Path, steps: list[tuple], monkeypatch: pytest.MonkeyPatch) -> None:
     """Take steps, and compare after each; the last fold is one of a difference."""
     how: list[bool] = []
     looked = fold.find_changes
     monkeypatch.setattr(fold, "find_changes", lambda *given: how.append(looked(*given)) or how[-1])
-    (folder / "aliases.csv").write_text(HEAD)
-    engine = Engine(folder, settings(folder))
-    engine.write(ALWAYS)
-    engine.index()
+    engine = always(folder)
     assert differences(engine) == {}
     for step in [*steps, ("file", "z.txt", 2)]:
         take(engine, folder, step)
         engine.index()
         assert differences(engine) == {}, step
-    assert how[0] is False
     assert how[-1] is True
 
 
@@ -147,10 +158,7 @@ def rows(engine: Engine) -> list[list[tuple]]:
 def test_two_builds_are_equal_whatever_the_number_of_threads(tmp_path):
     built = []
     for threads in (1, 4):
-        engine = Engine(tmp_path / str(threads))
-        engine.write(ALWAYS)
-        engine.cut()
-        engine.merge()
+        engine = always(tmp_path / str(threads))
         with engine.store.transaction() as con:
             con.execute("UPDATE relationship_mentions SET weight = 0.1 + 1 / (1 + start_char)")
             outdate_graph(con)
@@ -158,11 +166,12 @@ def test_two_builds_are_equal_whatever_the_number_of_threads(tmp_path):
             con.execute(f"SET threads = {threads}")
             fold.merge_within(con, engine.settings.graph, engine.settings.chunks.encoding)
         built.append(rows(engine))
+    assert all(built[0])
     assert built[0] == built[1]
 
 
 def test_what_fails_within_a_fold_of_a_difference_leaves_all_as_it_was(tmp_path, monkeypatch):
-    engine = build_graph(tmp_path, ALWAYS)
+    engine = always(tmp_path)
     state = [engine.rows(f"FROM staging.{table} ORDER BY ALL") for table in STATE_TABLES]
     before = rows(engine)
 
@@ -184,11 +193,15 @@ def test_what_fails_within_a_fold_of_a_difference_leaves_all_as_it_was(tmp_path,
 @pytest.fixture
 def staged(tmp_path, plain_stores) -> Engine:
     """An index with a document that is not in its graph yet."""
-    engine = build_graph(tmp_path, ALWAYS)
-    engine.write({"more.txt": f"{TEXTS[2]} It is the last page."})
-    for batch in engine.cut():
-        engine.ingest(batch.key)
-    return engine
+
+    def make(made: Path) -> None:
+        engine = always(made)
+        engine.write({"more.txt": f"{TEXTS[2]} It is the last page."})
+        for batch in engine.cut():
+            engine.ingest(batch.key)
+
+    copy_of("always and more", make, tmp_path)
+    return Engine(tmp_path, settings(tmp_path))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
@@ -225,19 +238,22 @@ def test_after_a_fold_that_was_killed_the_difference_is_folded(staged, monkeypat
 @pytest.mark.parametrize(
     "lost", ["DELETE FROM staging.folded", "UPDATE staging.folded SET version = 'x'"]
 )
-def test_without_a_state_of_this_version_all_is_folded(tmp_path, lost):
-    engine = build_graph(tmp_path, ALWAYS)
+def test_without_a_state_of_this_version_all_is_folded(tmp_path, monkeypatch, lost):
+    engine, how = always(tmp_path), []
+    looked = fold.find_changes
+    monkeypatch.setattr(fold, "find_changes", lambda *given: how.append(looked(*given)) or how[-1])
     with engine.store.transaction() as con:
         con.execute(lost)
         con.execute("DELETE FROM staging.folded_mentions")
     engine.write({"more.txt": f"{TEXTS[2]} It is the last page."})
     engine.index()
+    assert how == [False]
     assert differences(engine) == {}
 
 
 @pytest.mark.usefixtures("plain_stores")
 def test_a_graph_that_is_not_that_of_its_mentions_is_told_and_made_anew(tmp_path):
-    engine = build_graph(tmp_path, ALWAYS)
+    engine = always(tmp_path)
     right = rows(engine)
     assert [p for p in check(engine.workspace).problems if p.check == "graph"] == []
     with engine.store.transaction() as con:
