@@ -1,9 +1,11 @@
 """A run for which the disk has no room is refused before it begins."""
 
 import logging
+from pathlib import Path
 from typing import Any
 
 import pytest
+from artefacts import copy_of
 
 from conftest import Engine
 from graphrag_pipeline.assets.names import BATCHES
@@ -20,9 +22,13 @@ from graphrag_pipeline.store.space import check_space, free_bytes, space_for
 
 @pytest.fixture
 def indexed(tmp_path) -> Engine:
+    def make(made: Path) -> None:
+        engine = Engine(made)
+        engine.write({"a.txt": "Ada Lovelace met Charles Babbage in London."})
+        Index(engine.workspace.settings).update(engine.inbox)
+
+    copy_of("space", make, tmp_path)
     engine = Engine(tmp_path)
-    engine.write({"a.txt": "Ada Lovelace met Charles Babbage in London."})
-    Index(engine.workspace.settings).update(engine.inbox)
     engine.write({"b.txt": "Babbage built engines."})
     return engine
 
