@@ -195,7 +195,7 @@ def _write_and_note(folder: Path, notes: Path) -> None:
 
     IndexStore.transaction = noting  # type: ignore[method-assign]
     index = Index(settings)
-    for number in range(20, 24):
+    for number in (20, 21):
         (folder / "documents" / f"{number % 3}.md").write_text(story(number))
         index.update(folder / "documents")
 
@@ -214,6 +214,8 @@ def test_a_backup_beside_a_run_is_a_state_that_existed(index, tmp_path):
         while run.is_alive():
             back_up(index, tmp_path / f"{number}.tar.zst")
             number += 1
+            # The run goes on meanwhile, ever longer, so that a slow one meets few of them.
+            run.join(0.2 * number)
     finally:
         run.kill() if number == 0 else run.join(240)
         run.join()
