@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import duckdb
@@ -24,6 +24,8 @@ _FORM = 1
 _BLOCK_SIZE = 16384
 _MOST_HELD = 20_000
 """A transaction keeps its rows in memory: about so many at a time."""
+_MOST_COMPARED = 100_000
+"""Small tables are compared in one query: about so many rows at a time."""
 _ROW_MD5 = "md5_number_lower(to_json(whole_row)::VARCHAR)"
 """DuckDB's own hash is another in another version."""
 _CATALOG = """
@@ -56,26 +58,26 @@ SELECT {form}, (SELECT id FROM newer.releases ORDER BY created_at DESC, id DESC 
 """
 _DIFFERING = """
 CREATE OR REPLACE TEMP TABLE differing AS
-SELECT row_hash, sum(number)::BIGINT AS number FROM (
-    SELECT hash(whole_row) AS row_hash, 1 AS number FROM older."{table}" AS whole_row
-    UNION ALL
-    SELECT hash(whole_row), -1 FROM newer."{table}" AS whole_row)
-GROUP BY row_hash HAVING sum(number) <> 0
+SELECT name, row_hash, sum(number)::BIGINT AS number FROM ({rows})
+GROUP BY ALL HAVING sum(number) <> 0
+"""
+_ROWS_OF = """
+SELECT '{table}' AS name, hash(whole_row) AS row_hash, 1 AS number FROM older."{table}" AS whole_row
+UNION ALL SELECT '{table}', hash(whole_row), -1 FROM newer."{table}" AS whole_row
 """
 _DIFFERENT_ROWS = """
 CREATE OR REPLACE TEMP TABLE {name} AS
 SELECT whole_row.* FROM {side}."{table}" AS whole_row
-JOIN differing ON differing.row_hash = hash(whole_row) AND {sign} * differing.number > 0
+JOIN differing ON differing.name = '{table}' AND differing.row_hash = hash(whole_row)
+    AND {sign} * differing.number > 0
 QUALIFY row_number() OVER (PARTITION BY differing.row_hash) <= {sign} * differing.number
 """
 _NO_ROWS = 'CREATE OR REPLACE TEMP TABLE {name} AS FROM {side}."{table}" LIMIT 0'
-_SIDES = """
-SELECT (SELECT count(*) FROM older."{table}"), coalesce(bool_or(number > 0), false),
-       coalesce(bool_or(number < 0), false)
-FROM differing
-"""
+_SIDES = "SELECT name, bool_or(number > 0), bool_or(number < 0) FROM differing GROUP BY name"
+_TWO_SIDES = ("gone", "came"), ("older", "newer"), (1, -1)
+_NUMBERS_OF = """SELECT '{0}', (SELECT count(*) FROM older."{0}"), {1}, {2}"""
 _COLUMNS = """
-SELECT t.table_name, list(column_name ORDER BY column_index)
+SELECT t.table_name, list(column_name ORDER BY column_index), any_value(estimated_size)
 FROM duckdb_tables() t JOIN duckdb_columns() USING (database_name, schema_name, table_name)
 WHERE database_name = 'older' GROUP BY ALL
 """
@@ -134,38 +136,60 @@ def write_changes(
         tables, n_held = con.execute(_COLUMNS).fetchall(), 0
         con.execute("BEGIN")
         con.execute(_BEGIN.format(form=_FORM), {"differences": differences})
-        for table, columns in tables:
-            n_held += _write_table(con, table, columns)
-            if n_held > _MOST_HELD:
-                con.execute("COMMIT; BEGIN")
-                n_held = 0
+        for columns in _together(tables):
+            numbers = {table: [0, 0] for table in columns}
+            for table, sides in _differing(con, [*columns]).items():
+                n_cells, *rows = _write_table(con, table, columns[table], sides)
+                numbers[table] = rows
+                n_held += n_cells + sum(rows)
+                if n_held > _MOST_HELD:
+                    con.execute("COMMIT; BEGIN")
+                    n_held = 0
+            counted = (_NUMBERS_OF.format(table, *of) for table, of in numbers.items())
+            con.execute(f"INSERT INTO changes.own.tables {' UNION ALL '.join(counted)}")
         con.execute("COMMIT")
 
 
-def _write_table(con: duckdb.DuckDBPyConnection, table: str, columns: Sequence[str]) -> int:
-    """Write what differs of a table; return how many rows and cells that are."""
-    con.execute(_DIFFERING.format(table=table))
-    n_rows, has_gone, has_come = con.execute(_SIDES.format(table=table)).fetchall()[0]
-    n_cells = n_gone = n_came = 0
-    if has_gone or has_come:
-        for name, side, sign, has_any in (
-            ("gone", "older", 1, has_gone),
-            ("came", "newer", -1, has_come),
-        ):
-            rows = _DIFFERENT_ROWS if has_any else _NO_ROWS
-            con.execute(rows.format(name=name, side=side, table=table, sign=sign))
-        is_keyed = has_gone and has_come and "id" in columns
-        if is_keyed and con.execute(_IS_KEYED.format(table=table)).fetchone() == (True,):
-            n_cells = _write_cells(con, table, columns)
-        n_gone, n_came = _counts(con, "gone", "came")
+def _together(tables: Iterable[tuple[str, list[str], int]]) -> Iterator[dict[str, list[str]]]:
+    """Yield the columns of tables by their names, of many small ones or a large one at a time."""
+    some: dict[str, list[str]] = {}
+    n_rows = 0
+    for table, columns, size in tables:
+        if some and n_rows + size > _MOST_COMPARED:
+            yield some
+            some, n_rows = {}, 0
+        some[table] = columns
+        n_rows += size
+    if some:
+        yield some
+
+
+def _differing(
+    con: duckdb.DuckDBPyConnection, tables: Sequence[str]
+) -> dict[str, tuple[bool, bool]]:
+    """Find the rows that differ; return of each table with any whether some are gone, or came."""
+    rows = " UNION ALL ".join(_ROWS_OF.format(table=table) for table in tables)
+    con.execute(_DIFFERING.format(rows=rows))
+    return {table: (gone, came) for table, gone, came in con.execute(_SIDES).fetchall()}
+
+
+def _write_table(
+    con: duckdb.DuckDBPyConnection, table: str, columns: Sequence[str], has: tuple[bool, bool]
+) -> tuple[int, int, int]:
+    """Write what differs of a table; return how many cells, rows gone and rows come that are."""
+    n_cells = 0
+    for name, side, sign, has_any in zip(*_TWO_SIDES, has, strict=True):
+        rows = _DIFFERENT_ROWS if has_any else _NO_ROWS
+        con.execute(rows.format(name=name, side=side, table=table, sign=sign))
+    is_keyed = all(has) and "id" in columns
+    if is_keyed and con.execute(_IS_KEYED.format(table=table)).fetchone() == (True,):
+        n_cells = _write_cells(con, table, columns)
+    n_gone, n_came = _counts(con, "gone", "came")
     if n_gone:
         con.execute(f'CREATE TABLE changes.main."{table}" AS FROM gone')
     if n_came:
         con.execute(_CAME.format(table=table, md5=_ROW_MD5))
-    con.execute(
-        "INSERT INTO changes.own.tables VALUES (?, ?, ?, ?)", [table, n_rows, n_gone, n_came]
-    )
-    return n_cells + n_gone + n_came
+    return n_cells, n_gone, n_came
 
 
 def _write_cells(con: duckdb.DuckDBPyConnection, table: str, columns: Sequence[str]) -> int:
@@ -204,12 +228,14 @@ def undo_changes(changes: Path, file: Path, limits: DatabaseLimits) -> None:
             == number
             for table, column, number in con.execute("FROM changes.own.cells").fetchall()
         )
-        for table, n_rows, n_gone, n_came in con.execute("FROM changes.own.tables").fetchall():
+        tables = con.execute("FROM changes.own.tables").fetchall()
+        for table, _, n_gone, n_came in tables:
             if n_came:
                 fits &= _number(con, _TAKE_BACK.format(table=table, md5=_ROW_MD5)) == n_came
             if n_gone:
                 con.execute(f'INSERT INTO restored."{table}" FROM changes.main."{table}"')
-            fits &= _counts(con, f'restored."{table}"') == (n_rows,)
+        counts = _counts(con, *(f'restored."{table}"' for table, *_ in tables))
+        fits &= counts == tuple(n_rows for _, n_rows, *_ in tables)
         if not fits:
             raise StorageError(
                 f"{changes} does not fit the newer release: run graphrag-pipeline check"
