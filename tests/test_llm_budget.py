@@ -18,6 +18,8 @@ from graphrag_pipeline.llm import (
     last_position,
 )
 from graphrag_pipeline.llm.budget import Budget, BudgetAmount
+from graphrag_pipeline.llm.database import reading
+from graphrag_pipeline.llm.ledger import spent_since
 from graphrag_pipeline.llm.prices import load_prices
 
 TEXTS = [f"{n:03} " + "ab " * 32 for n in range(100)]
@@ -85,6 +87,32 @@ def test_a_budget_can_be_used_up_to_its_last_token_and_cent() -> None:
 
     asyncio.run(use_up(Budget(100, None), BudgetAmount(100, 0.0)))
     asyncio.run(use_up(Budget(None, 0.3), BudgetAmount(0, 0.1 + 0.2)))
+
+
+def test_a_call_waits_for_the_one_under_way_which_may_take_less_than_reserved() -> None:
+    async def wait(budget: Budget) -> None:
+        first = await budget.reserve(BudgetAmount(80))
+        second = asyncio.ensure_future(budget.reserve(BudgetAmount(80)))
+        await asyncio.sleep(0)
+        assert not second.done()
+        budget.settle(first, BudgetAmount(20))
+        budget.settle(await second, BudgetAmount(80))
+        assert budget.spent == BudgetAmount(100)
+
+    asyncio.run(wait(Budget(100, None)))
+
+
+def test_what_was_spent_up_to_a_position_is_not_spent_after_it(tmp_path: Path) -> None:
+    with ModelServer() as server:
+        ask(server, tmp_path, "first")
+        begin = last_position(tmp_path)
+        ask(server, tmp_path, "second, and " * 10)
+    calls = paid(tmp_path)
+    first, second = calls["prompt_tokens"] + calls["completion_tokens"]
+    with reading(tmp_path) as tables:
+        assert tables is not None
+        assert spent_since(tables, begin).tokens == second
+        assert spent_since(tables, 0).tokens == first + second
 
 
 def test_cached_answers_need_no_budget(tmp_path: Path) -> None:

@@ -305,6 +305,11 @@ def test_mr_scrooge_and_scrooge_are_one_node_with_their_edges_summed(tmp_path):
         """SELECT DISTINCT method, canonical_title, evidence->>'last_name' FROM entity_aliases
            WHERE title LIKE '%Scrooge'"""
     ) == [("rule", "Ebenezer Scrooge", "scrooge")]
+    # Each is in as many documents together with whom it is: Scrooge in none, Mr. Scrooge in one.
+    assert engine.rows(
+        """SELECT title, evidence->>'shared_documents' FROM entity_aliases
+           WHERE title LIKE '%Scrooge' ORDER BY title"""
+    ) == [("Mr. Scrooge", "1"), ("Scrooge", "0")]
 
 
 def test_undoing_a_merge_restores_the_graph_exactly(tmp_path):
