@@ -2,7 +2,7 @@ import { events, get, where } from "./api.js";
 import { conditionsIn, filter, here, narrow, readdress, viewAddress, visit, whereOf } from "./places.js";
 import { Citations, doubtsOf, evidence, stepsOf, took } from "./answer.js";
 import { copyButton } from "./copying.js";
-import { by, element, reveal, say } from "./dom.js";
+import { by, element, reveal, say, swap } from "./dom.js";
 import { panel } from "./panel.js";
 
 const KEPT = "graphrag.conversation";
@@ -27,7 +27,7 @@ export class Conversation {
     by("question").addEventListener("keydown", (event) => {
       if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
       event.preventDefault();
-      by("composer").requestSubmit();
+      if (!this.asking && event.target.value.trim()) by("composer").requestSubmit();
     });
   }
 
@@ -178,8 +178,8 @@ export class Conversation {
     by("examples").hidden = !this.isEmpty || !by("examples").children.length;
     by("new").hidden = this.isEmpty || isAsking;
     by("earlier").hidden = !where.keeps || isAsking;
-    by("stop").hidden = !isAsking;
-    by("send").hidden = isAsking;
+    const buttons = [by("stop"), by("send")];
+    swap(...(isAsking ? buttons : buttons.reverse()), by("question"));
     by("question").placeholder = !this.turns.length ? "What would you like to know?"
       : this.methods.writes ? "Ask on, or anew" : "Another question";
   }

@@ -1,6 +1,6 @@
 import { post, where } from "./api.js";
 import { Citations, doubtsOf, stepsOf } from "./answer.js";
-import { by, count, dollars, element, foreign, growing, reveal, say, seconds } from "./dom.js";
+import { by, count, dollars, element, foreign, growing, reveal, say, seconds, swap } from "./dom.js";
 import { entityLink } from "./views.js";
 import { fit } from "./ask.js";
 import { filter, readdress, viewAddress, whereOf } from "./places.js";
@@ -124,8 +124,8 @@ export class Comparison {
   }
 
   arrange() {
-    by("compare-send").hidden = this.control !== null && this.control !== undefined;
-    by("compare-stop").hidden = !this.control;
+    const buttons = [by("compare-stop"), by("compare-send")];
+    swap(...(this.control ? buttons : buttons.reverse()), by("compare-question"));
   }
 }
 

@@ -62,6 +62,8 @@ export class Documents {
   async more() {
     const { turn } = this;
     const isFirst = this.next === -1;
+    if (isFirst) by("listed-facts").textContent = "Looking";
+    by("listed-more").disabled = true;
     try {
       const { documents, total, next, release } = await get("/v1/documents",
         { after: this.next, most: AT_ONCE, q: this.q || undefined, where: filter.conditions });
@@ -81,6 +83,8 @@ export class Documents {
       by("listed").replaceChildren();
       by("listed-more").hidden = true;
       by("listed-facts").textContent = error.message;
+    } finally {
+      by("listed-more").disabled = false;
     }
   }
 

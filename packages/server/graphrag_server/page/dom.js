@@ -33,6 +33,14 @@ export function reveal(place, block) {
   place.scrollIntoView({ block, behavior: calm ? "auto" : "smooth" });
 }
 
+/** Show one of two buttons, which follows the other: who had that by the keyboard is brought to a box. */
+export function swap(shown, hidden, box) {
+  const isLeft = hidden.matches(":focus-visible");
+  shown.hidden = false;
+  hidden.hidden = true;
+  if (isLeft) box.focus();
+}
+
 /** The end of a path or address, which tells documents apart; the whole is its tooltip. */
 export function shortUri(uri) {
   const parts = uri.split("/").filter(Boolean);

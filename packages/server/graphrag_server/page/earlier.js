@@ -71,15 +71,20 @@ function row({ id, title, changed_at: changed, n_questions: n }, conversation) {
   const drop = async (pressed) => {
     if (pressed.textContent === "Delete") {
       pressed.textContent = "Delete for good?";
+      pressed.setAttribute("aria-label", `Delete for good? ${title}`);
       return;
     }
+    pressed.disabled = true;
     try {
       await remove(path(id));
       conversation.forget(id);
       (line.nextElementSibling ?? line.previousElementSibling)?.querySelector("a")?.focus();
       line.remove();
       say("Deleted");
-    } catch (error) { told(error); }
+    } catch (error) {
+      pressed.disabled = false;
+      told(error);
+    }
   };
   return line;
 }
@@ -106,7 +111,11 @@ export async function answerView({ id, collection }) {
 export function judging(id, { verdict = null, words = "", collection = where.collection } = {}) {
   const place = element("span", { class: "judging" });
   const told = element("span", { class: "note", role: "status" });
+  let isSending = false;
   const tell = async (next, why = "") => {
+    if (isSending) return;
+    isSending = true;
+    told.textContent = "Sending";
     try {
       const path = `/v1/answers/${encodeURIComponent(id)}/feedback`;
       ({ verdict, words } = await put(path, { verdict: next, words: why }));
@@ -114,7 +123,10 @@ export function judging(id, { verdict = null, words = "", collection = where.col
     } catch (error) {
       told.textContent = error.message;
     }
+    isSending = false;
+    const had = place.contains(document.activeElement);
     draw();
+    if (had) (place.querySelector("input") ?? place.querySelector("[aria-pressed=true]") ?? place.querySelector("button")).focus();
   };
   const button = (name, text, title) => element("button", { type: "button", class: "plain", text, title,
     "aria-pressed": String(verdict === name), onclick: () => tell(verdict === name ? null : name) });

@@ -57,6 +57,7 @@ class Page {
   async load() {
     where.collection = null;
     this.route();
+    by("facts").textContent = "Looking at what is here";
     try {
       const { collections, scopes, has_key: hasKey } = await get("/v1/collections");
       this.collections = collections;
@@ -205,6 +206,8 @@ class Page {
     by("key-value").value = key.get();
     by("key-forget").hidden = !key.get();
     if (!by("key-dialog").open) by("key-dialog").showModal();
+    // What is typed replaces a key that was refused.
+    by("key-value").select();
   }
 
   useKey(value) {

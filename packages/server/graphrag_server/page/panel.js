@@ -36,7 +36,10 @@ class Panel {
   /** Show a view; the element that had the focus gets it back when the panel is closed. */
   async show(view) {
     const turn = ++this.turn;
-    if (this.place.hidden) this.opener = document.activeElement;
+    if (this.place.hidden) {
+      this.opener = document.activeElement;
+      this.body.replaceChildren(element("p", { class: "waiting", text: "Looking" }));
+    }
     this.place.hidden = false;
     by("panel-back").hidden = !(history.state?.depth > 1);
     this.cover();
