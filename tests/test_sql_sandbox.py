@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import duckdb
 import pytest
 from query_fixture import publish
 
 from graphrag_pipeline.core.errors import InputError
-from graphrag_pipeline.marts.sql import query_published
+from graphrag_pipeline.marts.sql import PublishedSql, query_published
 
 REFUSED = """
 SELECT * FROM read_text('{file}')
@@ -119,3 +120,12 @@ def test_no_statement_leaves_the_published_index(tmp_path: Path) -> None:
         assert "CANARY" not in _refusal(home, statement.format(**places)), statement
     assert [*outside.iterdir()] == [secret]
     assert (home / "published.duckdb").read_bytes() == before
+
+
+def test_nothing_that_a_statement_got_past_the_check_could_be_set(tmp_path: Path) -> None:
+    publish(tmp_path)
+    with (
+        PublishedSql(tmp_path) as published,
+        pytest.raises(duckdb.InvalidInputException, match="configuration has been locked"),
+    ):
+        published._con.execute("SET memory_limit = '1GB'")

@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from graphrag_pipeline.core.errors import GraphRAGError
+from graphrag_pipeline.core.errors import GraphRAGError, StorageError
 from graphrag_pipeline.core.settings import InputSettings, Settings
 from graphrag_pipeline.index import Index, Update
+from graphrag_pipeline.pipeline.updating import cut_batches
+from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.watching import watch
 
 _PATIENCE = 120.0
@@ -91,6 +93,31 @@ def test_a_file_that_is_being_written_waits_until_it_is_quiet(tmp_path: Path) ->
         os.utime(folder / "fresh.txt", (1, 1))
         wait_until(lambda: len(following.updates) == 2)
     assert [update.counts["documents"] for update in following.updates] == [1, 2]
+
+
+def test_an_update_that_failed_is_tried_again_though_nothing_has_changed_since(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "a.txt").write_text("Ida Brandt sailed the Marigold to Bergen.")
+    files = InputSettings(settle_seconds=0, poll_seconds=1)
+    stop, tries = threading.Event(), list[Update]()
+
+    def run(index: Index, folder: Path) -> Update:
+        if cut_batches(Workspace(index.settings), folder):
+            raise StorageError("no room")
+        tries.append(index.update(folder))
+        stop.set()
+        return tries[-1]
+
+    never = threading.Timer(_PATIENCE, stop.set)
+    never.start()
+    index, told = Index(Settings(home=str(tmp_path / "home"), input=files)), list[GraphRAGError]()
+    watch(index, folder, stop=stop, on_update=lambda _: None, on_problem=told.append, run=run)
+    never.cancel()
+    assert [str(error) for error in told] == ["no room"]
+    assert [update.counts["documents"] for update in tries] == [1]
 
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])

@@ -7,8 +7,10 @@ import sys
 from datetime import UTC, datetime
 from typing import ClassVar
 
+import duckdb
 import numpy as np
 import polars as pl
+import pyarrow as pa
 import pytest
 from evaluation_fixture import put_experiment, put_row
 from graphrag_evaluation.metrics import bertscore
@@ -24,6 +26,7 @@ from graphrag_evaluation.metrics.answers import (
     usual_scores,
 )
 from graphrag_evaluation.metrics.bertscore import bert_scores, encoder_by, encoder_of
+from graphrag_evaluation.metrics.retrieval import RETRIEVAL, retrieval_scores
 from graphrag_evaluation.questions.question import Passage, Question, put_questions
 from graphrag_evaluation.scoring import check_metrics, mean_scores, score
 from graphrag_evaluation.store import EvaluationStore
@@ -252,6 +255,15 @@ def test_recall_counts_the_passages_held_by_the_first_chunks(store, release, chu
     assert (found["recall@5"], found["all_gold@5"]) == (1.0, 1.0)
     # Two chunks are of the document, the second of all and the fourth: the first of them counts.
     assert (document["recall@2"], document["all_gold@2"]) == (1.0, 1.0)
+
+
+def test_a_chunk_of_white_space_alone_holds_no_passage() -> None:
+    gold = [{"title": "", "text": "Anna Berg owns the inn."}]
+    asked = pa.table({"answer_id": ["a"], "chunk_ids": [["c"]], "passages": [gold]})
+    chunks = {"chunk_id": ["c"], "title": ["Inn"], "uri": ["inn.md"], "text": [" \u00a0\n"]}
+    with duckdb.connect() as con:
+        found = retrieval_scores(con, asked, pa.table(chunks))
+    assert {metric: value for _, metric, value in found} == dict.fromkeys(RETRIEVAL, 0.0)
 
 
 def test_a_chunk_holds_a_passage_by_title_and_text(store, release, chunks) -> None:
