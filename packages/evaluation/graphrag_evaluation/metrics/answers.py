@@ -13,6 +13,7 @@ import re
 import string
 from collections import Counter
 from collections.abc import Sequence
+from functools import cache
 from importlib.util import find_spec
 from itertools import pairwise
 from typing import Any, Final
@@ -193,11 +194,16 @@ def meteor(answer: str, gold: Sequence[str]) -> float:
 def require(metric: str) -> None:
     """Raise InputError if the package that a metric is computed by is not installed."""
     package = _PACKAGES.get(metric)
-    if package and find_spec(package) is None:
+    if package and not _is_installed(package):
         raise InputError(
             f"the metric {metric} needs the package {package}: leave it out of metrics, or "
             f"{how_to_install('metrics')}"
         )
+
+
+@cache
+def _is_installed(package: str) -> bool:
+    return find_spec(package) is not None
 
 
 class _NoSynonyms:
