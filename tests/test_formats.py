@@ -257,14 +257,45 @@ def test_a_message_says_its_own_words_and_who_wrote_to_whom_and_when():
     assert result.documents[0] == ReadDocument(
         "",
         "Re: The ship",
-        "I agree.\n\nLet us go at 9.",
+        "[2023-01-02 10:00] Adä to bob@example.org:\n\nI agree.\n\nLet us go at 9.",
         {
             "from": "Adä <ada@example.org>",
             "to": "bob@example.org",
             "date": "2023-01-02T10:00:00+01:00",
+            "thread": "1@example.org",
             "attachments": "plan.pdf",
         },
     )
+
+
+@pytest.mark.parametrize(
+    ("header", "head"),
+    [
+        (
+            'From: "Kovac, Ana" <a@x.org>\nTo: bo.lind@x.org, Cai <c@x.org>',
+            "Ana Kovac to Bo Lind, Cai",
+        ),
+        ("From: =?utf-8?q?S=C3=B8ren_Vik?= <s@x.org>\nCc: s@x.org, office@x.org", None),
+        ("From: office@x.org\nTo: " + ", ".join(f"p{n}@x.org" for n in range(12)), "and 2 more"),
+        ('From: "Tide 24, Inc." <t@x.org>', "Tide 24, Inc."),
+        ("From: =?utf-8?q?Vik=2C_S=C3=B8ren?= <s@x.org>", "Søren Vik"),
+        ("To: a@x.org", ""),
+    ],
+)
+def test_a_message_begins_with_who_says_it_to_whom(header, head):
+    text = only(read("m.eml", f"{header}\nSubject: a\n\nCome.")).text
+    assert text.endswith("Come.")
+    said = text.removesuffix("Come.").removesuffix(":\n\n")
+    assert said.startswith("Søren Vik to s@x.org, office@x.org") if head is None else head in said
+    assert bool(said) == (head != "")
+
+
+def test_the_messages_of_a_conversation_have_its_first_in_common():
+    first, second = "Message-ID: <1@x>", "Message-ID: <2@x>\nIn-Reply-To: <1@x>"
+    third = "Message-ID: <3@x>\nReferences: <1@x>\n <2@x>\nIn-Reply-To: <2@x>"
+    mails = (f"Subject: a\n{ids}\n\nCome." for ids in (first, second, third))
+    threads = [only(read("m.eml", mail)).metadata["thread"] for mail in mails]
+    assert threads == ["1@x"] * 3
 
 
 def test_a_message_in_html_only_is_read_as_a_page_and_a_forwarded_one_is_kept():
@@ -342,20 +373,26 @@ def test_what_is_attached_is_a_document_of_its_own_with_its_message():
     ]
     message, row, _, forwarded = result.documents
     assert (message.text, message.metadata["attachments"]) == (
-        "See both.",
+        "[2023-01-02 10:00] a@example.org:\n\nSee both.",
         "../../prices.csv, photo.png, Oars",
     )
     assert "Frida" in row.text
     assert row.metadata["message"] == "Offer"
     assert row.metadata["date"] == "2023-01-02T10:00:00+01:00"
-    assert (forwarded.title, forwarded.text) == ("Oars", "Kaja Storm sells oars.")
+    assert (forwarded.title, forwarded.text) == (
+        "Oars",
+        "x@example.org:\n\nKaja Storm sells oars.",
+    )
     assert forwarded.metadata["from"] == "x@example.org"
 
 
 def test_a_message_without_words_is_what_is_attached():
     head, *parts = OFFER.split("--b\n")
     document = only(read("m.eml", "--b\n".join([head, parts[-1]])))
-    assert (document.key, document.text) == ("attachment-1", "Kaja Storm sells oars.")
+    assert (document.key, document.text) == (
+        "attachment-1",
+        "x@example.org:\n\nKaja Storm sells oars.",
+    )
     assert document.metadata["message"] == "Offer"
 
 

@@ -91,7 +91,10 @@ def test_an_old_workbook_is_read_as_a_new_one() -> None:
 def test_a_message_of_outlook_is_mail() -> None:
     body = "Bo Li keeps the quay. " * 300
     message, row, _ = read("m.msg", outlook(body, {"prices.csv": PRICES})).documents
-    assert (message.title, message.text) == ("Lease of Ardglen: ö", body.strip())
+    assert (message.title, message.text) == (
+        "Lease of Ardglen: ö",
+        f"[2024-05-01 10:00] Hester Quill to Bo Li:\n\n{body.strip()}",
+    )
     assert message.metadata == {
         "from": '"Hester Quill" <hester@x.org>',
         "to": "Bo Li <bo@x.org>",

@@ -1,6 +1,7 @@
 """Mail: one document for each message, without what it quotes and without its signature.
 
-Files and messages that are attached are documents of their own, read as they would be elsewhere.
+Who wrote it to whom, and when, stands before its text, as in a conversation of a chat. Files and
+messages that are attached are documents of their own, read as they would be elsewhere.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from email.message import Message
 from pathlib import Path
 
 from graphrag_pipeline.ingest.reading import versions
+from graphrag_pipeline.ingest.reading.blocks import Block
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 from graphrag_pipeline.ingest.reading.decoding import decode
 from graphrag_pipeline.ingest.reading.files import is_of_other_kind, read_file
@@ -43,10 +45,14 @@ _MOST_ATTACHED_DEPTH = 5
 _BLOCK = 1 << 16
 _MOST_HEADER = 5_000
 _MOST_NAMES = 50
+_MOST_SHOWN = 10
 _MOST_MESSAGES = 100_000
 _SLOW_CHARSETS = ("punycode", "idna")  # of quadratic time, and never a message's
 _ONE_BYTE = re.compile(r"(?:iso-8859|iso8859|latin|windows-125|cp125|us-ascii|ascii)", re.I)
 _STRUCTURE = re.compile(rb"^content-[a-z]+:[^\n]*+(?:\n[ \t][^\n]*+)*+", re.M | re.I)
+_MESSAGE_ID = re.compile(r"<([^<>\s]{1,300})>")
+_BETWEEN_NAMES = re.compile(r"[._]")
+_IS_NAME = re.compile(r"[^\W\d_](?:[^\W\d_]|[ .'’-])*")
 _HEADERS = {"From": "from", "To": "to", "Cc": "cc", "In-Reply-To": "in_reply_to"}
 _SEPARATOR = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From [^\r\n]*\r?\n(?=>*From |[!-9;-~]+:)")
 """A line of a message may begin so, too: what follows it is no header then."""
@@ -159,9 +165,55 @@ def _document(
         name: one_line(_header(message, header)) for header, name in _HEADERS.items()
     }
     metadata["date"] = _date(_header(message, "Date"))
+    metadata["thread"] = _thread(message)
     metadata["attachments"] = ", ".join(names[:_MOST_NAMES])
-    blocks = tuple(line_blocks(text, markdown=is_page))
-    return ReadDocument(key, subject or "(no subject)", text, clean_metadata(metadata), blocks)
+    head = _head(message, str(metadata["date"]))
+    blocks = tuple(
+        Block(block.start + len(head), block.end + len(head), block.kind)
+        for block in line_blocks(text, markdown=is_page)
+    )
+    return ReadDocument(
+        key, subject or "(no subject)", head + text, clean_metadata(metadata), blocks
+    )
+
+
+def _head(message: Message, date: str) -> str:
+    """Return who says to whom and when what follows, as in a conversation: a paragraph."""
+    sender, to = "".join(_people(message, "From")[:1]), _people(message, "To", "Cc")
+    if not sender:
+        return ""
+    more = f" and {len(to) - _MOST_SHOWN} more" if len(to) > _MOST_SHOWN else ""
+    recipients = f" to {', '.join(to[:_MOST_SHOWN])}{more}" if to else ""
+    when = date.replace("T", " ")[:16]
+    return f"{f'[{when}] ' if when else ''}{sender}{recipients}:\n\n"
+
+
+def _people(message: Message, *headers: str) -> list[str]:
+    """Return the names in some headers, each once, those of addresses alone as they tell one."""
+    written = [str(message.get(name) or "")[:_MOST_HEADER] for name in headers]
+    pairs = email.utils.getaddresses(written)
+    names = (_person(_decoded(name), address) for name, address in pairs)
+    return list(dict.fromkeys(name for name in names if name))[:_MOST_NAMES]
+
+
+def _person(name: str, address: str) -> str:
+    """Return what somebody is called: "Kovac, Ana" and ana.kovac@example.org are Ana Kovac."""
+    name = one_line(name).strip("'\" ")
+    family, comma, given = name.partition(", ")
+    if name and "@" not in name:
+        return f"{given} {family}" if comma and _IS_NAME.fullmatch(given + family) else name
+    parts = _BETWEEN_NAMES.split(address.partition("@")[0])
+    if len(parts) > 1 and all(part.isalpha() for part in parts):
+        return " ".join(part.capitalize() for part in parts)
+    return address
+
+
+def _thread(message: Message) -> str:
+    """Return the Message-ID of the first message that this one is in a conversation with."""
+    for name in ("References", "In-Reply-To", "Message-ID"):
+        if ids := _MESSAGE_ID.findall(_header(message, name)):
+            return one_line(ids[0])
+    return ""
 
 
 def _read_attached(
