@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -105,3 +106,34 @@ def test_asking_judging_and_opening_send_once_and_keep_the_focus(
         page.wait_for_selector("#panel-title:has-text('Earlier'):focus")
         page.keyboard.press("Escape")
         assert page.evaluate("document.activeElement.id") == "earlier"
+
+
+def test_whoever_waits_for_an_answer_sees_for_how_long_and_can_stop(
+    browser: Any, served: Served, key: str
+) -> None:
+    with slow_page(browser, served) as (page, _):
+        enter(page, key)
+        page.wait_for_selector("#method option", state="attached")
+        page.route("**/v1/query/stream", lambda route: None)
+        page.fill("#question", QUESTION)
+        page.press("#question", "Enter")
+        page.wait_for_selector(".waiting[data-seconds='2']")
+        drawn = "getComputedStyle(document.querySelector('.waiting'), '::after').content"
+        assert "s" in page.evaluate(drawn)
+        page.focus("#stop")
+        page.keyboard.press("Enter")
+        page.wait_for_selector(".answer :text-is('Stopped.')")
+        assert page.locator(".waiting").count() == 0
+        assert page.evaluate("document.activeElement.id") == "question"
+
+
+def test_the_list_of_documents_says_how_long_each_is(
+    browser: Any, served: Served, key: str
+) -> None:
+    with slow_page(browser, served) as (page, _):
+        enter(page, key)
+        page.wait_for_selector("#method option", state="attached")
+        page.click("#to-documents")
+        assert page.text_content("#listed-facts") in ("", "Looking")
+        first = page.wait_for_selector("#listed li .note")
+        assert re.search(r"· [\d,]+ characters$", first.text_content())

@@ -191,6 +191,8 @@ class Turn {
     Object.assign(this, { conversation, question, conditions, answerId, said: { verdict, words }, text: "", steps: [], isDone: false,
       citations: new Citations() });
     this.wait = element("p", { class: "waiting", text: "Searching" });
+    const began = Date.now();
+    this.clock = setInterval(() => { this.wait.dataset.seconds = Math.round((Date.now() - began) / 1000); }, 1000);
     this.how = element("details", { class: "how", hidden: true }, element("summary", { text: "How it searched" }));
     this.prose = element("div", { class: "prose" });
     this.rest = element("div", { class: "rest" });
@@ -283,6 +285,7 @@ class Turn {
 
   end() {
     this.isDone = true;
+    clearInterval(this.clock);
     this.wait.remove();
     this.body.removeAttribute("aria-busy");
     if (this.text) this.citations.write(this.prose, this.text, { generated: this.conversation.methods.writes });

@@ -104,8 +104,8 @@ export class Documents {
   }
 }
 
-function row({ id, title, uri, excerpt, start_char: start, end_char: end }, release) {
+function row({ id, title, uri, n_chars: size, excerpt, start_char: start, end_char: end }, release) {
   return element("li", {}, link("documents", id, { release, start, end }, foreign(title || shortUri(uri))),
-    element("bdi", { class: "note", dir: "auto", title: uri, text: shortUri(uri) }),
+    element("span", { class: "note" }, foreign(shortUri(uri), { title: uri }), ` · ${count(size, "character")}`),
     excerpt ? element("p", { class: "quiet clamped", dir: "auto", text: `… ${excerpt.trim()} …` }) : null);
 }
