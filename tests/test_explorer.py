@@ -185,6 +185,25 @@ def test_a_passage_leads_to_its_place_on_the_server(browser, home, tmp_path, mon
     )
 
 
+@pytest.mark.browser
+def test_by_keyboard_the_focus_goes_to_what_is_shown(browser, home, tmp_path):
+    focused = "[document.activeElement.tagName, document.activeElement.textContent]"
+    with Opened(browser, write_page(home, tmp_path / "graph.html").path, DESKTOP) as page:
+        assert page.evaluate("document.activeElement === document.body")
+        page.keyboard.press("Tab")
+        while page.evaluate("document.activeElement.id") != "search":
+            page.keyboard.press("Tab")
+        page.keyboard.type("Fezziwig")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#panel[data-kind=entity]")
+        assert page.evaluate(focused) == ["H2", "Fezziwig"]
+        while not page.evaluate("document.activeElement.matches('.relationships a')"):
+            page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#panel h2:not(:text-is('Fezziwig'))")
+        assert page.evaluate(focused)[0] == "H2"
+
+
 def test_the_command_says_what_it_wrote(home, tmp_path, monkeypatch):
     monkeypatch.setenv("GRAPHRAG_HOME", str(home))
     done = CliRunner().invoke(app, ["explore", "-o", str(tmp_path / "g.html"), "--json"])

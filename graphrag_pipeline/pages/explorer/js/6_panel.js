@@ -27,12 +27,21 @@ class Panel {
     this.index = index;
     this.more = new More(index);
     this.colourOf = () => "var(--alone)";
+    this.byKeyboard = false;
+    addEventListener("keydown", () => { this.byKeyboard = true; }, true);
+    addEventListener("pointerdown", () => { this.byKeyboard = false; }, true);
   }
 
+  /** Show parts; whoever came by keyboard and has no focus any more has it at their heading. */
   show(kind, ...parts) {
+    const { activeElement: focused, body } = document;
+    const isLost = this.byKeyboard && (focused === body || this.place.contains(focused));
     this.place.dataset.kind = kind;
     this.place.replaceChildren(...parts.filter((part) => part !== null));
     this.place.scrollTop = 0;
+    const heading = this.place.querySelector("h2");
+    heading?.setAttribute("tabindex", "-1");
+    if (isLost) heading?.focus({ preventScroll: true });
   }
 
   section(title, ...children) {
