@@ -16,6 +16,7 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from artefacts import copy_of
 from commands import command, run_python
 from typer.testing import CliRunner
 
@@ -110,18 +111,21 @@ def installed(site: Path) -> Path:
 @pytest.fixture
 def index(tmp_path: Path, installed: Path, monkeypatch: pytest.MonkeyPatch) -> Index:
     """An index of subtitles and a text, in the current folder."""
+    settings = Settings(structures=WANTED, embeddings={"dimensions": 64})
+
+    def make(made: Path) -> None:
+        folder = made / "documents"
+        folder.mkdir(parents=True)
+        (folder / "opening.captions").write_text(SUBTITLES)
+        (folder / "ferry.txt").write_text(TEXT)
+        Index(made / ".graphrag", settings).update(folder)
+
+    home = copy_of("outside package", make, tmp_path) / ".graphrag"
     monkeypatch.chdir(tmp_path)
-    folder = tmp_path / "documents"
-    folder.mkdir()
-    (folder / "opening.captions").write_text(SUBTITLES)
-    (folder / "ferry.txt").write_text(TEXT)
-    home = tmp_path / ".graphrag"
-    made = Index(home, Settings(structures=WANTED, embeddings={"dimensions": 64}))
-    made.update(folder)
     monkeypatch.setenv("GRAPHRAG_HOME", str(home))
     monkeypatch.setenv("GRAPHRAG_STRUCTURES__WANTED", json.dumps(WANTED["wanted"]))
     monkeypatch.setenv("GRAPHRAG_EMBEDDINGS__DIMENSIONS", "64")
-    return made
+    return Index(home, settings)
 
 
 def test_a_file_of_its_format_is_indexed_and_cited_by_its_method(index: Index) -> None:
