@@ -181,6 +181,11 @@ def test_no_key_is_in_a_backup(index, tmp_path):
     )
 
 
+def test_a_home_is_restored_with_the_rights_that_were_asked_for(archive, tmp_path):
+    restore(archive, tmp_path / "shared", 0o750)
+    assert (tmp_path / "shared").stat().st_mode & 0o777 == 0o750
+
+
 def _write_and_note(folder: Path, notes: Path) -> None:
     """Bring an index up to date again and again; note each state before it is committed."""
     settings = in_folder(folder, PLAIN)
