@@ -125,8 +125,10 @@ def test_who_may_see_everything_is_shown_the_release_itself(pair: Pair) -> None:
         assert everything.index.rows("SELECT id FROM raptor_nodes")
 
 
-def test_a_document_of_which_a_copy_is_hidden_is_hidden(tmp_path: Path) -> None:
-    for file in ("public/one.md", "public/two.md", "hidden/copy.md"):
+@pytest.mark.parametrize("copy", ["hidden/copy.md", "zoo/hidden/copy.md"])
+def test_a_document_of_which_a_copy_is_hidden_is_hidden(tmp_path: Path, copy: str) -> None:
+    """Whether the copy is the first name of the document or another."""
+    for file in ("public/one.md", "public/two.md", copy):
         path = tmp_path / "documents" / file
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("Lucan Vane left." if "two" in file else "Alba Crane met Dorian Feld.")

@@ -127,6 +127,18 @@ def test_what_a_key_does_not_ask_for_is_not_saved_up(tmp_path: Path) -> None:
         accounts.take_request(key)
 
 
+def test_a_clock_that_is_put_back_takes_nothing_away_and_gives_nothing(tmp_path: Path) -> None:
+    now = [10_000.0]
+    accounts = Accounts(tmp_path / "accounts.sqlite", clock=lambda: now[0])
+    key = key_with(requests_per_minute=3)
+    accounts.take_request(key)
+    now[0] -= 60 * 60
+    for _ in range(2):
+        accounts.take_request(key)
+    with pytest.raises(OverLimitError):
+        accounts.take_request(key)
+
+
 def test_what_is_under_way_counts_until_it_has_ended(tmp_path: Path) -> None:
     """Whatever is asked at once, a budget is passed by less than one question takes."""
     now = 0.0
