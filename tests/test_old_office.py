@@ -99,6 +99,8 @@ def test_a_message_of_outlook_is_mail() -> None:
         "from": '"Hester Quill" <hester@x.org>',
         "to": "Bo Li <bo@x.org>",
         "date": "2024-05-01T10:00:00+00:00",
+        "sender": "Hester Quill, hester@x.org",
+        "recipients": "Bo Li, bo@x.org",
         "attachments": "prices.csv",
     }
     assert row.key == "attachment-1/row-1"

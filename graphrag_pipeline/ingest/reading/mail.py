@@ -6,10 +6,10 @@ messages that are attached are documents of their own, read as they would be els
 
 from __future__ import annotations
 
-import email.errors
-import email.header
+import base64
 import email.policy
-import email.utils
+import mimetypes
+import quopri
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -20,10 +20,22 @@ from pathlib import Path
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.blocks import Block
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
-from graphrag_pipeline.ingest.reading.decoding import decode
 from graphrag_pipeline.ingest.reading.files import is_of_other_kind, read_file
 from graphrag_pipeline.ingest.reading.html import parse_html, title_of
 from graphrag_pipeline.ingest.reading.line_blocks import line_blocks
+from graphrag_pipeline.ingest.reading.mail_headers import (
+    date_of,
+    decoded,
+    header,
+    in_charset,
+    is_forward,
+    listed,
+    message_id,
+    names_of,
+    people,
+    thread_began,
+    thread_of,
+)
 from graphrag_pipeline.ingest.reading.model import (
     SMALL,
     FileFormat,
@@ -47,15 +59,27 @@ _MOST_HEADER = 5_000
 _MOST_NAMES = 50
 _MOST_SHOWN = 10
 _MOST_MESSAGES = 100_000
-_SLOW_CHARSETS = ("punycode", "idna")  # of quadratic time, and never a message's
-_ONE_BYTE = re.compile(r"(?:iso-8859|iso8859|latin|windows-125|cp125|us-ascii|ascii)", re.I)
 _STRUCTURE = re.compile(rb"^content-[a-z]+:[^\n]*+(?:\n[ \t][^\n]*+)*+", re.M | re.I)
-_MESSAGE_ID = re.compile(r"<([^<>\s]{1,300})>")
-_BETWEEN_NAMES = re.compile(r"[._]")
-_IS_NAME = re.compile(r"[^\W\d_](?:[^\W\d_]|[ .'’-])*")
 _HEADERS = {"From": "from", "To": "to", "Cc": "cc", "In-Reply-To": "in_reply_to"}
-_SEPARATOR = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From [^\r\n]*\r?\n(?=>*From |[!-9;-~]+:)")
-"""A line of a message may begin so, too: what follows it is no header then."""
+_FIELD = rb"(?=>*From |[!-9;-~]+:)"
+_DATED = rb"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? [^\r\n]{1,20}\d\d:\d\d[^\r\n]{0,300}\r?\n"
+_SEPARATOR = re.compile(
+    rb"\AFrom [^\r\n]*\r?\n" + _FIELD + rb"|(?:(?<=\n\n)|(?<=\n\r\n))From "
+    rb"(?:-|[^\s@]{1,200}@[^\r\n]{0,300}|[^\r\n]{0,300}\d\d:\d\d[^\r\n]{0,300})\r?\n"
+    + _FIELD
+    + rb"|(?<=\n)From \S{1,300} +"
+    + _DATED
+    + _FIELD
+)
+"""A line of a message may begin so, too: it holds no address and no time, or no header follows it.
+
+After a line that is not blank, it has to be dated as well."""
+_DIGEST_RULE = re.compile(r"^(?:-{30}|-{70})\n\s*", re.M)
+_IN_DIGEST = re.compile(
+    r"(?:Message: \d{1,6}\n)?(?=(?:[A-Za-z-]{2,40}:[^\n]*\n(?:[ \t][^\n]*\n)*)+\n)"
+)
+_ENDINGS = mimetypes.MimeTypes(filenames=())
+_ENDINGS.add_type("application/mbox", ".mbox")
 _QUOTED_SEPARATOR = re.compile(rb"^>(>*From )", re.M)
 _QUOTE = re.compile(r"\s*>")
 _SIGNATURE = re.compile(r"^-- ?$", re.M)
@@ -76,7 +100,7 @@ def read_eml(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
 
     Quoted lines and what follows a signature's mark are left out; `attachments` are the names of
     what is attached, and "attachment-1" is the key of the first. A message in HTML only is read as
-    a web page.
+    a web page, and a digest of plain text (RFC 1153) as the messages in it.
     """
     if not re.search(rb"^[A-Za-z-]{2,60}:", data[:10_000], re.M):
         raise Unreadable("the file is not a mail message: it has no headers")
@@ -103,7 +127,19 @@ def read_mbox(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
             quarantined += read.quarantined
         except Unreadable as error:
             quarantined.append(Quarantined(key, str(error)))
-    return ReadResult(documents, quarantined)
+    return ReadResult(_in_threads(documents), quarantined)
+
+
+def _in_threads(documents: Sequence[ReadDocument]) -> list[ReadDocument]:
+    """Return messages with the beginning of their thread, where others say more of it."""
+    about = [document.metadata for document in documents]
+    threads = {str(m["message_id"]): str(m["thread"]) for m in about if "message_id" in m}
+    return [
+        replace(d, metadata={**d.metadata, "thread": thread_began(str(thread), threads)})
+        if (thread := d.metadata.get("thread"))
+        else d
+        for d in documents
+    ]
 
 
 def read_mhtml(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
@@ -114,8 +150,8 @@ def read_mhtml(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     page = parse_html(markup)
     if not page.text:
         raise Unreadable("the file holds no web page with text")
-    title = title_of(page.title, page.heading) or _header(message, "Subject")
-    about = {**page.metadata, "address": one_line(_header(message, "Snapshot-Content-Location"))}
+    title = title_of(page.title, page.heading) or header(message, "Subject")
+    about = {**page.metadata, "address": one_line(header(message, "Snapshot-Content-Location"))}
     return whole_document(path, page.text, title, about, page.blocks)
 
 
@@ -136,10 +172,48 @@ def _read(key: str, data: bytes, options: ReadingOptions, depth: int = 0) -> Rea
     if depth < _MOST_ATTACHED_DEPTH:
         read = _read_attached(key, message, attached, options, depth)
     text, is_page = _body(parts, options)
+    if not is_page and depth < _MOST_ATTACHED_DEPTH:
+        text, held = _undigested(text)
+        read = _joined([read, *(_read_held(key, *each, options, depth) for each in held)])
+    if not is_forward(one_line(header(message, "Subject"))):
+        text = own_words(text)
     if not text and not read.documents:
         raise Unreadable("the message holds no text")
     own = [_document(key, message, text, is_page, [name for name, _ in attached])] if text else []
     return ReadResult([*own, *read.documents], read.quarantined)
+
+
+def _joined(results: Sequence[ReadResult]) -> ReadResult:
+    return ReadResult(
+        [document for read in results for document in read.documents],
+        [refusal for read in results for refusal in read.quarantined],
+    )
+
+
+def _undigested(text: str) -> tuple[str, list[tuple[int, str]]]:
+    """Return a text without the messages that it lists as a digest, and these, numbered."""
+    first, *parts = _DIGEST_RULE.split(text)
+    kept, held = [first], []
+    for part in parts:
+        match = _IN_DIGEST.match(part)
+        head = part[match.end() :].partition("\n\n")[0] if match else ""
+        is_message = re.search(r"^From:", head, re.M) and re.search(
+            r"^(?:Date|Subject):", head, re.M
+        )
+        if match and is_message:
+            held.append((len(held) + 1, part[match.end() :]))
+        else:
+            kept.append(part)
+    return (clean_text("\n".join(kept)), held[:_MOST_PARTS]) if held else (text, [])
+
+
+def _read_held(key: str, number: int, text: str, options: ReadingOptions, depth: int) -> ReadResult:
+    """Read a message of a digest."""
+    own_key = f"{key}/message-{number}" if key else f"message-{number}"
+    try:
+        return _read(own_key, text.encode(), options, depth + 1)
+    except (Unreadable, ValueError, LookupError) as error:
+        return ReadResult([], [Quarantined(own_key, one_line(str(error)))])
 
 
 def _message(data: bytes) -> Message:
@@ -160,13 +234,18 @@ def _message(data: bytes) -> Message:
 def _document(
     key: str, message: Message, text: str, is_page: bool, names: Sequence[str]
 ) -> ReadDocument:
-    subject = one_line(_header(message, "Subject"))
+    subject = one_line(header(message, "Subject"))
     metadata: dict[str, Scalar] = {
-        name: one_line(_header(message, header)) for header, name in _HEADERS.items()
+        name: one_line(header(message, written)) for written, name in _HEADERS.items()
     }
-    metadata["date"] = _date(_header(message, "Date"))
-    metadata["thread"] = _thread(message)
-    metadata["attachments"] = ", ".join(names[:_MOST_NAMES])
+    metadata |= {
+        "date": date_of(message),
+        "sender": listed(people(message, "From")),
+        "recipients": listed(people(message, "To", "Cc")),
+        "message_id": message_id(message),
+        "thread": thread_of(message),
+        "attachments": ", ".join(names[:_MOST_NAMES]),
+    }
     head = _head(message, str(metadata["date"]))
     blocks = tuple(
         Block(block.start + len(head), block.end + len(head), block.kind)
@@ -179,41 +258,16 @@ def _document(
 
 def _head(message: Message, date: str) -> str:
     """Return who says to whom and when what follows, as in a conversation: a paragraph."""
-    sender, to = "".join(_people(message, "From")[:1]), _people(message, "To", "Cc")
+    sender, to = (
+        "".join(names_of(people(message, "From"))[:1]),
+        names_of(people(message, "To", "Cc")),
+    )
     if not sender:
         return ""
     more = f" and {len(to) - _MOST_SHOWN} more" if len(to) > _MOST_SHOWN else ""
     recipients = f" to {', '.join(to[:_MOST_SHOWN])}{more}" if to else ""
     when = date.replace("T", " ")[:16]
     return f"{f'[{when}] ' if when else ''}{sender}{recipients}:\n\n"
-
-
-def _people(message: Message, *headers: str) -> list[str]:
-    """Return the names in some headers, each once, those of addresses alone as they tell one."""
-    written = [str(message.get(name) or "")[:_MOST_HEADER] for name in headers]
-    pairs = email.utils.getaddresses(written)
-    names = (_person(_decoded(name), address) for name, address in pairs)
-    return list(dict.fromkeys(name for name in names if name))[:_MOST_NAMES]
-
-
-def _person(name: str, address: str) -> str:
-    """Return what somebody is called: "Kovac, Ana" and ana.kovac@example.org are Ana Kovac."""
-    name = one_line(name).strip("'\" ")
-    family, comma, given = name.partition(", ")
-    if name and "@" not in name:
-        return f"{given} {family}" if comma and _IS_NAME.fullmatch(given + family) else name
-    parts = _BETWEEN_NAMES.split(address.partition("@")[0])
-    if len(parts) > 1 and all(part.isalpha() for part in parts):
-        return " ".join(part.capitalize() for part in parts)
-    return address
-
-
-def _thread(message: Message) -> str:
-    """Return the Message-ID of the first message that this one is in a conversation with."""
-    for name in ("References", "In-Reply-To", "Message-ID"):
-        if ids := _MESSAGE_ID.findall(_header(message, name)):
-            return one_line(ids[0])
-    return ""
 
 
 def _read_attached(
@@ -225,9 +279,11 @@ def _read_attached(
 ) -> ReadResult:
     """Read the files and messages that are attached; those of kinds that are not read are named."""
     of_message: dict[str, Scalar] = {
-        "message": one_line(_header(message, "Subject")),
-        "from": one_line(_header(message, "From")),
-        "date": _date(_header(message, "Date")),
+        "message": one_line(header(message, "Subject")),
+        "from": one_line(header(message, "From")),
+        "date": date_of(message),
+        "sender": listed(people(message, "From")),
+        "thread": thread_of(message),
     }
     documents: list[ReadDocument] = []
     quarantined: list[Quarantined] = []
@@ -236,7 +292,9 @@ def _read_attached(
         read = _read_part(name, part, options, depth)
         for document in read.documents:
             under = f"{own_key}/{document.key}" if document.key else own_key
-            metadata = {**clean_metadata(of_message), **document.metadata}
+            is_message = "from" in document.metadata or "message_id" in document.metadata
+            about = {"message": of_message["message"]} if is_message else of_message
+            metadata = {**clean_metadata(about), **document.metadata}
             documents.append(replace(document, key=under, metadata=metadata))
         quarantined += (
             Quarantined(f"{own_key}/{refusal.key}".rstrip("/"), refusal.reason)
@@ -253,14 +311,25 @@ def _read_part(name: str, part: Message, options: ReadingOptions, depth: int) ->
         if not isinstance(message, Message):
             return ReadResult([], [])
         try:
-            return _read("", message.as_bytes(), options, depth + 1)
+            return _read("", _unpacked(part, message.as_bytes()), options, depth + 1)
         except (Unreadable, ValueError, LookupError) as error:
             return ReadResult([], [Quarantined("", one_line(str(error)))])
     data = part.get_payload(decode=True)
     if not isinstance(data, bytes):
         return ReadResult([], [])
     # A name that leads elsewhere is a name alone: no file is opened.
-    return read_file(Path(name.replace("/", "_").replace("\\", "_")), options, data=data)
+    path = Path(name.replace("/", "_").replace("\\", "_"))
+    if not path.suffix:
+        path = Path(path.name + (_ENDINGS.guess_extension(part.get_content_type()) or ""))
+    return read_file(path, options, data=data)
+
+
+def _unpacked(part: Message, data: bytes) -> bytes:
+    """Return a message that was encoded as a whole, which the standard forbids, as it was."""
+    written = str(part.get("Content-Transfer-Encoding", "")).strip().lower()
+    if written == "base64":
+        return base64.b64decode(data)
+    return quopri.decodestring(data.lstrip(b"\n")) if written == "quoted-printable" else data
 
 
 def _parsed(data: bytes) -> Message:
@@ -295,9 +364,9 @@ def _attachment(part: Message) -> str:
     if part.get_content_type() == "message/rfc822":
         inner = part.get_payload()
         first = inner[0] if isinstance(inner, list) and inner else None
-        subject = _header(first, "Subject") if isinstance(first, Message) else ""
+        subject = header(first, "Subject") if isinstance(first, Message) else ""
         return one_line(subject)[:200] or "message"
-    name = one_line(_decoded(part.get_filename("") or ""))[:200]
+    name = one_line(decoded(part.get_filename("") or ""))[:200]
     return name or ("attachment" if part.get_content_disposition() == "attachment" else "")
 
 
@@ -313,7 +382,7 @@ def _body(parts: list[Message], options: ReadingOptions) -> tuple[str, bool]:
             texts = [parse_html(text).text for text in texts]
         whole = clean_text("\n\n".join(texts))
         if whole:
-            return own_words(whole), kind == "text/html"
+            return whole, kind == "text/html"
     return "", False
 
 
@@ -321,21 +390,7 @@ def _text(part: Message, options: ReadingOptions) -> str:
     data = part.get_payload(decode=True)
     if not isinstance(data, bytes):
         return ""
-    charset = part.get_content_charset() or "utf-8"
-    # Text of one byte a character is hardly ever valid UTF-8, unless it is that.
-    is_utf8 = charset in _SLOW_CHARSETS or (_ONE_BYTE.match(charset) and _is_utf8(data))
-    try:
-        return data.decode("utf-8" if is_utf8 else charset)
-    except (UnicodeError, LookupError):
-        return decode(data, options.encoding) if data.strip() else ""
-
-
-def _is_utf8(data: bytes) -> bool:
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
+    return in_charset(data, part.get_content_charset(), options.encoding)
 
 
 def own_words(text: str) -> str:
@@ -371,26 +426,6 @@ def _drop_attribution(lines: list[str]) -> None:
         if short and _ATTRIBUTION.match(" ".join(line.strip() for line in above)):
             del lines[last - len(above) :]
             return
-
-
-def _header(message: Message, name: str) -> str:
-    value = message.get(name)
-    return _decoded(str(value)[:_MOST_HEADER]) if value is not None else ""
-
-
-def _decoded(written: str) -> str:
-    """Return a header with its encoded words decoded."""
-    try:
-        return str(email.header.make_header(email.header.decode_header(written)))
-    except (ValueError, LookupError, email.errors.HeaderParseError):
-        return written
-
-
-def _date(written: str) -> str:
-    try:
-        return email.utils.parsedate_to_datetime(written).isoformat()
-    except (ValueError, TypeError, IndexError, OverflowError):
-        return written
 
 
 MHTML = FileFormat(read_mhtml, versions.WEB_ARCHIVES | versions.HTML, SMALL)
