@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from artefacts import copy_of
 from graphrag_evaluation.evaluating import plan_experiment, run_experiment
 from graphrag_evaluation.experiment import Assertions, Experiment, experiment_of
 from graphrag_evaluation.presets.experiment_results import ExperimentFindings
@@ -69,7 +70,7 @@ class Corpus:
 
 def corpus(place: Path, settings: Settings) -> Corpus:
     folder = place / "docs"
-    folder.mkdir()
+    folder.mkdir(parents=True)
     for name, text in TEXTS.items():
         (folder / name).write_text(text)
     questions = place / "asked.jsonl"
@@ -80,7 +81,12 @@ def corpus(place: Path, settings: Settings) -> Corpus:
 
 @pytest.fixture
 def plain(plain_stores: None, tmp_path: Path) -> Corpus:
-    return corpus(tmp_path, Settings(home=str(tmp_path / "home")))
+    copy_of("documents", lambda made: corpus(made, in_folder(made)), tmp_path)
+    return Corpus(tmp_path / "docs", tmp_path / "asked.jsonl", in_folder(tmp_path))
+
+
+def in_folder(place: Path) -> Settings:
+    return Settings(home=str(place / "home"))
 
 
 @pytest.fixture
