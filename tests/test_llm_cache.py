@@ -18,6 +18,7 @@ from conftest import without_privileges
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.llm import ChatRequest, Completion, LlmOptions, ModelClient, calls_since
+from graphrag_pipeline.llm.cache import CachedResponse, look_up_response, put_response
 from graphrag_pipeline.llm.database import CallDatabase, Write
 from graphrag_pipeline.llm.requests import chat_key
 
@@ -156,6 +157,17 @@ def test_an_answer_that_the_disk_has_changed_is_not_used_but_asked_for_again(
         server.forget()
         assert ask(server, tmp_path).text == first.text
         assert not server.requests
+
+
+def test_an_answer_that_the_disk_has_changed_is_none_that_is_known(tmp_path: Path) -> None:
+    key, answer = b"k" * 32, CachedResponse("told", 1, 1, "stop")
+    database = CallDatabase(Home(tmp_path).calls)
+    asyncio.run(database.write([put_response(key, "m", answer, "stage")]))
+    assert look_up_response(database, key) == answer
+    change = Write("UPDATE responses SET text = 'tale' WHERE key = $1", [(key,)])
+    asyncio.run(database.write([change]))
+    assert look_up_response(database, key) is None
+    database.close()
 
 
 def test_an_answer_without_a_hash_of_an_older_program_is_used(tmp_path: Path) -> None:

@@ -221,10 +221,14 @@ def test_an_imported_report_stays_whatever_the_writer_and_whatever_it_reads(tmp_
                       any_value(chunk_id) AS chunk_id, any_value(batch) AS batch
                FROM entities, (SELECT chunk_id, batch FROM entity_mentions LIMIT 1)"""
         )
+    # It was not written from what a writer is shown now.
+    shown = "SELECT context_tokens, coverage FROM community_reports"
+    before = engine.rows(shown)
     done = update_reports(
         engine.store, engine.settings.reports, 0, and_deeper=True, writer=Untouched()
     )
     assert (done.written, done.reused) == (0, 1)
+    assert engine.rows(shown) == before
 
 
 def sentence(text, score, *entities):
