@@ -17,6 +17,7 @@ from graphrag_pipeline import Index
 from graphrag_pipeline.assets import Names
 from graphrag_pipeline.core.settings import load_settings
 from graphrag_pipeline.marts import build as marts
+from graphrag_pipeline.marts.inputs import MART_TABLES
 from graphrag_pipeline.marts.sql import query_published
 from graphrag_pipeline.resources import IndexResource
 from graphrag_pipeline.sensors import build_marts_sensor
@@ -35,6 +36,7 @@ WORDS = "The xylotomy is missing."
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home of two documents, of which three answers were judged."""
+    assert "feedback" in MART_TABLES.names(), "install it again: pip install -e packages/server"
     place, folder = tmp_path / "home", tmp_path / "in"
     folder.mkdir()
     for name, text in DOCUMENTS.items():
