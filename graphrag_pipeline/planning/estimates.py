@@ -45,8 +45,7 @@ def estimate(settings: Settings, growth: Growth) -> Iterator[StagePlan]:
     """Yield what each stage that asks a model will take; stages with no call are left out."""
     estimates = _estimates(settings, growth)
     for calls in (calls for each in estimates for calls in each.calls):
-        mean = growth.history.get(calls.stage)
-        yield from _priced(settings, calls, None if calls.is_total else mean)
+        yield from _priced(settings, calls, growth.history.get(calls.stage))
     if settings.embeddings.embedder == "llm":
         embedding = _embedding(growth, _to_embed(settings, growth, estimates))
         yield from _priced(settings, embedding)
