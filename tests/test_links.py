@@ -12,6 +12,7 @@ from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.extraction.rules.nlp import NlpOptions, extract_nlp
 from graphrag_pipeline.ingest.reading.markdown import read_markdown
 from graphrag_pipeline.ingest.reading.model import ReadingOptions
+from graphrag_pipeline.ingest.reading.rst import read_rst
 
 NOTES = {
     "Quay 4.md": "# Quay 4\n\nSee [[Crane 7]] and [[Harbour/Quay 5|the fifth quay]].\n",
@@ -50,6 +51,24 @@ def links_of(text: str, title: str = "Quay 4") -> list[tuple[str, str, str]]:
 )
 def test_links_between_notes_are_read_as_the_links_they_stand_for(written, text):
     assert read(f"A text.\n\n{written}\n") == f"A text.\n\n{text}"
+
+
+@pytest.mark.parametrize(
+    ("written", "target"),
+    [
+        ("See :doc:`crane-7`.", "crane 7"),
+        ("See :doc:`the big one </harbour/Crane_7>`.", "Crane 7"),
+        ("See `the crane <../Crane%207.rst#jib>`_.", "Crane 7"),
+        ("See `the crane <Crane 7.rst>`__.", "Crane 7"),
+        ("See `the crane <https://a.org/crane.html>`_.", ""),
+        ("See :ref:`the crane <crane>` and `Crane 7`_ and ``:doc:``.", ""),
+    ],
+)
+def test_references_of_restructured_text_relate_documents(written, target):
+    data = f"Quay 4\n======\n\nA text. {written}\n".encode()
+    (document,) = read_rst(Path("a.rst"), data, ReadingOptions()).documents
+    found = [(source, end) for source, end, _ in links_of(document.text, document.title)]
+    assert found == ([("Quay 4", target)] if target else [])
 
 
 def test_a_link_relates_two_documents_and_its_sentence_is_the_evidence():

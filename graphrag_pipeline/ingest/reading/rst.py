@@ -35,8 +35,16 @@ _OPTION = re.compile(r" *:[\w-]+:(?: .*)?$")
 _GRID_BORDER = re.compile(r" *\+(?:[-=]+\+)+$")
 _SIMPLE_BORDER = re.compile(r" *=+(?: +=+)+$")
 _COLUMN = re.compile(r"=+")
-_ROLE = re.compile(r":[\w:+.-]{1,60}:`([^`]{1,1000})`")
-_LINK = re.compile(r"`([^`<]{1,1000}?)\s{0,20}<[^<>`]{1,1000}>`__?|`([^`]{1,1000})`__?(?!\w)")
+_ROLE = re.compile(r":(?P<name>[\w:+.-]{1,60}):`(?P<said>[^`]{1,1000})`")
+_LINK = re.compile(
+    r"`(?P<words>[^`<]{1,1000}?)\s{0,20}<(?P<address>[^<>`]{1,1000})>`__?"
+    r"|`(?P<only>[^`]{1,1000})`__?(?!\w)"
+)
+_DOCUMENT = re.compile(
+    r"(?!//|[\w+.-]{1,20}:)[^()\[\]<>#?\n]{1,500}\.(?:rst|md|html?|txt|pdf)(?:#[^()\s]{0,200})?",
+    re.I,
+)
+_BETWEEN = re.compile(r"[-_]+")
 _LITERAL = re.compile(r"``(.{1,1000}?)``")
 _SUBSTITUTION = re.compile(r"\|([^|\s](?:[^|\n]{0,100}[^|\s])?)\|_{0,2}")
 _CODE = _names(
@@ -68,8 +76,9 @@ _ADMONITIONS = _names("attention caution danger error hint important note tip wa
 def read_rst(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     """Read one file; titles, literal blocks and tables become Markdown's, roles their text.
 
-    Comments, targets, tables of contents and images are left out; the text of notes and of every
-    directive that is not known stays.
+    Links to other documents (``:doc:`` and relative ones) are links, too. Comments, targets, tables
+    of contents and images are left out; the text of notes and of every directive that is not known
+    stays.
     """
     text = "\n".join(_Converter(clean_text(decode(data, options.encoding))).lines())
     as_utf8 = replace(options, encoding="utf-8")
@@ -264,17 +273,35 @@ def _inline(text: str) -> str:
     if "`" in text:
         text = _ROLE.sub(_role_text, text)
         text = _LITERAL.sub(r"`\1`", text)
-        text = _LINK.sub(lambda match: match[1] or match[2] or "", text)
+        text = _LINK.sub(_link_text, text)
     return _SUBSTITUTION.sub(r"\1", text) if "|" in text else text
 
 
 def _role_text(match: re.Match[str]) -> str:
-    words = match[1]
+    words, target = match["said"], ""
     if words.endswith(">") and "<" in words:
-        return words[: words.rindex("<")].strip() or words.strip("<>")
+        place = words.rindex("<")
+        words, target = words[:place].strip(), words[place + 1 : -1]
+    if match["name"] == "doc":
+        target = target or words
+        words = words if words != target else _BETWEEN.sub(" ", target.rpartition("/")[2])
+        return _linked(words or target, f"{target.removesuffix('.rst')}.rst")
+    if target:
+        return words or target
     if words.startswith("~"):
         return words.rpartition(".")[2].lstrip("~")
     return words.lstrip("!")
+
+
+def _link_text(match: re.Match[str]) -> str:
+    return _linked(match["words"], match["address"]) if match["words"] else match["only"] or ""
+
+
+def _linked(words: str, address: str) -> str:
+    """Return the words of a link, as one of Markdown where it leads to another document."""
+    if "[" in words or "]" in words or not _DOCUMENT.fullmatch(address):
+        return words
+    return f"[{words}]({address.replace(' ', '%20')})"
 
 
 def _depth(line: str) -> int:
