@@ -123,9 +123,12 @@ def indexed(folder: Path, environment: dict[str, str]) -> tuple[str, float]:
     """Index as the coordinator; return what it said, and its CPU seconds."""
     place = folder / "coordinator"
     with running(place, environment, "index", "--yes", str(folder / "documents")) as process:
-        _, _, usage = os.wait4(process.pid, 0)
-        process.returncode = 0
-    return (place / "said").read_text(), usage.ru_utime + usage.ru_stime
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    said = (place / "said").read_text()
+    if process.returncode:
+        raise SystemExit(said)
+    return said, usage.ru_utime + usage.ru_stime
 
 
 def wait_until_idle(workers: list[subprocess.Popen[bytes]]) -> None:
