@@ -238,15 +238,16 @@ def _document(
     metadata: dict[str, Scalar] = {
         name: one_line(header(message, written)) for written, name in _HEADERS.items()
     }
+    senders, recipients = people(message, "From"), people(message, "To", "Cc")
     metadata |= {
         "date": date_of(message),
-        "sender": listed(people(message, "From")),
-        "recipients": listed(people(message, "To", "Cc")),
+        "sender": listed(senders),
+        "recipients": listed(recipients),
         "message_id": message_id(message),
         "thread": thread_of(message),
         "attachments": ", ".join(names[:_MOST_NAMES]),
     }
-    head = _head(message, str(metadata["date"]))
+    head = _head(names_of(senders), names_of(recipients), str(metadata["date"]))
     blocks = tuple(
         Block(block.start + len(head), block.end + len(head), block.kind)
         for block in line_blocks(text, markdown=is_page)
@@ -256,12 +257,9 @@ def _document(
     )
 
 
-def _head(message: Message, date: str) -> str:
+def _head(senders: Sequence[str], to: Sequence[str], date: str) -> str:
     """Return who says to whom and when what follows, as in a conversation: a paragraph."""
-    sender, to = (
-        "".join(names_of(people(message, "From"))[:1]),
-        names_of(people(message, "To", "Cc")),
-    )
+    sender = "".join(senders[:1])
     if not sender:
         return ""
     more = f" and {len(to) - _MOST_SHOWN} more" if len(to) > _MOST_SHOWN else ""
@@ -278,6 +276,8 @@ def _read_attached(
     depth: int,
 ) -> ReadResult:
     """Read the files and messages that are attached; those of kinds that are not read are named."""
+    if not attached:
+        return ReadResult([], [])
     of_message: dict[str, Scalar] = {
         "message": one_line(header(message, "Subject")),
         "from": one_line(header(message, "From")),

@@ -7,7 +7,7 @@ import email.errors
 import email.header
 import email.utils
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from email.message import Message
 
 from graphrag_pipeline.ingest.reading.cleaning import one_line
@@ -15,7 +15,6 @@ from graphrag_pipeline.ingest.reading.decoding import decode
 
 _MOST_HEADER = 5_000
 _MOST_PEOPLE = 50
-_MOST_IN_THREAD = 1_000
 _SLOW_CHARSETS = ("punycode", "idna")  # of quadratic time, and never a message's
 _ONE_BYTE = re.compile(r"(?:iso8859|cp125|ascii)")
 _MEANT = {
@@ -73,6 +72,8 @@ def _written(message: Message, name: str) -> str:
 
 def decoded(written: str) -> str:
     """Return a header with its encoded words decoded."""
+    if "=?" not in written:
+        return written
     try:
         parts = email.header.decode_header(written)
     except (ValueError, email.errors.HeaderParseError):
@@ -137,12 +138,16 @@ def thread_of(message: Message) -> str:
     return next(filter(None, map(_first_id, answered)), message_id(message))
 
 
-def thread_began(thread: str, threads: Mapping[str, str]) -> str:
-    """Return with what a thread began by the ``threads`` of other messages, by Message-ID."""
+def thread_began(thread: str, threads: dict[str, str]) -> str:
+    """Return with what a thread began by the ``threads`` of other messages, by Message-ID.
+
+    What is found is noted there for all on the way, so that a long thread is walked once.
+    """
     seen = {thread}
-    while (earlier := threads.get(thread, thread)) not in seen and len(seen) < _MOST_IN_THREAD:
+    while (earlier := threads.get(thread, thread)) not in seen:
         seen.add(earlier)
         thread = earlier
+    threads.update(dict.fromkeys(seen, thread))
     return thread
 
 
