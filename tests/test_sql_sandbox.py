@@ -129,3 +129,29 @@ def test_nothing_that_a_statement_got_past_the_check_could_be_set(tmp_path: Path
         pytest.raises(duckdb.InvalidInputException, match="configuration has been locked"),
     ):
         published._con.execute("SET memory_limit = '1GB'")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "FROM enable_profiling()",
+        "FROM enable_profiling(format = 'query_tree', save_location = '/dev/null')",
+        "SELECT 1, (FROM system.main.\"Enable_Profiling\" /* so */ (format = 'json')) AS é",
+        "WITH a AS (FROM ENABLE_LOGGING ()) FROM a",
+        "FROM query('FROM enable_' || 'profiling()')",
+        "FROM json_execute_serialized_sql(json_serialize_sql('FROM checkpoint()'))",
+        "EXPLAIN ANALYZE FROM truncate_duckdb_logs()",
+    ],
+)
+def test_no_call_within_a_query_changes_what_the_next_ones_say(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], statement: str
+) -> None:
+    publish(tmp_path)
+    with PublishedSql(tmp_path) as published:
+        with pytest.raises(InputError, match="is no query: leave it out"):
+            published.query(statement)
+        assert published.query("SELECT count(*) AS query FROM documents")[1] != []
+        assert published.query("SELECT 'enable_profiling()' AS \"checkpoint\"")[1] == [
+            ("enable_profiling()",)
+        ]
+    assert capfd.readouterr().out == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Sequence
@@ -48,6 +49,12 @@ WHERE shown.name NOT IN {_INTERNAL} AND NOT EXISTS (
 )
 ORDER BY shown.name
 """
+_IDENTIFIER = re.compile(rb'"((?:[^"]|"")+)"|\w+')
+_NO_QUERIES = {
+    *("enable_profiling", "disable_profiling", "enable_logging", "disable_logging", "write_log"),
+    *("truncate_duckdb_logs", "checkpoint", "force_checkpoint"),
+    *("query", "json_execute_serialized_sql"),
+}
 _NAMES = f"SELECT name FROM ({_TABLES})"
 
 
@@ -79,6 +86,7 @@ class PublishedSql:
         control = control or Control()
         try:
             _check_is_query(self._con, statement)
+            _check_calls(statement)
             shows_tables = _SHOWS_TABLES.fullmatch(statement)
             with control.running(self._con):
                 result = self._con.execute(_NAMES if shows_tables else statement)
@@ -150,6 +158,21 @@ def _check_is_query(con: duckdb.DuckDBPyConnection, statement: str) -> None:
             "SQL: only queries run on the published index: SELECT, FROM, WITH, PIVOT, SHOW, "
             "DESCRIBE, SUMMARIZE, EXPLAIN"
         )
+
+
+def _check_calls(statement: str) -> None:
+    """Raise InputError for a call that is no query, though it stands in one.
+
+    Such a function changes what DuckDB tells of itself, prints, or runs the SQL in a text.
+    """
+    text = statement.encode()
+    starts = [start for start, _ in duckdb.tokenize(statement)]
+    for start, following in itertools.pairwise(starts):
+        name = _IDENTIFIER.match(text, start)
+        if name and text[following : following + 1] == b"(":
+            called = (name[1] or name[0]).decode().lower()
+            if called in _NO_QUERIES:
+                raise InputError(f"SQL: {called} is no query: leave it out")
 
 
 def _read_json(rows: list[tuple[object, ...]], columns: Sequence[int]) -> list[tuple[object, ...]]:
