@@ -282,6 +282,7 @@ def test_a_message_says_its_own_words_and_who_wrote_to_whom_and_when():
         ("From: office@x.org\nTo: " + ", ".join(f"p{n}@x.org" for n in range(12)), "and 2 more"),
         ('From: "Tide 24, Inc." <t@x.org>', "Tide 24, Inc."),
         ("From: =?utf-8?q?Vik=2C_S=C3=B8ren?= <s@x.org>", "Søren Vik"),
+        ("From: Ida <a@x.org>\nDate: in\n spring", "[in spring] Ida"),
         ("To: a@x.org", ""),
     ],
 )

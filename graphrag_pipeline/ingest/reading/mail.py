@@ -264,7 +264,7 @@ def _head(senders: Sequence[str], to: Sequence[str], date: str) -> str:
         return ""
     more = f" and {len(to) - _MOST_SHOWN} more" if len(to) > _MOST_SHOWN else ""
     recipients = f" to {', '.join(to[:_MOST_SHOWN])}{more}" if to else ""
-    when = date.replace("T", " ")[:16]
+    when = one_line(date).replace("T", " ")[:16]
     return f"{f'[{when}] ' if when else ''}{sender}{recipients}:\n\n"
 
 
