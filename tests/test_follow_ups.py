@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from model_server import ModelServer
 from query_fixture import publish, settings_for
@@ -10,6 +12,8 @@ from query_player import play, step_of
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.query import QueryEngine
+from graphrag_pipeline.query import operators as op
+from graphrag_pipeline.query.follow_ups import follow_ups_by_rule
 
 QUESTION = "Who was the clerk of Scrooge?"
 
@@ -53,6 +57,18 @@ def test_a_rule_asks_of_names_in_the_answer_that_were_not_asked_about(engine):
     assert places == sorted(places)
     assert engine.answer(QUESTION, "bm25", follow_ups=1).follow_ups == answer.follow_ups[:1]
     assert engine.answer(QUESTION, "bm25").follow_ups == ()
+
+
+def test_names_come_before_other_words_and_of_two_the_longer_one(engine, monkeypatch):
+    (scrooge,) = op.entity_records(engine.index, op.entities_named_in(engine.index, "Scrooge", 1))
+    titles = ("museum", "Courier", "Kelmouth Courier")
+    found = [replace(scrooge, id=title, title=title) for title in titles]
+    monkeypatch.setattr(op, "entity_records", lambda index, ranked: found if ranked else [])
+    monkeypatch.setattr(
+        op, "entities_named_in", lambda _, text, *__, **___: {"x": 1.0} if "museum" in text else {}
+    )
+    asked = follow_ups_by_rule(engine.index, "Who is Ida?", "A museum, the Kelmouth Courier", 9)
+    assert asked == ("What is said of Kelmouth Courier?", "What is said of the museum?")
 
 
 def test_what_was_asked_before_is_not_suggested_again(engine):

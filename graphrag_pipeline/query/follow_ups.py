@@ -35,7 +35,8 @@ def follow_ups_by_rule(index: Release, asked: str, answer: str, n: int) -> tuple
     """Return at most ``n`` questions on names in an answer that were not asked about, in English.
 
     How each is connected with one that was asked about, where a relationship says so, or else what
-    is said of it; in the order of the answer. ``asked`` is the question and those before it.
+    is said of it; names before other words, in the order of the answer. ``asked`` is the question
+    and those before it.
     """
     known = op.entities_named_in(index, asked, _NAMES, apart=True)
     named = op.entity_records(index, op.entities_named_in(index, answer, _NAMES, apart=True))
@@ -48,16 +49,22 @@ def follow_ups_by_rule(index: Release, asked: str, answer: str, n: int) -> tuple
         and not said.issuperset(terms(record.title))
         and any(map(str.isalpha, record.title))
     ]
-    fresh.sort(key=lambda record: text.find(record.title.casefold()))
+    longer = [{*terms(record.title)} for record in fresh]
+    fresh = [r for r in fresh if not any({*terms(r.title)} < words for words in longer)]
+    fresh.sort(key=lambda r: (r.title[0].islower(), text.find(r.title.casefold())))
     far_ends = _connected(index, [record.id for record in fresh], known)
     title_of = {record.id: record.title for record in op.entity_records(index, known)}
     questions = [
-        f"How is {record.title} connected with {title_of[far_ends[record.id]]}?"
+        f"How is {_called(record.title)} connected with {_called(title_of[far_ends[record.id]])}?"
         if far_ends.get(record.id) in title_of
-        else f"What is said of {record.title}?"
+        else f"What is said of {_called(record.title)}?"
         for record in fresh
     ]
     return _new(questions, asked.splitlines())[:n]
+
+
+def _called(title: str) -> str:
+    return f"the {title}" if title[0].islower() else title
 
 
 def _connected(index: Release, fresh: Sequence[str], known: op.Ranking) -> dict[str, str]:
