@@ -28,6 +28,7 @@ from graphrag_pipeline.core.settings import Settings, load_settings
 from graphrag_pipeline.extraction.model.trial import learn_of_model
 from graphrag_pipeline.llm.configured import check_own_prompts
 from graphrag_pipeline.marts.build import MARTS_JOB, manifest
+from graphrag_pipeline.marts.inputs import OFFERED
 from graphrag_pipeline.resources import IndexResource
 from graphrag_pipeline.resources.index import BESIDE_OTHERS
 from graphrag_pipeline.sensors import (
@@ -258,12 +259,24 @@ def marts_definitions(building: Building) -> list[dg.Definitions]:
         "Build and test the marts of the published release and the experiments.",
     )
     made = dg.Definitions(
-        assets=[models, *_evaluations(names)],
+        assets=[models, *_offered(names), *_evaluations(names)],
         jobs=[job],
         sensors=[build_marts_sensor(index, names, building.status)],
         resources={names.name("dbt"): build_dbt()},
     )
     return [made]
+
+
+def _offered(names: Names) -> list[dg.AssetSpec]:
+    """Return the tables that packages offer to the marts, which no asset makes."""
+    return [
+        dg.AssetSpec(
+            names.key(name),
+            description=f"The table {name}, where an installed package offers it.",
+            group_name=names.name("marts"),
+        )
+        for name in OFFERED
+    ]
 
 
 def _evaluations(names: Names) -> list[dg.AssetSpec]:

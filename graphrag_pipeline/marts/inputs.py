@@ -17,7 +17,8 @@ from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.rows import one_line
 from graphrag_pipeline.store.index_store import OtherStore, insert
 
-_OFFERED = ("feedback",)
+OFFERED = ("feedback",)
+"""The tables that packages may offer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,8 +42,8 @@ class MartTable:
 
 
 def _check(name: str, table: MartTable) -> None:
-    if name not in _OFFERED:
-        raise ConfigError(f"the marts read no such table: there is {', '.join(_OFFERED)}")
+    if name not in OFFERED:
+        raise ConfigError(f"the marts read no such table: there is {', '.join(OFFERED)}")
     require_takes(table.rows, "home")
     require_takes(table.version, "home")
 
