@@ -49,8 +49,8 @@ def follow_ups_by_rule(index: Release, asked: str, answer: str, n: int) -> tuple
         and not said.issuperset(terms(record.title))
         and any(map(str.isalpha, record.title))
     ]
-    longer = [{*terms(record.title)} for record in fresh]
-    fresh = [r for r in fresh if not any({*terms(r.title)} < words for words in longer)]
+    words = [frozenset(terms(record.title)) for record in fresh]
+    fresh = [r for r, own in zip(fresh, words, strict=True) if not any(own < w for w in words)]
     fresh.sort(key=lambda r: (r.title[0].islower(), text.find(r.title.casefold())))
     far_ends = _connected(index, [record.id for record in fresh], known)
     title_of = {record.id: record.title for record in op.entity_records(index, known)}

@@ -74,7 +74,7 @@ QUALIFY row_number() OVER (PARTITION BY differing.row_hash) <= {sign} * differin
 """
 _NO_ROWS = 'CREATE OR REPLACE TEMP TABLE {name} AS FROM {side}."{table}" LIMIT 0'
 _SIDES = "SELECT name, bool_or(number > 0), bool_or(number < 0) FROM differing GROUP BY name"
-_TWO_SIDES = ("gone", "came"), ("older", "newer"), (1, -1)
+_TWO_SIDES = ("gone", "older", 1), ("came", "newer", -1)
 _NUMBERS_OF = """SELECT '{0}', (SELECT count(*) FROM older."{0}"), {1}, {2}"""
 _COLUMNS = """
 SELECT t.table_name, list(column_name ORDER BY column_index), any_value(estimated_size)
@@ -178,7 +178,7 @@ def _write_table(
 ) -> tuple[int, int, int]:
     """Write what differs of a table; return how many cells, rows gone and rows come that are."""
     n_cells = 0
-    for name, side, sign, has_any in zip(*_TWO_SIDES, has, strict=True):
+    for (name, side, sign), has_any in zip(_TWO_SIDES, has, strict=True):
         rows = _DIFFERENT_ROWS if has_any else _NO_ROWS
         con.execute(rows.format(name=name, side=side, table=table, sign=sign))
     is_keyed = all(has) and "id" in columns
