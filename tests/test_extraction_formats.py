@@ -81,6 +81,20 @@ def test_the_ends_of_a_relationship_can_only_be_names_that_were_found(tmp_path: 
     assert ends["source"]["enum"] == ends["target"]["enum"] == ["Alice Smith", "Ferrow"]
 
 
+@pytest.mark.parametrize("form", ["schema", "two_calls"])
+def test_the_front_of_a_prompt_is_the_same_for_a_longer_text(tmp_path: Path, form: str) -> None:
+    chunks = pl.DataFrame({"id": ["short", "long"], "text": [TEXT, TEXT * 60], "context": ["", ""]})
+    settings = ExtractionSettings(extractor="llm", format=form)
+    with ModelServer(mind) as server:
+        with_client(
+            server, tmp_path, lambda client: extract_llm(chunks, client, settings, batch="b")
+        )
+    fronts = {request.messages[0]["content"] for request in server.requests}
+    assert len(fronts) == len(server.requests) / 2
+    ends = {request.messages[-1]["content"].partition("\nNow ")[2] for request in server.requests}
+    assert len(ends) == len(server.requests)
+
+
 def test_an_answer_that_is_no_graph_is_asked_for_once_more_and_then_the_chunk_failed(
     tmp_path: Path,
 ) -> None:
