@@ -301,6 +301,9 @@ class QuerySettings(Section):
     """Chunks (or entities, for local) that a search starts from."""
     max_context_tokens: Positive = 12000
     """Tokens of evidence given to the answer."""
+    dates: bool = True
+    """Words of time ("before 1960", "since May", "the latest version") limit a question to those
+    documents, where at least half have a date in their metadata."""
     text_share: Share = 0.5
     """local: share of the context for source text."""
     report_share: Share = 0.15

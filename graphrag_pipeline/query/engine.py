@@ -25,6 +25,7 @@ from graphrag_pipeline.llm.rerankers import LOCAL, cross_encoder
 from graphrag_pipeline.llm.running import run_calls
 from graphrag_pipeline.query.answering import extractive_answer
 from graphrag_pipeline.query.ask import Ask
+from graphrag_pipeline.query.asked_dates import limited_as_asked
 from graphrag_pipeline.query.citations import citations_of, distinct
 from graphrag_pipeline.query.control import Control
 from graphrag_pipeline.query.follow_ups import follow_ups_by_rule
@@ -87,12 +88,12 @@ class QueryEngine:
         range, or a budget too small for any of what is found.
         """
         ask = self._asked(question, method, parameters)
-        return self._retrieved(ask, self.index.limited(ask.where).traced(Trace()))
+        return self._retrieved(ask, limited_as_asked(self.index, ask).traced(Trace()))
 
     def retrieve_on(self, ask: Ask) -> tuple[Release, Retrieval]:
         """Return :meth:`retrieve`, and the release as it was asked, with what it took."""
         ask = ask.by(self.index.settings)
-        index = self.index.limited(ask.where).traced(Trace())
+        index = limited_as_asked(self.index, ask).traced(Trace())
         with index.trace.counting_embeddings(index.settings):
             return index, self._retrieved(ask, index)
 
@@ -105,7 +106,7 @@ class QueryEngine:
         if query.reranker.startswith(LOCAL):
             cross_encoder(query.reranker).load()
         ask = self._asked(question, method, parameters)
-        index = self.index.limited(ask.where).traced(Trace())
+        index = limited_as_asked(self.index, ask).traced(Trace())
         plain = query.model_copy(update={"reranker": ""})
         index.settings = index.settings.model_copy(update={"query": plain})
         return self._retrieved(ask, index)
@@ -238,7 +239,7 @@ class QueryEngine:
         )
 
     def _extracted(self, ask: Ask) -> Answer:
-        index = self.index.limited(ask.where).traced(Trace())
+        index = limited_as_asked(self.index, ask).traced(Trace())
         with index.trace.counting_embeddings(index.settings):
             answer = extractive_answer(
                 index, self._retrieved(ask, index), sentences=ask.sentences, context=ask.context

@@ -14,6 +14,7 @@ rare a word is in a full-text search is counted over all documents.
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import json
 import re
@@ -23,6 +24,8 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.errors import AccessError, InputError
+from graphrag_pipeline.core.text import fold
+from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.store.bare_names import DOCUMENTS
 
 if TYPE_CHECKING:
@@ -74,7 +77,20 @@ SELECT sql FROM duckdb_views() WHERE database_name = 'published' AND view_name =
 _MATCHING = """
 SELECT id FROM (
     SELECT id, title, uri, source, {values} FROM published.documents)
-WHERE {conditions}
+WHERE {conditions} {newest}
+"""
+# Documents are versions of one where their titles, and the folders they lie in, differ in numbers,
+# months and words as "draft" alone. What has no date stays.
+_OF_NEWEST = """
+QUALIFY (values{n}[1] < max(values{n}[1]) FILTER ({is_date}) OVER (PARTITION BY {title}, {folder})
+         AND {is_date}) IS NOT TRUE
+"""
+_IS_DATE = r"regexp_matches(values{n}[1], '^\d{{4}}(-|$)')"
+_FOLDER = "regexp_extract(uri, '^(.*)/', 1)"
+_UNVERSIONED = r"""
+list_filter(
+    string_split(regexp_replace(strip_accents(lower({text})), '[\p{{P}}\p{{Z}}]+', ' ', 'g'), ' '),
+    lambda w: NOT regexp_full_match(w, $versions))
 """
 _OPENED = """
 id IN (SELECT document_id FROM published.document_labels
@@ -93,14 +109,16 @@ ELSE list_append(string_split(json_extract_string(metadata, $key{n}), ', '),
 _COLUMNS = {"title": ("title",), "uri": ("uri", "source")}
 """The columns that are met by name, each with those that a pattern of it is compared with."""
 _LABEL = "label"
+NEWEST = "newest-by"
+"""Asks for the newest, by the dates of a key of metadata, of documents that are versions of one."""
 _LIKE = r"{column} LIKE p ESCAPE '\'"
 _NAMED_SO = "len(list_filter($patterns{n}::JSON::VARCHAR[], lambda p: {alike})) > 0"
 # The beginning of a date is compared, so that a day holds all its hours.
 _COMPARED = """
 len(list_filter(values{n}, lambda v: len(list_filter($wanted{n}::JSON::VARCHAR[], lambda w:
     coalesce(try_cast(v AS DOUBLE) {sign} try_cast(w AS DOUBLE),
-             regexp_matches(v, '^\\d{{4}}-\\d{{2}}') AND regexp_matches(w, '^\\d{{4}}(-|$)')
-             AND left(v, length(w)) {sign} w))) > 0)) > 0
+             regexp_matches(v, '^\\d{{4}}(-|$)') AND regexp_matches(w, '^\\d{{4}}(-|$)')
+             AND left(v, length(w)) {sign} left(w, length(v))))) > 0)) > 0
 """
 _KEYS = "SELECT DISTINCT unnest(json_keys(metadata)) AS key FROM published.documents ORDER BY key"
 _SOME_VALUES = """
@@ -240,6 +258,10 @@ def where_of(conditions: Sequence[str], called: str = "where") -> dict[str, list
 
 def described(where: Where) -> str:
     """Return a filter in words, on one line."""
+    if NEWEST in where:
+        others = described({key: values for key, values in where.items() if key != NEWEST})
+        newest = f"the newest of each, by {where[NEWEST][0]}"
+        return f"{others}, {newest}" if others else newest
     parts = (f"{key[:-1].rstrip()} {key[-1]}= " if _is_range(key) else f"{key} = " for key in where)
     values = (" or ".join(map(repr, each)) for each in where.values())
     return " and ".join(map("".join, zip(parts, values, strict=True)))
@@ -355,7 +377,7 @@ def matching(where: Where, labels: Labels, *, bare: bool) -> tuple[str, dict[str
     And its parameters, by name: ``labels``, ``wanted0``, ``key0`` and so on; lists are JSON.
     """
     parameters: dict[str, str] = {}
-    values, conditions = ["NULL AS nothing"], ["true"]
+    values, conditions, newest = ["NULL AS nothing"], ["true"], ""
     if labels is not None:
         parameters["labels"] = json.dumps(sorted(labels))
         conditions.append(_OPENED.format(labels="labels"))
@@ -365,8 +387,14 @@ def matching(where: Where, labels: Labels, *, bare: bool) -> tuple[str, dict[str
             conditions.append(_named(n, key, wanted, parameters, bare=bare))
             continue
         compared = _COMPARED.format(n=n, sign=f"{key[-1]}=") if _is_range(key) else ""
-        parameters[f"key{n}"] = pointer(key[:-1].rstrip() if compared else key)
+        of_key = wanted[0] if key == NEWEST else key[:-1].rstrip() if compared else key
+        parameters[f"key{n}"] = pointer(of_key)
         values.append(_VALUES.format(n=n))
+        if key == NEWEST:
+            newest = _of_newest(n)
+            parameters["versions"] = _version_words()
+            del parameters[f"wanted{n}"]
+            continue
         condition = compared or f"list_has_any(values{n}, $wanted{n}::JSON::VARCHAR[])"
         if key == _LABEL:
             # Whom else a document is open to is nobody's business.
@@ -374,8 +402,28 @@ def matching(where: Where, labels: Labels, *, bare: bool) -> tuple[str, dict[str
             parameters[f"opening{n}"] = json.dumps(sorted(known))
             condition = f"({condition} OR {_OPENED.format(labels=f'opening{n}')})"
         conditions.append(condition)
-    sql = _MATCHING.format(values=", ".join(values), conditions=" AND ".join(conditions))
+    sql = _MATCHING.format(
+        values=", ".join(values), conditions=" AND ".join(conditions), newest=newest
+    )
     return sql, parameters
+
+
+def _of_newest(n: int) -> str:
+    return _OF_NEWEST.format(
+        n=n,
+        is_date=_IS_DATE.format(n=n),
+        title=_UNVERSIONED.format(text="title"),
+        folder=_UNVERSIONED.format(text=_FOLDER),
+    )
+
+
+@functools.cache
+def _version_words() -> str:
+    """Return the pattern of a word of a title that tells one version of it from another."""
+    lists = word_lists("questions.txt")
+    sections = ["version_words", *(f"month_{month}" for month in range(1, 13))]
+    words = sorted({fold(word) for section in sections for word in lists[section]})
+    return rf"(?:{'|'.join(words)})?\p{{N}}*(?:st|nd|rd|th)?"
 
 
 def _named(

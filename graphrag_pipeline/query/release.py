@@ -154,7 +154,7 @@ class Release:
         self._loaded: dict[tuple[str, str], Any] = {}
         self._whole = self
         self._is_pinned = False
-        self._limit = _Limit()
+        self._limit, self._says = _Limit(), ""
         self._limits: OrderedDict[tuple[object, ...], Release] = OrderedDict()
         self._limiting = threading.Lock()
         self.row_tokens: dict[tuple[str, str, str], int] = {}
@@ -187,10 +187,18 @@ class Release:
         release = copy.copy(self)
         release.trace = trace
         trace.control = self.control
+        if self._says:
+            trace.step(self._says)
         if self.is_limited:
             n = counted(self.facts.counts["n_documents"], "document")
             where = self._limit.where
             trace.step(f"limited to {n}" + (f": {described(where)}" if where else ""))
+        return release
+
+    def saying(self, step: str) -> Release:
+        """Return this release for one question, whose first step is ``step``."""
+        release = copy.copy(self)
+        release._says = step
         return release
 
     def tell_left_out(self, what: str) -> None:

@@ -16,6 +16,7 @@ from graphrag_pipeline.llm.configured import (
     model_options,
     prompts_folder,
 )
+from graphrag_pipeline.query.asked_dates import limited_as_asked
 from graphrag_pipeline.query.citations import citations_of, distinct
 from graphrag_pipeline.query.follow_ups import follow_ups_by_model
 from graphrag_pipeline.query.methods.method import Method, as_mapping
@@ -48,7 +49,7 @@ async def write_answer(
     stream = stream and ask.response_format is None
     parameters = method.parametrise(ask.parameters, index.settings)
     options = model_options(index.settings, "answers")
-    index = await asyncio.to_thread(index.limited, ask.where)
+    index = await asyncio.to_thread(limited_as_asked, index, ask)
     async with counted_client(options, calls_place(index.settings, index.home)) as client:
         asking = Asking(index, client, ask, prompts=prompts_folder(index.settings))
         final = await method.last_call(asking, parameters)

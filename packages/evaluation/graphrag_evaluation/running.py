@@ -310,7 +310,9 @@ def evaluation_settings(settings: Settings, condition: Condition) -> Settings:
         for name, model in settings.models.items()
     }
     style = condition.answer_style or settings.query.answer_style
-    query = settings.query.model_copy(update={"cache": True, "answer_style": style})
+    # Methods are compared as they are published: none of them reads dates.
+    own = {"cache": True, "answer_style": style, "dates": False}
+    query = settings.query.model_copy(update=own)
     return settings.model_copy(update={**home, "llm": llm, "models": models, "query": query})
 
 

@@ -1,0 +1,181 @@
+"""Words of time in a question, and the documents that it is therefore about.
+
+"Since May", "before 1960" and "between 2018 and 2020" ask for documents of that time, "the latest
+version" for the newest of those that are versions of one. They count where at least half of the
+documents have a date in their metadata, and where some documents are of that time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, date, datetime, timedelta
+from functools import cache
+from typing import TYPE_CHECKING
+
+from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.core.text import fold
+from graphrag_pipeline.core.word_lists import word_lists
+from graphrag_pipeline.query.limited_release import (
+    NEWEST,
+    Where,
+    checked_where,
+    described,
+)
+from graphrag_pipeline.query.question import AnalysedQuestion, words_pattern
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.ask import Ask
+    from graphrag_pipeline.query.release import Release
+
+KEYS = ("date", "published", "published_at", "created", "created_at", "sent", "updated", "modified")
+"""Keys of metadata that may hold the date of a document. That of half of them counts."""
+
+_N_DATED = """
+SELECT count(*) AS n, {counts} FROM documents
+"""
+_COUNT = r"""
+count(*) FILTER (regexp_matches(json_extract_string(metadata, '/{key}'), '^\d{{4}}(-|$)'))
+    AS "{key}"
+"""
+_MONTHS = {
+    fold(word): month
+    for month in range(1, 13)
+    for word in word_lists("questions.txt")[f"month_{month}"]
+}
+_YEAR, _DAY = r"(?P<year>1[4-9]\d\d|20\d\d)", r"(?P<day>0?[1-9]|[12]\d|3[01])"
+_MONTH, _OF, _TH = r"(?P<name>[^\W\d_]{3,})\.?", r"\s+(?:(?:of|de|del|di)\s+)?", r"(?:[a-z]{2}|\.)?"
+_FORMS = (
+    rf"{_YEAR}(?:-(?P<month>0[1-9]|1[0-2])(?:-{_DAY})?)?",
+    rf"{_DAY}\.(?P<month>0?[1-9]|1[0-2])\.{_YEAR}",
+    rf"{_DAY}{_TH}{_OF}{_MONTH}(?:,?{_OF}{_YEAR})?",
+    rf"{_MONTH}\s+{_DAY}{_TH}(?:,?\s+{_YEAR})?",
+    rf"{_MONTH}(?:,?{_OF}{_YEAR})?",
+)
+_ANY = "|".join(re.sub(r"\(\?P<\w+>", "(?:", form) for form in _FORMS)
+_BOUNDS = {"since": (">", 0), "after": (">", 1), "before": ("<", -1), "until": ("<", 0)}
+_AGO = re.compile(
+    r"\b(?:last|past)\s+(?P<count>\d{1,3}|two|three|four|five|six)\s+"
+    r"(?P<unit>day|week|month|year)s\b|\bsince\s+(?:last\s+(?P<one>week|month|year)|yesterday)\b"
+)
+_COUNTS = dict(zip(["two", "three", "four", "five", "six"], range(2, 7), strict=True))
+_DIGIT, _WORD = re.compile(r"\d"), re.compile(r"[^\W\d_]+")
+_DAYS = {"day": 1, "week": 7, "month": 30.44, "year": 365.25}
+_LATEST = re.compile(rf"(?<!at the )(?:{words_pattern('latest')})")
+
+
+@cache
+def _phrases() -> dict[str, re.Pattern[str]]:
+    """Return the phrase of each kind of bound, and "between": made when a question has a time."""
+    article, end = rf"(?:{words_pattern('before_a_date')}\s+)?", r"(?![\w%]|[.,-]\d)"
+    first, second = (f"{article}(?P<{name}>{_ANY}){end}" for name in ("first", "second"))
+    phrases = {name: rf"(?:{words_pattern(name)})\s+{first}" for name in _BOUNDS}
+    two = rf"(?:{words_pattern('between')}|{words_pattern('from')})"
+    phrases["between"] = rf"{two}\s+{first}\s+(?:{words_pattern('and')})\s+{second}"
+    return {name: re.compile(phrase) for name, phrase in phrases.items()}
+
+
+def limited_as_asked(index: Release, ask: Ask) -> Release:
+    """Return a release with the documents that a question is about, by its filter and its words.
+
+    Raises InputError where no document matches its filter.
+    """
+    limited = index.limited(ask.where)
+    question = AnalysedQuestion.of(ask.question)
+    bounds = asked_bounds(question, datetime.now(UTC).date())
+    is_latest = _LATEST.search(question.folded) is not None
+    if not (index.settings.query.dates and (bounds or is_latest)):
+        return limited
+    key = limited.once("key of dates", _key_of_dates)
+    if not key or any(name.startswith((key, NEWEST)) for name in ask.where):
+        return limited
+    where: Where = {}
+    for where in _narrowest_first(key, bounds, is_latest=is_latest):
+        try:
+            narrowed = index.limited(checked_where({**ask.where, **where}))
+        except InputError:
+            continue
+        return limited if _n_documents(narrowed) == _n_documents(limited) else narrowed
+    return limited.saying(f"no document has {described(checked_where(where))}: all are looked at")
+
+
+def _narrowest_first(key: str, bounds: Mapping[str, str], *, is_latest: bool) -> Iterator[Where]:
+    of_time = {f"{key}{sign}": (value,) for sign, value in bounds.items()}
+    if is_latest:
+        yield {**of_time, NEWEST: (key,)}
+    if of_time:
+        yield of_time
+
+
+def _n_documents(index: Release) -> int:
+    return index.facts.counts["n_documents"]
+
+
+def _key_of_dates(index: Release) -> str:
+    """Return the key of metadata that holds the dates of documents; empty where few have one."""
+    counts = ", ".join(_COUNT.format(key=key) for key in KEYS)
+    counted = index.rows(_N_DATED.format(counts=counts))[0]
+    half = max(1, counted.pop("n") / 2)
+    return next((key for key in KEYS if counted[key] >= half), "")
+
+
+def asked_bounds(question: str, today: date) -> dict[str, str]:
+    """Return the time that a question asks for: its first day, month or year, and its last.
+
+    By ">" and "<", as 1960, 1960-05 or 1960-05-03; a month without a year is the last of its name.
+
+    >>> asked_bounds("What was decided after May 2019 and before 2021?", date(2024, 3, 1))
+    {'>': '2019-06', '<': '2020'}
+    """
+    text = AnalysedQuestion.of(question).folded
+    bounds = {}
+    if ago := _AGO.search(text):
+        bounds[">"] = (today - timedelta(days=_days(ago))).isoformat()
+    if not (_DIGIT.search(text) or _MONTHS.keys() & _WORD.findall(text)):
+        return bounds
+    for between in _phrases()["between"].finditer(text):
+        first, last = (_read(between[name], today) for name in ("first", "second"))
+        if first and last:
+            return {">": _text(first), "<": _text(last)}
+    for name, (sign, step) in _BOUNDS.items():
+        for found in _phrases()[name].finditer(text):
+            if when := _read(found["first"], today):
+                bounds[sign] = _text(_beside(when, step))
+    return bounds
+
+
+def _days(ago: re.Match[str]) -> int:
+    if ago["count"]:
+        count = _COUNTS.get(ago["count"]) or int(ago["count"])
+        return round(count * _DAYS[ago["unit"]])
+    return round(_DAYS[ago["one"] or "day"])
+
+
+def _read(text: str, today: date) -> tuple[int, ...]:
+    """Return a date as year, year and month, or year, month and day; nothing of what is none."""
+    forms = (re.fullmatch(form, text) for form in _FORMS)
+    parts = next(match for match in forms if match).groupdict()
+    name = parts.get("name")
+    if name and name not in _MONTHS:
+        return ()
+    month = _MONTHS[name] if name else int(parts.get("month") or 0)
+    day = int(parts.get("day") or 0)
+    year = int(parts.get("year") or today.year - ((month, day) > (today.month, today.day)))
+    return tuple(filter(None, (year, month, day)))
+
+
+def _beside(when: tuple[int, ...], step: int) -> tuple[int, ...]:
+    """Return the year, month or day that comes ``step`` after one."""
+    if len(when) == 3:
+        year, month, day = when
+        last = (date(year + month // 12, month % 12 + 1, 1) - timedelta(days=1)).day
+        beside = date(year, month, min(day, last)) + timedelta(days=step)
+        return beside.year, beside.month, beside.day
+    if len(when) == 2:
+        months = when[0] * 12 + when[1] - 1 + step
+        return months // 12, months % 12 + 1
+    return (when[0] + step,)
+
+
+def _text(when: tuple[int, ...]) -> str:
+    return "-".join(f"{part:02}" for part in when)
