@@ -211,7 +211,8 @@ class DagsterRuns:
         assert isinstance(launcher, CeleryRunLauncher)
         try:
             with launcher.celery.connection_for_read() as connection:
-                queue = connection.default_channel.queue_declare(queue=self._queue, passive=True)
+                # Redis has no empty list: asked passively, an empty queue is an error.
+                queue = connection.default_channel.queue_declare(queue=self._queue)
                 return queue.message_count == 0
         except self._unreachable as error:
             log.warning("cannot ask the queue of the workers: %s", _line(error))
