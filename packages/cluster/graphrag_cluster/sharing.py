@@ -23,10 +23,15 @@ class SharedIndex(Sharing):
 
     @contextlib.contextmanager
     def coordinating(self) -> Iterator[object]:
-        """Hold the lease of the coordinator within this context."""
+        """Hold the lease of the coordinator within this context.
+
+        Raises StorageError, at once, where Postgres or the store cannot be reached.
+        """
+        objects = ObjectStore(self.settings.storage.url)
+        objects.check()
         with holding_lease(self.settings) as lease:
             # Whoever wanted them had the lease, and has not come back for a day.
-            sweep_slices(ObjectStore(self.settings.storage.url))
+            sweep_slices(objects)
             yield lease
 
     def publish(self) -> None:

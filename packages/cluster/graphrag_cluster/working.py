@@ -18,11 +18,10 @@ from graphrag_pipeline.resources.index import ON_A_WORKER
 _APP = "graphrag_cluster.celery_app"
 
 
-def work(settings: Settings, name: str | None, processes: int) -> None:
-    """Become a worker of Celery: this never returns.
+def check_worker(settings: Settings) -> None:
+    """Raise ConfigError where the settings are not those of a worker of Celery.
 
-    Raises ConfigError where the settings name no such launcher, and what :func:`check_services`
-    raises.
+    Raises what :func:`check_services` raises, too.
     """
     if settings.workers.launcher != "celery":
         raise ConfigError(
@@ -30,6 +29,10 @@ def work(settings: Settings, name: str | None, processes: int) -> None:
             "storage.url, Postgres and Redis of the coordinator"
         )
     check_services(settings)
+
+
+def work(settings: Settings, name: str | None, processes: int) -> None:
+    """Become a worker of Celery, after :func:`check_worker`: this never returns."""
     if seconds_without_coordinator(settings) > SWEPT_AFTER_SECONDS:
         sweep_slices(ObjectStore(settings.storage.url))
     os.environ["DAGSTER_HOME"] = str(dagster_home(settings))

@@ -18,8 +18,10 @@ from graphrag_cluster.lease import coordinating, current_release
 from graphrag_cluster.objects import MissingObjectError, ObjectStore
 from graphrag_cluster.postgres import Postgres, Session
 from graphrag_cluster.releases import follow_published, forget_shared, share_release
+from graphrag_cluster.sharing import SharedIndex
+from graphrag_cluster.working import check_worker
 
-from graphrag_pipeline.core.errors import NothingPublishedError, StorageError
+from graphrag_pipeline.core.errors import ConfigError, NothingPublishedError, StorageError
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.index import Index
 from graphrag_pipeline.query.release import open_release
@@ -197,6 +199,29 @@ def test_nothing_is_changed_while_another_machine_coordinates(
         change(index)
     assert current_release(index.settings) == release == published_release(index.home)
     assert release_ids(index.home) == ids
+
+
+def test_a_store_that_cannot_be_reached_is_told_to_a_coordinator_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def asks_again() -> Iterator[float]:
+        pytest.fail("it is asked again")
+
+    monkeypatch.setattr("graphrag_cluster.objects._pauses", asks_again)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    settings = settings_of(tmp_path, "s3://bucket/index")
+    with (
+        pytest.raises(StorageError, match=r"s3://bucket/index.*AWS_ENDPOINT_URL"),
+        SharedIndex(settings).coordinating(),
+    ):
+        pass
+
+
+def test_a_worker_without_settings_is_told_all_that_it_needs(tmp_path: Path) -> None:
+    with pytest.raises(
+        ConfigError, match=r'needs "celery", and the storage.url, Postgres and Redis'
+    ):
+        check_worker(settings_of(tmp_path, ""))
 
 
 def test_who_lost_the_lease_publishes_nothing(

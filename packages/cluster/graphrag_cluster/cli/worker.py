@@ -17,10 +17,9 @@ def worker(
     processes: Annotated[int, typer.Option(min=1, max=256, help="Batches to work on at once.")] = 1,
 ) -> None:
     """Read, chunk and extract batches for a shared index, until it is told to end."""
-    from graphrag_cluster.addresses import check_services
-    from graphrag_cluster.working import work
+    from graphrag_cluster.working import check_worker, work
 
     settings = settings_for_runs()
-    check_services(settings)
+    check_worker(settings)
     console.note(f"Worker of {settings.storage.url} is ready; Ctrl-C stops it.")
     work(settings, name, processes)
