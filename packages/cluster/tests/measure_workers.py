@@ -213,7 +213,7 @@ WORKS = {
             "CHUNKS__OVERLAP": "0",
         },
         unit="slices",
-        stages=("embeddings",),
+        stages=("embeddings", "chunks_vectors"),
     ),
 }
 
