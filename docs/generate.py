@@ -401,7 +401,7 @@ def preset_parts() -> Iterator[Part]:
         ]
         absent = [(missing.number, f"Not made: {missing.why}.", "") for missing in paper.missing]
         rows = [Entry(f"{name} {row[0]}", row[1], row) for row in (*made, *absent)]
-        conditions = ", ".join(f"{row.name} (`{row.method or '-'}`)" for row in paper.condition)
+        conditions = ", ".join(f"{row.name} (`{row.method}`)" for row in paper.condition)
         command = f"    graphrag-pipeline eval run --preset {name} --questions questions.jsonl"
         apart = " Where every question names its document, each is asked of an index of it alone."
         more = apart if paper.per_document else ""

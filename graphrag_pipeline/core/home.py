@@ -103,8 +103,16 @@ class Home:
 
     def indexes_of_documents(self) -> list[Path]:
         """Return the folders of the indexes that single documents have."""
-        place = self.document_indexes
-        return sorted(path for path in place.iterdir() if path.is_dir()) if place.is_dir() else []
+        return _folders_in(self.document_indexes)
+
+    @property
+    def index_variants(self) -> Path:
+        """The folder of indexes of the same documents by other settings, for evaluations."""
+        return self.folder / "index_variants"
+
+    def variants_of_index(self) -> list[Path]:
+        """Return the folders of the indexes by other settings."""
+        return _folders_in(self.index_variants)
 
     @property
     def marts(self) -> Path:
@@ -130,6 +138,10 @@ class Home:
     def dagster(self) -> Path:
         """Dagster's own folder, unless ``DAGSTER_HOME`` names another."""
         return self.folder / "dagster"
+
+
+def _folders_in(place: Path) -> list[Path]:
+    return sorted(path for path in place.iterdir() if path.is_dir()) if place.is_dir() else []
 
 
 def make_home(settings: Settings) -> None:

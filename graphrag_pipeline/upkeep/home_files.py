@@ -168,6 +168,7 @@ HOME_FILES: Door[HomeFile] = Door(
         # What dbt has read of its project holds no text: a purge leaves it.
         "dbt_parsed": "home_files:OWN",
         "pictures": "home_files:DERIVED",
+        "index_variants": "home_files:DERIVED",
         "notices.json": "home_files:NOTICES",
         "reader_deaths.json": "home_files:DERIVED",
         "graphrag.toml": "home_files:REPLACED",

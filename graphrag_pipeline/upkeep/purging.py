@@ -172,7 +172,7 @@ def between_purges(workspace: Workspace) -> Iterator[None]:
 def clean_releases(workspace: Workspace, removed: Collection[str] = ()) -> set[str]:
     """Return the ids of releases all of whose documents are in the index, as they were then.
 
-    Those of the indexes that single documents have are among them.
+    Those of the indexes that experiments have made are among them.
 
     Of a release that is not kept any more nobody knows. Documents of ``removed`` files count as
     gone.
@@ -181,7 +181,8 @@ def clean_releases(workspace: Workspace, removed: Collection[str] = ()) -> set[s
         rows = con.execute(f"{_CONTENTS} WHERE source NOT IN (SELECT unnest(?))", [list(removed)])
         now = set(rows.fetchall())
     clean: set[str] = set()
-    homes = (workspace.home, *workspace.paths.indexes_of_documents())
+    paths = workspace.paths
+    homes = (workspace.home, *paths.indexes_of_documents(), *paths.variants_of_index())
     for release in (each for home in homes for each in each_release(home)):
         with contextlib.suppress(StorageError, duckdb.Error):
             if release.path is None:

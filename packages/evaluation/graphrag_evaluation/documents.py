@@ -18,7 +18,7 @@ from graphrag_evaluation.questions.documents import file_name
 from graphrag_evaluation.questions.question import Question
 from graphrag_pipeline.core.errors import InputError, StorageError
 from graphrag_pipeline.core.home import Home
-from graphrag_pipeline.core.settings import Settings, WorkerSettings, fingerprint
+from graphrag_pipeline.core.settings import Settings, fingerprint
 from graphrag_pipeline.query.release import Release
 
 EXTRACTED = (
@@ -115,21 +115,6 @@ def spread_over(experiment: Experiment, documents: Sequence[Apart]) -> Experimen
                 for document in documents
             ]
     return replace(experiment, conditions=tuple(conditions))
-
-
-def settings_apart(settings: Settings, folder: Path) -> Settings:
-    """Return the settings of a document's index: the same, and answers shared with the home.
-
-    It is in a folder of this machine, wherever the index of all is.
-    """
-    llm = settings.llm.model_copy(update={"shared_cache": str(settings.home_path)})
-    aliases = settings.aliases_path
-    file = str(aliases) if aliases else settings.resolution.aliases_file
-    resolution = settings.resolution.model_copy(update={"aliases_file": file})
-    update: dict[str, Any] = {"home": str(folder), "llm": llm, "resolution": resolution}
-    update["storage"] = settings.storage.model_copy(update={"url": ""})
-    update["workers"] = WorkerSettings()
-    return settings.model_copy(update=update)
 
 
 def outdated_indexes(

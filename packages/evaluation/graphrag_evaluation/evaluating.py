@@ -1,4 +1,6 @@
-"""Experiments from beginning to end, with an index for each document where one asks for that.
+"""Experiments from beginning to end, with the indexes made that they ask for.
+
+Those are indexes by other settings, or one for each document.
 
 The index of a document is made of the rows of the index that has all: its text, its chunks and what
 was extracted from them. Graph, communities, reports and vectors are its own. What a model writes
@@ -11,6 +13,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
+from pathlib import Path
 
 from graphrag_evaluation import evaluate
 from graphrag_evaluation.documents import (
@@ -19,7 +22,6 @@ from graphrag_evaluation.documents import (
     documents_asked,
     outdated_indexes,
     remove_indexes,
-    settings_apart,
     spread_over,
 )
 from graphrag_evaluation.evaluate import Evaluated, ExperimentPlan
@@ -30,6 +32,14 @@ from graphrag_evaluation.questions.question import Question
 from graphrag_evaluation.running import load_questions
 from graphrag_evaluation.scoring import check_metrics
 from graphrag_evaluation.store import EvaluationStore
+from graphrag_evaluation.variants import (
+    document_folders,
+    make_variants,
+    plan_variants,
+    settings_apart,
+    variant_of,
+)
+from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.hardening.locks import locked
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.progress import report
@@ -99,9 +109,8 @@ def run_experiment(settings: Settings, experiment: Experiment) -> Evaluated:
     """
     ready = _fitted(settings, experiment)
     with spending_since(calls_place(settings), ledger_position(settings)):
-        prepared, made = _prepared(settings, ready)
+        prepared, notes = _prepared(settings, ready)
         outcome = evaluate.run_fitted(ready.store, prepared, settings)
-    notes = (made.line,) if made else ()
     return replace(outcome, notes=notes)
 
 
@@ -114,6 +123,10 @@ def plan_experiment(settings: Settings, experiment: Experiment) -> ExperimentPla
     ready = _fitted(settings, experiment)
     stages: Sequence[StagePlan] = ()
     experiment, about = ready.experiment, ()
+    if variants := experiment.variants:
+        stages = plan_variants(settings, variants)
+        experiment, n_missing = _asked_of_variants(settings, experiment)
+        about = (_about_variants(len(variants), n_missing),)
     if experiment.per_document:
         with open_release(settings.home_path, settings=settings) as release:
             documents = documents_asked(release, ready.questions, experiment.questions, settings)
@@ -125,8 +138,8 @@ def plan_experiment(settings: Settings, experiment: Experiment) -> ExperimentPla
     return replace(plan, stages=(*stages, *plan.stages), notes=(*about, *ready.notes, *plan.notes))
 
 
-def prepare(settings: Settings, experiment: Experiment) -> tuple[Experiment, Made | None]:
-    """Make the indexes of single documents that an experiment asks for; return it asked of them.
+def prepare(settings: Settings, experiment: Experiment) -> tuple[Experiment, tuple[str, ...]]:
+    """Make the indexes that an experiment asks for; return it asked of them, and a line on each.
 
     None is made, and it is returned as it is, where it asks one index. Raises as
     :func:`run_experiment`.
@@ -139,13 +152,50 @@ def _fitted(settings: Settings, experiment: Experiment) -> _Fitted:
     _, questions = load_questions(store, experiment)
     experiment, notes = fitted(experiment, settings, questions)
     check_metrics(experiment.metrics, settings)
+    if experiment.variants:
+        experiment = _without_variants(settings, experiment)
     return _Fitted(store, experiment, questions, notes)
 
 
-def _prepared(settings: Settings, ready: _Fitted) -> tuple[Experiment, Made | None]:
+def _without_variants(settings: Settings, experiment: Experiment) -> Experiment:
+    """Return an experiment without the conditions whose indexes cannot be made here.
+
+    Raises InputError where none is left.
+    """
+    try:
+        document_folders(settings)
+    except InputError as error:
+        left = tuple(condition for condition in experiment.conditions if not condition.index)
+        if not left:
+            raise
+        reasons = [(each.name, str(error)) for each in experiment.conditions if each.index]
+        return replace(experiment, conditions=left, lacking=(*experiment.lacking, *reasons))
+    return experiment
+
+
+def _asked_of_variants(settings: Settings, experiment: Experiment) -> tuple[Experiment, int]:
+    """Return an experiment asked of its indexes by other settings, and how many there are not.
+
+    Of one that is not there yet, as while it is planned, the usual one is asked.
+    """
+    conditions, missing = [], set[Path]()
+    for condition in experiment.conditions:
+        home = variant_of(settings, condition.index).home_path if condition.index else None
+        if home and not Home(home).published.is_file():
+            missing.add(home)
+        conditions.append(
+            replace(condition, home=home) if home and home not in missing else condition
+        )
+    return replace(experiment, conditions=tuple(conditions)), len(missing)
+
+
+def _prepared(settings: Settings, ready: _Fitted) -> tuple[Experiment, tuple[str, ...]]:
     experiment = ready.experiment
+    if variants := experiment.variants:
+        line = make_variants(settings, variants)
+        return _asked_of_variants(settings, experiment)[0], (line,)
     if not experiment.per_document:
-        return experiment, None
+        return experiment, ()
     place = Home(settings.home_path).document_indexes
     with open_release(settings.home_path, settings=settings) as release:
         documents = documents_asked(release, ready.questions, experiment.questions, settings)
@@ -160,7 +210,12 @@ def _prepared(settings: Settings, ready: _Fitted) -> tuple[Experiment, Made | No
         folder for folder in Home(settings.home_path).indexes_of_documents() if folder not in asked
     ]
     made = Made(len(documents), n_made, len(outdated), len(unasked))
-    return spread_over(experiment, documents), made
+    return spread_over(experiment, documents), (made.line,)
+
+
+def _about_variants(n_variants: int, n_missing: int) -> str:
+    to_make = f"{n_missing:,} to make, whose answers are planned as those of yours"
+    return f"{n_variants:,} indexes by other settings: {to_make if n_missing else 'all are there'}"
 
 
 def _about(n_documents: int, n_missing: int) -> str:

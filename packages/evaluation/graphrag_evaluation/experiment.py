@@ -16,6 +16,11 @@ It is read from a TOML file::
     method = "basic:top_k=20"
     home = "../other-index"
 
+    [[condition]]
+    name = "smaller chunks, made here"
+    method = "basic:top_k=20"
+    index = {chunks = {size = 300}}    # of an index of the same documents that differs so
+
     [judge]
     replicates = 5
     against = "SS"                     # default: every pair
@@ -36,7 +41,9 @@ from graphrag_evaluation.file_errors import parsed
 from graphrag_evaluation.paper import Paper, paper_of
 from graphrag_evaluation.step_models import StepModel
 from graphrag_evaluation.steps import Assertions, Claims, Judge, Reference, Relevance
+from graphrag_evaluation.variants import Changes
 from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.core.settings import fingerprint
 from graphrag_pipeline.query.ask import Ask
 from graphrag_pipeline.query.limited_release import Where, checked_where
 from graphrag_pipeline.query.methods import method_named, methods_taking, read_method
@@ -53,12 +60,14 @@ _BUDGET = "max_context_tokens"
 class Condition:
     """A method with parameters, on what is published in ``home`` (default: the settings').
 
-    ``where`` limits it to documents, as that of :class:`~graphrag_pipeline.query.ask.Ask`.
-    ``answer_style`` is that of its answers, by default the experiment's, then the settings'.
-    ``as_much_as`` is a condition before it, whose tokens of context are its budget, question by
-    question. ``given`` are its answers where they were made elsewhere: nothing is asked then. Where
-    each document has an index of its own there is a condition of the same name for each
-    ``document``, by uri, which ``asks`` those questions alone, by id.
+    ``index`` are the settings in which the index of the same documents that it is asked of differs,
+    by section: a run makes it. ``where`` limits it to documents, as that of
+    :class:`~graphrag_pipeline.query.ask.Ask`. ``answer_style`` is that of its answers, by default
+    the experiment's, then the settings'. ``as_much_as`` is a condition before it, whose tokens of
+    context are its budget, question by question. ``given`` are its answers where they were made
+    elsewhere: nothing is asked then. Where each document has an index of its own there is a
+    condition of the same name for each ``document``, by uri, which ``asks`` those questions alone,
+    by id.
     """
 
     name: str
@@ -66,6 +75,7 @@ class Condition:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     home: Path | None = None
     release: str | None = None
+    index: Changes = field(default_factory=dict)
     answer_style: AnswerStyle | None = None
     where: Where = field(default_factory=dict)
     as_much_as: str = ""
@@ -99,6 +109,7 @@ class _Given(_Strict):
     method: str
     home: str = ""
     release: str = ""
+    index: dict[str, Any] = Field(default_factory=dict)
     answer_style: AnswerStyle | None = None
     where: dict[str, Any] = Field(default_factory=dict)
     as_much_as: str = ""
@@ -157,6 +168,12 @@ class Experiment:
     def names(self) -> list[str]:
         """The names of its conditions, each once."""
         return list(dict.fromkeys(condition.name for condition in self.conditions))
+
+    @property
+    def variants(self) -> dict[str, Changes]:
+        """The indexes by other settings that it asks, each by the first condition that does."""
+        asked = {fingerprint(each.index): each for each in reversed(self.conditions) if each.index}
+        return {each.name: each.index for each in reversed(asked.values())}
 
     @property
     def steps(self) -> list[StepModel]:
@@ -223,6 +240,8 @@ def _experiment(contents: _File, file: Path) -> Experiment:
         contents.methods, contents.preset, contents.levels, contents.context_tokens
     )
     tables = [_from_table(table, file.parent) for table in contents.condition]
+    named = {condition.name for condition in tables if contents.preset}
+    spread = [condition for condition in spread if condition.name not in named]
     styled = [
         replace(
             condition,
@@ -263,13 +282,13 @@ def _conditions(
 
 def _of_paper(paper: Paper) -> tuple[list[Condition], dict[str, str]]:
     """Return the conditions of a paper, and why others are lacking, by name."""
-    conditions, lacking = [], {row.name: row.lacks for row in paper.condition if row.lacks}
+    conditions, lacking = [], {}
     for row in paper.condition:
-        if not row.method:
-            continue
         try:
             method = read_method(row.method)
-            conditions.append(Condition(row.name, *method, as_much_as=row.as_much_as))
+            conditions.append(
+                Condition(row.name, *method, index=row.index, as_much_as=row.as_much_as)
+            )
         except InputError as error:
             lacking[row.name] = str(error).partition(":")[0]
     return conditions, lacking
@@ -281,11 +300,13 @@ def _by_preset(experiment: Experiment, preset: str) -> Experiment:
         return experiment
     paper = paper_of(preset)
     names = {condition.name for condition in experiment.conditions}
-    asks = not experiment.retrieval_only
+    retrieval_only = experiment.retrieval_only or paper.retrieval_only
+    asks = not retrieval_only
     judge = experiment.judge or (_judge_of(paper, names) if asks else None)
     claims = paper.claims if asks else None
     return replace(
         experiment,
+        retrieval_only=retrieval_only,
         metrics=experiment.metrics or paper.measured,
         judge=judge,
         claims=experiment.claims or claims,
@@ -321,6 +342,7 @@ def _from_table(table: _Given, folder: Path) -> Condition:
         name=name,
         home=home,
         release=table.release or None,
+        index=table.index,
         answer_style=table.answer_style,
         where=table.where,
         as_much_as=table.as_much_as,
@@ -374,6 +396,11 @@ def checked(experiment: Experiment) -> Experiment:
     for number, condition in enumerate(experiment.conditions):
         if condition.given is None:
             _check_parameters(condition)
+        if condition.index and (condition.home or condition.release or experiment.per_document):
+            raise InputError(
+                f"{condition.name}: index makes one of all documents: leave out home, release and "
+                "per_document"
+            )
         _check_budget(condition, names[:number])
     judge = experiment.judge or Judge()
     if judge.against and judge.against not in names:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -22,7 +22,8 @@ _FOLDER, _SUFFIX = "graphrag_evaluation.presets", ".toml"
 
 TableKind = Literal[
     "scores", "types", "two_ways", "transposed", "win_rates", "duels", "pairs", "orders", "units",
-    "corpus", "indexing", "costs", "storage", "hierarchies", "graphs", "overlap", "agreement",
+    "corpus", "indexing", "costs", "storage", "hierarchies", "graphs", "indexes",
+    "overlap", "agreement",
 ]  # fmt: skip
 """How a table is filled: see ``presets.kinds``."""
 
@@ -37,14 +38,15 @@ class _Strict(BaseModel):
 class PaperCondition(_Strict):
     """A row of the paper, by its name there, and the method with parameters that is this row.
 
-    ``lacks`` says why there is none. ``as_much_as`` is another condition, whose tokens of context
-    are the budget of each question.
+    ``index`` are settings in which the index that it is asked of differs from the usual one, by
+    section. ``as_much_as`` is another condition, whose tokens of context are the budget of each
+    question.
     """
 
     name: str
-    method: str = ""
+    method: str
+    index: dict[str, Any] = Field(default_factory=dict)
     as_much_as: str = ""
-    lacks: str = ""
 
 
 class TableSpec(_Strict):
@@ -80,13 +82,15 @@ class Missing(_Strict):
 class Paper(_Strict):
     """A preset.
 
-    ``short_answers`` are those of a paper that compares answers with gold ones: they are short
-    where the gold answers are. ``per_document`` is of one that indexes each document apart, where
-    the questions name their documents. ``scorers`` name for a score of ours the one by the script
-    that the authors used: both are measured, and tables show theirs.
+    ``retrieval_only`` is of one whose tables need no answers. ``short_answers`` are those of a
+    paper that compares answers with gold ones: they are short where the gold answers are.
+    ``per_document`` is of one that indexes each document apart, where the questions name their
+    documents. ``scorers`` name for a score of ours the one by the script that the authors used:
+    both are measured, and tables show theirs.
     """
 
     title: str
+    retrieval_only: bool = False
     short_answers: bool = False
     per_document: bool = False
     context_tokens: tuple[int, ...] = ()
@@ -101,7 +105,7 @@ class Paper(_Strict):
     @property
     def methods(self) -> Mapping[str, str]:
         """Each condition's method with parameters, by the condition's name."""
-        return {row.name: row.method for row in self.condition if row.method}
+        return {row.name: row.method for row in self.condition}
 
     @property
     def measured(self) -> tuple[str, ...]:

@@ -58,7 +58,7 @@ def fitted(
 
 
 def _are_apart(experiment: Experiment, questions: Sequence[Question]) -> bool:
-    own = any(condition.home or condition.release for condition in experiment.conditions)
+    own = any(each.home or each.release or each.index for each in experiment.conditions)
     named = bool(questions) and all(question.document for question in questions)
     return paper_of(experiment.preset).per_document and named and not own
 

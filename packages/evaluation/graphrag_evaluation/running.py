@@ -29,6 +29,7 @@ from graphrag_evaluation.questions.question import (
     set_names,
 )
 from graphrag_evaluation.store import EvaluationStore
+from graphrag_evaluation.variants import variant_of
 from graphrag_pipeline.core.errors import (
     ConfigError,
     GraphRAGError,
@@ -293,14 +294,17 @@ def evaluation_settings(settings: Settings, condition: Condition) -> Settings:
     Those beside the index of another home say how it was embedded; the model is the same for all.
     """
     home: dict[str, Any] = {}
-    if condition.home:
+    if condition.home and condition.index:
+        of_index = variant_of(settings, condition.index).embeddings
+        home = {"home": str(condition.home), "embeddings": of_index}
+    elif condition.home:
         beside = condition.home / CONFIG_FILE
         beside_settings = (
             load_settings(beside, home=condition.home) if beside.is_file() else settings
         )
         home = {"home": str(condition.home), "embeddings": beside_settings.embeddings}
     changes: dict[str, Any] = {"concurrency": _share(settings.llm)}
-    if condition.document:
+    if condition.document or condition.index:
         changes["shared_cache"] = str(settings.home_path)
     llm = settings.llm.model_copy(update=changes)
     models = {
@@ -417,7 +421,7 @@ def _look_at(
     if condition.where:
         found_by["where"] = condition.where
     key = (version("graphrag-pipeline"), condition.method, found_by, release, made_by)
-    apart = ["apart"] if condition.document else []
+    apart = ["apart"] if condition.document or condition.index else []
     answer_ids = {
         question.id: fingerprint(question.text, *filter(None, [question.document]), *apart, *key)
         for question in questions
@@ -640,7 +644,7 @@ def _begin(store: EvaluationStore, experiment: Experiment, set_name: str) -> Non
 
 def _as_named(condition: Condition) -> Condition:
     """Return a condition as it was named: of no document in particular, without answers."""
-    home = None if condition.document else condition.home
+    home = None if condition.document or condition.index else condition.home
     return replace(condition, given=None, home=home, document="", asks=None)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from importlib import resources
 from pathlib import Path
 from typing import Any, get_args
@@ -20,6 +19,7 @@ from graphrag_evaluation.presets.storage import REST, needed_by, parts_of
 from graphrag_evaluation.presets.tables import tables_of
 from graphrag_evaluation.questions.question import Question
 from graphrag_evaluation.store import EvaluationStore
+from graphrag_evaluation.variants import variant_of
 from query_fixture import publish, settings_for
 from typer.testing import CliRunner
 
@@ -27,7 +27,6 @@ from graphrag_pipeline.cli.app import app
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.query import open_release
-from graphrag_pipeline.systems.archrag.communities import CLUSTERINGS
 
 PAPERS = ("graphrag", "archrag", "hirag", "rag_vs_graphrag")
 
@@ -64,8 +63,8 @@ def test_each_kind_of_table_is_filled() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "said"),
     [
-        ('number = "Table 1"', 'nmber = "Table 1"', r"line 6: table 1.number: it is missing"),
-        ('kind = "scores"', 'kind = "score"', r"line 8: table 1.kind: input should be 'scores'"),
+        ('number = "Table 1"', 'nmber = "Table 1"', r"line 7: table 1.number: it is missing"),
+        ('kind = "scores"', 'kind = "score"', r"line 9: table 1.kind: input should be 'scores'"),
         ("replicates = 1", "replicates = 0", r"line 3: judge.replicates: .* greater than"),
         ("[[condition]]", "[[condition", "is not valid TOML: .*line 4"),
     ],
@@ -78,6 +77,7 @@ def test_a_broken_preset_is_told_with_its_line(
 replicates = 1
 [[condition]]
 name = "A"
+method = "bm25"
 [[table]]
 number = "Table 1"
 kind = "scores"
@@ -99,7 +99,7 @@ def test_each_preset_runs_what_there_is_and_names_what_is_lacking(preset) -> Non
     assert set(experiment.judge.among) <= there
 
 
-def test_a_row_that_needs_another_index_can_be_given(tmp_path) -> None:
+def test_a_row_of_another_index_can_be_given_in_place_of_the_presets(tmp_path) -> None:
     file = tmp_path / "variants.toml"
     file.write_text(
         'questions = "q"\npreset = "archrag"\n'
@@ -107,12 +107,14 @@ def test_a_row_that_needs_another_index_can_be_given(tmp_path) -> None:
     )
     experiment = read_experiment(file)
     (leiden,) = [each for each in experiment.conditions if each.name == "- Leiden"]
-    assert leiden.home == tmp_path / "links"
-    assert dict(experiment.lacking).keys() == {"- Spec.", "- Spec. (No Aug)"}
-    for why in dict(experiment.lacking).values():
-        clustering = re.search(r"attributed_clustering = '(\w+)'", why)
-        assert clustering
-        assert clustering[1] in CLUSTERINGS
+    assert (leiden.home, leiden.index) == (tmp_path / "links", {})
+    assert experiment.variants.keys() == {"- Spec.", "- Spec. (No Aug)"}
+
+
+@pytest.mark.parametrize("preset", preset_names())
+def test_indexes_of_presets_differ_by_settings_that_there_are(preset) -> None:
+    for name, changes in experiment_of("e", "q", [], preset=preset).variants.items():
+        assert variant_of(Settings(), changes).as_set().keys() >= changes.keys(), name
 
 
 def test_win_rates_stand_as_the_papers_figure_has_them(tmp_path) -> None:

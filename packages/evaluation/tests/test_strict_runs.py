@@ -37,6 +37,7 @@ GOLD = {
 FINDS_NOTHING = "HLightRAG"
 BY_PARTS = {
     "GGraphRAG C1", "GGraphRAG", "GraphRAG+AC", "ArchRAG", "- Single-Layer", "- Entity-Only",
+    "- Spec.", "- Spec. (No Aug)", "- Leiden",
 }  # fmt: skip
 ROOT = Path(__file__).parents[3]
 QUESTION = "Who tended the Brandvik Line for Aldous Corrigan, and what did the Courier report?"
@@ -168,11 +169,7 @@ def test_the_tables_of_archrag_come_out_as_by_hand(built: Built) -> None:
             if name != FINDS_NOTHING:
                 shown = cells.get("Recall", cells.get("Rec"))
                 assert shown == (right and pytest.approx(right)), (number, name)
-    absent = rows(tables["Table 3"]).keys() - answered
-    assert absent == {"- Spec.", "- Spec. (No Aug)", "- Leiden"}
-    for name in absent:
-        (why,) = [note for note in tables["Table 3"].notes if note.startswith(f"{name}: ")]
-        assert "hierarchies.attributed_clustering = " in why
+    assert not rows(tables["Table 3"]).keys() - answered
     taken = rows(tables["Figure 4"])
     assert (taken["Zero-shot"]["calls"], taken["BM25"]["calls"]) == (1, 1)
     assert taken["ArchRAG"]["calls"] > taken["Vanilla RAG"]["calls"]

@@ -50,7 +50,8 @@ Preset = Annotated[
     str,
     typer.Option(
         help="A paper's conditions, judge and tables: graphrag, archrag, hirag, rag_vs_graphrag; "
-        "context-window, 8k to 64k; or archrag-k, its values of k."
+        "context-window, 8k to 64k; archrag-k, its values of k; or one that makes indexes by other "
+        "settings: archrag-clusterings, graphrag-gleanings, rag_vs_graphrag-graphs."
     ),
 ]
 Levels = Annotated[
@@ -240,8 +241,9 @@ def _agree(settings: Settings, experiment: Experiment, yes: bool) -> None:
     from graphrag_pipeline.planning.consent import why_ask
 
     answers = settings.query.answers == "llm" and not experiment.retrieval_only
-    # Indexes of single documents may cost, whatever is asked of them.
-    if not (answers or experiment.asks_models or experiment.per_document or experiment.preset):
+    # Indexes that are made may cost, whatever is asked of them.
+    makes_indexes = experiment.per_document or experiment.preset or experiment.variants
+    if not (answers or experiment.asks_models or makes_indexes):
         return
     estimate = plan_experiment(settings, experiment)
     for error in estimate.errors:

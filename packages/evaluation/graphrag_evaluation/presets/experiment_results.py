@@ -102,7 +102,8 @@ class ExperimentFindings:
         self.answered = self._costs.keys()
         self.comparisons = comparisons_of(con, experiment)
         self.methods = dict(con.execute(_METHODS, [experiment]).fetchall())
-        self.facts = self._facts()
+        first = next((name for name in self.methods if self.methods[name] != METHOD), "")
+        self.facts = self._facts(first)
         (self.questions,) = con.execute(_QUESTIONS, [experiment]).fetchone() or (0,)
 
     def mean(self, condition: str, metric: str, kind: str = "all") -> float | None:
@@ -149,19 +150,20 @@ class ExperimentFindings:
         comparison, is_first = duel
         return comparison.win_rate if is_first else 1 - comparison.win_rate
 
-    def fact(self, fact: str, item: str) -> float | None:
-        """Return a fact of the index that the first condition asked, or of all that it asked."""
-        return self.facts.get((fact, item))
+    def fact(self, fact: str, item: str, condition: str = "") -> float | None:
+        """Return a fact of the index that a condition asked, or of all that it asked.
+
+        Without one it is the first.
+        """
+        facts = self._facts(condition) if condition else self.facts
+        return facts.get((fact, item))
 
     def of_kind(self, fact: str) -> dict[str, float]:
         """Return all items of a fact."""
         return {item: value for (kind, item), value in self.facts.items() if kind == fact}
 
-    def _facts(self) -> dict[tuple[str, str], float]:
-        first = next((name for name in self.methods if self.methods[name] != METHOD), None)
-        if first is None:
-            return {}
-        asked = {"experiment": self.experiment, "condition": first}
+    def _facts(self, condition: str) -> dict[tuple[str, str], float]:
+        asked = {"experiment": self.experiment, "condition": condition}
         facts = {(f, i): v for f, i, v in self.con.execute(_FACTS, asked).fetchall()}
         index = self.con.execute(_INDEX, asked).pl()
         return facts | {("index", metric): value for metric, value in index.iter_rows()}

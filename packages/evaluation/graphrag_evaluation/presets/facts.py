@@ -23,7 +23,8 @@ TEXT = "TS"
 _CORPUS = """
 SELECT (SELECT count(*) FROM documents) AS documents, count(*) AS chunks,
        sum(n_tokens) AS tokens, (SELECT count(*) FROM entities) AS entities,
-       (SELECT count(*) FROM relationships) AS relationships FROM chunks
+       (SELECT count(*) FROM relationships) AS relationships,
+       (SELECT sum(n_entities) FROM extractions) AS references FROM chunks
 """
 # A call that was cached was paid for when it was made.
 _INDEXING = """

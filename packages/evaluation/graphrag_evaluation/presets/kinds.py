@@ -206,6 +206,19 @@ def graphs(found: ExperimentFindings, spec: TableSpec) -> list[Group]:
     return [Group("", dict(_of_index(found, spec, _GRAPHS)))]
 
 
+def indexes(found: ExperimentFindings, spec: TableSpec) -> list[Group]:
+    """Conditions by facts of the index that each is asked of, written fact.item."""
+
+    def cell(row: str, column: str) -> Cell:
+        fact, _, item = column.partition(".")
+        return found.fact(fact, item, row)
+
+    return [
+        Group("", {row: [cell(row, column) for column in spec.columns.values()]
+                   for row in spec.rows})
+    ]  # fmt: skip
+
+
 def right_and_wrong(found: ExperimentFindings, spec: TableSpec) -> list[Group]:
     """Return which questions both, one and none of two conditions answers right, in percent."""
     first, second = spec.rows
@@ -248,6 +261,7 @@ KINDS: Final[Mapping[TableKind, Filler]] = {
     "storage": storage,
     "hierarchies": hierarchies,
     "graphs": graphs,
+    "indexes": indexes,
     "overlap": right_and_wrong,
     "agreement": judge_and_claims,
 }

@@ -184,5 +184,7 @@ _NO_INDEX = "nothing was measured: the index lacks it"
 _WHY_EMPTY = {
     "two_ways": _NO_TYPES,
     **dict.fromkeys(("win_rates", "duels", "pairs", "orders", "agreement"), _NO_JUDGE),
-    **dict.fromkeys(("hierarchies", "graphs", "units", "indexing", "storage"), _NO_INDEX),
+    **dict.fromkeys(
+        ("hierarchies", "graphs", "indexes", "units", "indexing", "storage"), _NO_INDEX
+    ),
 }
