@@ -29,7 +29,7 @@ from graphrag_pipeline.ingest.reading.model import (
     ReadResult,
     Unreadable,
 )
-from graphrag_pipeline.ingest.reading.table_head import LOOKED_AT, Spans, head_of
+from graphrag_pipeline.ingest.reading.table_head import LOOKED_AT, Spans, head_of, notes_below
 from graphrag_pipeline.ingest.reading.tables import read_rows, with_captions
 
 _MOST_VISITED = 20_000_000
@@ -234,8 +234,8 @@ def read_sheets(path: Path, sheets: Iterable[Sheet], options: ReadingOptions) ->
     """Read each sheet that has rows as the csv file it would be saved as.
 
     Keys are those of a csv file; where several sheets have rows, after the sheet's name and "!".
-    Lines above the header, in one cell each, are a document of their own, "caption".
-    Raises Unreadable if no sheet gives a document.
+    Lines above the header and notes below the rows, in one cell each, are a document of their
+    own, "caption". Raises Unreadable if no sheet gives a document.
     """
     filled = [sheet for sheet in sheets if any(any(row) for row in sheet.rows)]
     if not filled:
@@ -262,6 +262,9 @@ def read_sheets(path: Path, sheets: Iterable[Sheet], options: ReadingOptions) ->
 def _read_sheet(path: Path, sheet: Sheet, options: ReadingOptions) -> ReadResult:
     rows = [row for row in sheet.rows if any(map(str.strip, row))]
     head = head_of(rows[:LOOKED_AT], sheet.spans)
+    if n_notes := notes_below(rows[head.n_rows :]):
+        notes = [one_line(" ".join(filter(None, row))) for row in rows[-n_notes:]]
+        head, rows = replace(head, captions=[*head.captions, *notes]), rows[:-n_notes]
     sheet.rows.clear()
     try:
         return read_rows(path, head, rows, options)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from graphrag_pipeline.ingest.reading.cleaning import one_line
@@ -17,6 +17,9 @@ _NUMBER = re.compile(
     r"[-+(]?[$€£¥]?\s?\d[\d.,' \u00a0\u202f]*\s?[%$€£¥]?\)?|\d{1,4}[-./]\d{1,2}[-./]\d{1,4}"
 )
 _YEAR = re.compile(r"(1[5-9]|20)\d\d")
+_LONGEST_UNIT = 12
+_NOTE = re.compile(r"[*†‡§¹²³]|\(?\d\)|[^:]{2,20}: ")
+MOST_NOTES = 20
 
 Row = Sequence[str]
 Spans = Collection[tuple[int, int, int, int]]
@@ -41,7 +44,8 @@ def head_of(rows: Sequence[Row], spans: Spans = ()) -> TableHead:
     A row names columns unless it holds a number where the rows below it hold numbers, too. Years
     name columns of other numbers. A head has several rows where cells of it are merged; where
     nobody knows of merged cells, where several names stand over two columns or more, and the row
-    below names these.
+    below names these. Short words under the names of numbers, and nothing under the others, are
+    units: "Length (m)".
     """
     n_captions = _captions(rows)
     captions = [one_line(" ".join(filter(None, row))) for row in rows[:n_captions]]
@@ -50,6 +54,12 @@ def head_of(rows: Sequence[Row], spans: Spans = ()) -> TableHead:
         return TableHead(captions, (), n_captions)
     n_rows = _height(below, [_moved(span, n_captions) for span in spans])
     names = joined_names(below[:n_rows])
+    if n_rows == 1 and not spans and len(below) > 2 and _are_units(*below[:2], below[2:]):
+        n_rows, units = 2, [cell.strip() for cell in below[1]]
+        names = [
+            f"{name} ({unit})" if unit.strip("-") else name
+            for name, unit in zip(names, units + [""] * len(names), strict=False)
+        ]
     return TableHead(captions, names, n_captions + n_rows)
 
 
@@ -66,17 +76,24 @@ def _is_record(first: Row, others: Sequence[Row]) -> bool:
     """Whether the first row is a record like the others, and names nothing."""
     if not all(map(str.strip, first)):
         return False
-    columns = [
-        [cell for row in others if place < len(row) and (cell := row[place].strip())]
-        for place in range(len(first))
-    ]
-    over = list(zip(map(str.strip, first), columns, strict=True))
-    names_numbers = any(
-        cells and not _is_number(cell) and _are_numbers(cells) for cell, cells in over
+    return not names_numbers([first, *others]) and any(
+        _is_number(cell) and _is_like(cell, cells) for cell, cells in _columns([first, *others])
     )
-    return not names_numbers and any(
-        _is_number(cell) and _is_like(cell, cells) for cell, cells in over
+
+
+def names_numbers(rows: Sequence[Row]) -> bool:
+    """Whether a cell of the first row that is no number stands over numbers."""
+    return any(
+        cell and cells and not _is_number(cell) and _are_numbers(cells)
+        for cell, cells in _columns(rows)
     )
+
+
+def _columns(rows: Sequence[Row]) -> Iterator[tuple[str, list[str]]]:
+    """Yield each cell of the first row, and the filled cells below it."""
+    for place, cell in enumerate(rows[0]):
+        filled = (row[place].strip() for row in rows[1:] if place < len(row))
+        yield cell.strip(), [below for below in filled if below]
 
 
 def _are_numbers(cells: Sequence[str]) -> bool:
@@ -116,6 +133,39 @@ def _is_under_names(first: Row, second: Row, others: Sequence[Row]) -> bool:
     is_named = all(second[place].strip() and second[place - 1].strip() for place in wide)
     has_numbers = any(_is_number(cell) for row in others for cell in row)
     return len(wide) > 1 and is_named and has_numbers and not any(map(_is_number, second))
+
+
+def _are_units(names: Row, units: Row, others: Sequence[Row]) -> bool:
+    """Whether a row has a short word under names of numbers only, and of most of these."""
+    filled = [place for place, cell in enumerate(units) if cell.strip().strip("-")]
+    columns = enumerate(_columns([names, *others]))
+    numeric = {place for place, (_, cells) in columns if cells and _are_numbers(cells)}
+    return (
+        all(map(str.strip, names))
+        and 0 < len(filled) < len(names)
+        and numeric.issuperset(filled)
+        and 2 * len(filled) >= len(numeric)
+        and all(len(units[place].strip()) <= _LONGEST_UNIT for place in filled)
+        and not any(_is_number(units[place]) for place in filled)
+    )
+
+
+def is_note(text: str) -> bool:
+    """Whether a line below a table is a note: by a mark, "Source: ", or the end of a sentence."""
+    return _NOTE.match(text) is not None or text.endswith((".", ":"))
+
+
+def notes_below(rows: Sequence[Row]) -> int:
+    """Return how many rows at the end of a table are notes: one cell each, below whole rows."""
+    n_notes = 0
+    for row in reversed(rows[-MOST_NOTES:]):
+        cells = [cell.strip() for cell in row if cell.strip()]
+        if len(cells) != 1 or not is_note(cells[0]):
+            break
+        n_notes += 1
+    whole = rows[: len(rows) - n_notes][-MOST_NOTES:]
+    has_columns = 2 * sum(sum(map(bool, map(str.strip, row))) > 1 for row in whole) > len(whole)
+    return n_notes if has_columns and whole else 0
 
 
 def joined_names(rows: Sequence[Row]) -> list[str]:

@@ -36,7 +36,15 @@ from graphrag_pipeline.ingest.reading.records import (
     read_records,
     unique_keys,
 )
-from graphrag_pipeline.ingest.reading.table_head import LOOKED_AT, TableHead, head_of
+from graphrag_pipeline.ingest.reading.table_head import (
+    LOOKED_AT,
+    MOST_NOTES,
+    TableHead,
+    head_of,
+    is_note,
+    names_numbers,
+    notes_below,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -45,7 +53,7 @@ _DELIMITERS = ",;\t|"
 _DIRECTIVE = re.compile(r'"?sep=([,;\t|])"?\n', re.IGNORECASE)
 """Excel's line above a table that says how it is separated."""
 _CAPTION = "caption"
-_FEWEST_COLUMNS = 2
+_FEWEST_COLUMNS, _MOST_ABOVE = 2, 3
 _NEARLY_ALL = 0.9
 _MOST_REREAD = 20
 _TOP = 20 * LOOKED_AT
@@ -60,7 +68,8 @@ def read_csv(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
 
     A row with more fields than the table has columns is quarantined, as its text was cut at a
     separator that is not quoted; so is a row with broken quotes. Columns without a name are
-    numbered. Lines above the table, in one cell each, are a document of their own, "caption".
+    numbered. Lines above the table, in one cell each or before a blank line, and notes below it are
+    a document of their own, "caption".
     """
     text = decode(data, options.encoding).replace("\0", "")
     text = text.replace("\r\n", "\n").replace("\r", "\n").lstrip("\n")
@@ -69,6 +78,8 @@ def read_csv(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     directive = _DIRECTIVE.match(text)
     text = text[directive.end() :] if directive else text
     delimiter = directive[1] if directive else _delimiter(text, _usual_delimiter(path))
+    above, text = _above(text, delimiter)
+    text, below = _below(text, delimiter)
     escapes = _has_escapes(text, delimiter)
     is_plain = '"' not in text and not escapes
     rows = _rows(_top(text) if is_plain else text.split("\n"), delimiter, escapes=escapes)
@@ -85,7 +96,51 @@ def read_csv(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     else:
         _require_cells(len(names), text.count("\n"), len(text))
         cells = _cells(chain(first[head.n_rows :], rows), names, problems)
-    return with_captions(path, head.captions, read_columns(path, cells, problems, options))
+    captions = [*above, *head.captions, *below]
+    return with_captions(path, captions, read_columns(path, cells, problems, options))
+
+
+def _above(text: str, delimiter: str) -> tuple[list[str], str]:
+    """Part what stands above a table, before a blank line, though it has separators, too.
+
+    The line after it names columns of numbers, or what stands above is written as text: with a
+    blank after its separators, where the rows have none.
+    """
+    above, gap, rest = text.partition("\n\n")
+    lines = above.split("\n")
+    spaced = f"{delimiter} "
+    is_whole = gap and above.count('"') % 2 == 0
+    if not is_whole or len(lines) > _MOST_ABOVE or delimiter not in above:
+        return [], text
+    rows = [r for r in islice(_rows(_top(rest), delimiter), LOOKED_AT) if not isinstance(r, str)]
+    if len(rows) < _FEWEST_COLUMNS or len(rows[0]) < _FEWEST_COLUMNS:
+        return [], text
+    is_prose = spaced in above and spaced not in rest[: len(above) + _TOP]
+    return ([*lines], rest.lstrip("\n")) if is_prose or names_numbers(rows) else ([], text)
+
+
+def _below(text: str, delimiter: str) -> tuple[str, list[str]]:
+    """Part the notes below a table from it: see :func:`notes_below`.
+
+    After a blank line a note may hold separators.
+    """
+    end = text.rstrip("\n")
+    table, gap, last = end.rpartition("\n\n")
+    lines = last.split("\n")
+    is_whole = gap and last.count('"') % 2 == 0
+    if is_whole and len(lines) <= MOST_NOTES and all(map(is_note, lines)):
+        return table, lines
+    start = len(end)
+    for _ in range(LOOKED_AT):
+        start = max(end.rfind("\n", 0, start), 0)
+    rows = [r for r in _rows(end[start:].split("\n"), delimiter) if not isinstance(r, str)]
+    if not (n_notes := notes_below(rows)):
+        return text, []
+    notes = [one_line(" ".join(filter(None, row))) for row in rows[-n_notes:]]
+    lines = end.split("\n")
+    while n_notes:
+        n_notes -= bool(lines.pop().strip(f"{delimiter} "))
+    return "\n".join(lines), notes
 
 
 def read_rows(

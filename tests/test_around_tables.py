@@ -1,0 +1,71 @@
+"""What stands around the rows of a table: lines above, units under its names, notes below."""
+
+import pytest
+from read_files import read
+from test_formats import make_xlsx
+
+
+def texts(name: str, content: str | bytes) -> dict[str, str]:
+    result = read(name, content)
+    assert result.quarantined == []
+    return {document.key: document.text for document in result.documents}
+
+
+ROWS = {"row-1": "Harbour: Sarn\nBoats: 12", "row-2": "Harbour: Lund\nBoats: 14"}
+TABLE = "Harbour,Boats\nSarn,12\nLund,14\n"
+
+
+@pytest.mark.parametrize(
+    ("above", "below"),
+    [
+        ("Boats by harbour, 2024\n\n", ""),
+        ("Made by the port office, Lund\nwith data of 2024, revised\n\n", ""),
+        ("", "\n* provisional\nSource: port office, 2024\n"),
+        ("", "Source: the port office,\n"),
+        ("Boats, by harbour\n\n", "\nOf 2024, revised.\n"),
+    ],
+)
+def test_lines_around_a_table_are_no_rows_and_name_no_columns(above: str, below: str) -> None:
+    read_as = texts("a.csv", f"{above}{TABLE}{below}")
+    lines = [line.rstrip(",") for line in f"{above}{below}".split("\n") if line]
+    assert read_as.pop("caption").split("\n") == lines
+    assert read_as == ROWS
+
+
+@pytest.mark.parametrize(
+    ("content", "last"),
+    [
+        (TABLE.replace("\n", "\n\n", 1), ROWS["row-2"]),
+        ("Name,City\n\nAda,Sarn\nBo,Lund\n", "Name: Bo\nCity: Lund"),
+        ("Name,Quote\nAda,Hello.\nBo,Fine.\n", "Name: Bo\nQuote: Fine."),
+        ("Sentence\nHello there.\nFine.\n", "Sentence: Fine."),
+        ('Name,Note\nAda,"a\n\nb, c"\nBo,"d\n\ne."\n', "Name: Bo\nNote: d\n\ne."),
+        ("Name,Role\nAda,\nBo,\n", "Name: Bo"),
+    ],
+)
+def test_rows_stay_rows(content: str, last: str) -> None:
+    assert texts("a.csv", content)["row-2"] == last
+
+
+def test_units_under_names_belong_to_them() -> None:
+    rows = [["Ship", "Length", "Speed"], ["", "m", "kn"], ["Ada", 12, 5], ["Bo", 14, 7]]
+    expected = {
+        "row-1": "Ship: Ada\nLength (m): 12\nSpeed (kn): 5",
+        "row-2": "Ship: Bo\nLength (m): 14\nSpeed (kn): 7",
+    }
+    assert texts("a.csv", "\n".join(",".join(map(str, row)) for row in rows)) == expected
+    assert texts("a.xlsx", make_xlsx(S=rows)) == expected
+    named = texts("a.csv", "Ship,Length,Port\n,m,Sarn\nAda,12,Lund\nBo,14,Kel\n")
+    assert set(named["row-1"].split("\n")) == {"Length: m", "Port: Sarn"}
+
+
+def test_notes_below_the_rows_of_a_sheet_are_no_rows() -> None:
+    rows = [
+        ["Harbour", "Boats"],
+        ["Sarn", 12],
+        ["Lund", 14],
+        [],
+        ["Source: port office"],
+        ["¹ old"],
+    ]
+    assert texts("a.xlsx", make_xlsx(S=rows)) == {"caption": "Source: port office\n¹ old", **ROWS}
