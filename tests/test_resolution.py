@@ -352,8 +352,11 @@ def test_titles_link_others_even_where_no_document_mentions_them(tmp_path):
         ("action,a\nmerge,x", r"aliases\.csv:1: column b is missing"),
         (
             "action,a,b\njoin,x,y",
-            r"aliases\.csv:2: unknown action 'join': write merge, never, rename or type",
+            r"aliases\.csv:2: unknown action 'join': write merge, never, rename, type or split",
         ),
+        ("action,a,b\nsplit,x,y", r"aliases\.csv:2: documents is empty: write in which"),
+        ("action,a,b,documents\nsplit,x,X,d", r"aliases\.csv:2: b is 'x', too: write another"),
+        ("action,a,b,documents\nsplit,x,y,d\nmerge,x,y,", r"aliases\.csv:2: split 'x' and 'y' con"),
         ("action,a,b\n\nmerge,x,", r"aliases\.csv:3: b is empty"),
         ("action,a,b\nmerge,x,y\nmerge,y,z\nnever,Z,x", r"aliases\.csv:4: never 'Z' and 'x' contr"),
         (b"action,a,b\nmerge,\xff,y", r"cannot read .*: it is not UTF-8"),
@@ -366,6 +369,96 @@ def test_a_file_that_cannot_be_used_is_refused_in_one_line(tmp_path, text, said)
     with pytest.raises(ConfigError, match=said) as raised:
         resolve_entities(workspace.store, workspace.settings)
     assert "\n" not in str(raised.value)
+
+
+LI_WEI = {
+    "varde/hom1.md": "# Varde Shipping\n\nLi Wei is the chief financial officer of Varde Shipping "
+    "in Odense. Li Wei joined Varde Shipping in 2011.",
+    "solna/hom2.md": "# Port of Solna\n\nLi Wei is a harbour pilot in Solna and works for the Port "
+    "of Solna. Li Wei won the pilot prize in 2023.",
+    "solna/li.md": "# Li Wei\n\nCaptain Boman sails with Li Wei at Solna.",
+    "crew.csv": "id,name,mentor\nb1,Karin Boman,Li Wei\n",
+}
+TWO_OF_A_NAME = ("split,Li Wei,Li Wei (pilot),solna", "split,Li Wei,Li Wei (pilot),crew.*")
+
+
+def split(folder: Path, *lines: str) -> Settings:
+    rows = [",".join((*line.rsplit(",", 1)[:1], "", line.rsplit(",", 1)[1])) for line in lines]
+    (folder / "aliases.csv").write_text("\n".join(("action,a,b,note,documents", *rows)), "utf-8")
+    return settings(folder)
+
+
+def neighbours(engine: Engine, title: str) -> set[str]:
+    query = f"""SELECT target FROM relationships WHERE source = '{title}' UNION ALL
+                SELECT source FROM relationships WHERE target = '{title}'"""
+    return {other for (other,) in engine.rows(query)}
+
+
+def test_two_of_one_name_are_told_apart_by_document_and_one_again(tmp_path):
+    engine = build_graph(tmp_path, LI_WEI)
+    before = tables(engine)
+    assert {"Varde Shipping", "Port of Solna"} <= neighbours(engine, "Li Wei")
+    engine.settings = split(tmp_path, *TWO_OF_A_NAME)
+    engine.merge()
+    assert {"Varde Shipping", "Odense"} <= neighbours(engine, "Li Wei")
+    assert {"Port of Solna", "Karin Boman"} <= neighbours(engine, "Li Wei (pilot)")
+    assert not neighbours(engine, "Li Wei") & neighbours(engine, "Li Wei (pilot)")
+    (subject,) = engine.rows(
+        """SELECT DISTINCT coalesce(canonical_id, entity_id) FROM chunk_titles
+           LEFT JOIN entity_aliases USING (entity_id) WHERE key = 'li wei'"""
+    )
+    assert subject == engine.rows("SELECT id FROM entities WHERE title = 'Li Wei (pilot)'")[0]
+    assert not engine.merge().batches
+    assert resolution_current_of(engine)
+    engine.settings = told(tmp_path)
+    engine.merge()
+    assert tables(engine) == before
+
+
+def resolution_current_of(engine: Engine) -> bool:
+    with engine.workspace.store.read() as con:
+        return resolution_current(con, engine.settings)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        TWO_OF_A_NAME,
+        (*TWO_OF_A_NAME, "rename,Li Wei (pilot),Wei Li,"),
+        (*TWO_OF_A_NAME, "type,Li Wei (pilot),OTHER,", "split,Li Wei,the third,li.md"),
+        ("split,Li Wei,Karin Boman,hom2.md",),
+        ("split,Li Wei,Nobody,*",),
+    ],
+)
+def test_an_index_split_later_is_that_of_a_fresh_build(tmp_path, lines):
+    engine = build_graph(tmp_path / "later", {**LI_WEI, "hom3.md": LI_WEI["solna/hom2.md"]})
+    engine.settings = split(tmp_path, "split,Li Wei,another one,hom1.md")
+    engine.merge()
+    engine.settings = split(tmp_path, *lines)
+    (engine.inbox / "hom3.md").unlink()
+    engine.write({"solna/hom4.md": "# Pilots\n\nLi Wei met Ola Brink in Solna."})
+    engine.index()
+    fresh = Engine(tmp_path / "fresh", split(tmp_path, *lines))
+    fresh.write({**LI_WEI, "solna/hom4.md": "# Pilots\n\nLi Wei met Ola Brink in Solna."})
+    fresh.index()
+    for query in (
+        "SELECT title, type, description, frequency, degree, n_tokens FROM entities ORDER BY ALL",
+        "SELECT source, target, description, weight, pmi FROM relationships ORDER BY ALL",
+        "FROM entity_aliases ORDER BY ALL",
+        "FROM entities_kept_apart ORDER BY ALL",
+        "SELECT entity_id, title, key, kind FROM chunk_titles ORDER BY ALL",
+    ):
+        assert engine.rows(query) == fresh.rows(query)
+
+
+def test_a_document_that_moves_is_told_apart_by_where_it_is_now(tmp_path):
+    engine = build_graph(tmp_path, LI_WEI)
+    engine.settings = split(tmp_path, "split,Li Wei,Li Wei (pilot),solna")
+    engine.merge()
+    engine.write({"varde/hom2.md": LI_WEI["solna/hom2.md"], "solna/hom2.md": None})
+    engine.index()
+    assert "Port of Solna" in neighbours(engine, "Li Wei")
+    assert "Boman" in str(neighbours(engine, "Li Wei (pilot)"))
 
 
 def test_a_file_that_was_asked_for_must_be_there(tmp_path):

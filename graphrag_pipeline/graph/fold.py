@@ -31,6 +31,7 @@ from graphrag_pipeline.graph.fold_state import (
 )
 from graphrag_pipeline.graph.record_links import link_records
 from graphrag_pipeline.graph.resolution.aliases import aliases_state, read_words
+from graphrag_pipeline.graph.resolution.splits import LINKS, TITLES, split_in_fold
 from graphrag_pipeline.graph.titles import update_titles
 from graphrag_pipeline.ingest.staging import take_in_staged
 from graphrag_pipeline.store.frames import drop_rows, put_rows, streamed
@@ -428,6 +429,7 @@ def merge_within(
     version = state_version(_rules(options, encoding))
     forget_other(con, version)
     link_records(con)
+    split_in_fold(con, LINKS)
     look_at_mentions(con)
     by_difference = find_changes(con)
     if by_difference:
@@ -437,6 +439,7 @@ def merge_within(
     _fold(con, options, encoding, "staging", by_difference=by_difference)
     entities, relationships = _write(con, by_difference=by_difference)
     update_titles(con)
+    split_in_fold(con, TITLES)
     con.execute(_FORGOTTEN)
     note_version(con, version)
     set_meta(con, "graph_version", _version(con, options, encoding))

@@ -122,6 +122,10 @@ WHERE stage = 'extractions' ORDER BY batch;
 """
 _NUMBERED = (("documents", "document"), ("chunks", "chunk"), ("claims", "claim"))
 _PLANNED = """
+CREATE OR REPLACE TEMP VIEW next_documents AS
+FROM main.documents ANTI JOIN outdated_documents USING (id) UNION ALL BY NAME
+FROM staging.documents SEMI JOIN new_documents USING (batch, id);
+
 CREATE OR REPLACE TEMP VIEW next_chunks AS
 FROM main.chunks ANTI JOIN outdated_chunks USING (id) UNION ALL BY NAME
 FROM staging.chunks SEMI JOIN new_chunks USING (batch, id)
@@ -141,8 +145,8 @@ def of_batch(table: str) -> str:
 def plan_take_in(con: duckdb.DuckDBPyConnection) -> None:
     """Work out what the next :func:`take_in_staged` will do; nothing of the index is changed.
 
-    The temporary views ``next_chunks`` and ``next_`` with each name of ``DERIVED`` then show these
-    tables as they will be.
+    The temporary views ``next_documents``, ``next_chunks`` and ``next_`` with each name of
+    ``DERIVED`` then show these tables as they will be.
     """
     for part in (_FINISHED, _DOCUMENTS, _CHUNKS, _EXTRACTIONS, _PLANNED):
         con.execute(part)

@@ -19,6 +19,7 @@ from graphrag_pipeline.graph.resolution.resolving import resolve_by_rule
 from graphrag_pipeline.graph.resolution.user_aliases import (
     MERGE,
     RENAME,
+    SPLIT,
     UserRow,
     read_user_aliases,
 )
@@ -72,6 +73,7 @@ FROM (SELECT unnest($one::VARCHAR[]) AS one, unnest($two::VARCHAR[]) AS two) p
 JOIN named a ON a.entity_id = p.one
 JOIN named b ON b.entity_id = p.two AND b.document_id = a.document_id
 """
+_SEEN = "SELECT DISTINCT entity_id FROM entity_mentions WHERE entity_id IN (SELECT unnest($ids))"
 
 
 def make_index(con: duckdb.DuckDBPyConnection, settings: Settings, documents: str) -> None:
@@ -103,4 +105,11 @@ def _followed(con: duckdb.DuckDBPyConnection, rows: Sequence[UserRow]) -> list[U
     joining = [row for row in rows if row.action in (MERGE, RENAME)]
     names = {"one": [row.a_id for row in joining], "two": [row.b_id for row in joining]}
     together = set(con.execute(_TOGETHER, names).fetchall()) if joining else set()
-    return [row for row in rows if row not in joining or (row.a_id, row.b_id) in together]
+    followed = [row for row in rows if row not in joining or (row.a_id, row.b_id) in together]
+    splits = [row for row in followed if row.action == SPLIT]
+    ids = [
+        {row.a_id, *(each.split_id for each in splits if each.a_id == row.a_id)} for row in splits
+    ]
+    seen = {id for (id,) in con.execute(_SEEN, {"ids": [*set().union(*ids)]}).fetchall()}
+    alone = [row for row, others in zip(splits, ids, strict=True) if len(others & seen) < 2]
+    return [row for row in followed if row not in alone]

@@ -25,7 +25,7 @@ from graphrag_pipeline.graph.resolution.state import (
     store_names,
     titled,
 )
-from graphrag_pipeline.graph.resolution.user_aliases import NEVER, RENAME, TYPE, UserRow
+from graphrag_pipeline.graph.resolution.user_aliases import NEVER, RENAME, SPLIT, TYPE, UserRow
 from graphrag_pipeline.llm.configured import configured_embedder
 from graphrag_pipeline.llm.embedders import Embedder, HashingEmbedder
 from graphrag_pipeline.store.frames import put_rows, streamed
@@ -145,6 +145,9 @@ def user_words(user: Sequence[UserRow], canonical: Mapping[str, str]) -> dict[st
     for row in user:
         if row.action == RENAME:
             words.setdefault(canonical.get(row.b_id, row.b_id), {})["title"] = row.b
+        elif row.action == SPLIT:
+            id = canonical.get(row.split_id, row.b_id)
+            words.setdefault(id, {}).setdefault("title", row.b)
         elif row.action == TYPE:
             words.setdefault(canonical.get(row.a_id, row.a_id), {})["type"] = row.b.upper()
     return words
@@ -155,18 +158,28 @@ def user_pairs(con: duckdb.DuckDBPyConnection, user: Sequence[UserRow]) -> list[
 
     A title nobody mentions still links.
     """
-    entity_of = entities_of(con, (id for row in user for id in (row.a_id, row.b_id)))
-    pairs = []
-    for row in user:
-        if row.action == TYPE or row.a_id == row.b_id:
-            continue
+    ids = (id for row in user for id in (row.a_id, row.b_id, row.split_id))
+    entity_of = entities_of(con, ids)
+
+    def pair(row: UserRow, one: tuple[str, str], two: tuple[str, str], confidence: float) -> Pair:
         first, second = (
-            entity_of.get(id) or Entity(id, take_apart(title, ""))
-            for id, title in ((row.a_id, row.a), (row.b_id, row.b))
+            entity_of.get(id) or Entity(id, take_apart(title, "")) for id, title in (one, two)
         )
         evidence = {"line": row.line, **({"note": row.note} if row.note else {})}
-        confidence = float(row.action != NEVER)
-        pairs.append(Pair(first, second, _BY_USER, confidence, "user", evidence))
+        return Pair(first, second, _BY_USER, confidence, "user", evidence)
+
+    pairs = []
+    of_one_name: dict[str, dict[str, str]] = {}
+    for row in user:
+        a, b = (row.a_id, row.a), (row.b_id, row.b)
+        if row.action == SPLIT:
+            others = of_one_name.setdefault(row.a_id, {row.a_id: row.a})
+            own = (row.split_id, row.a)
+            pairs += [pair(row, own, other, 0.0) for other in others.items() if other[0] != own[0]]
+            others[row.split_id] = row.a
+            pairs.append(pair(row, own, b, 1.0))
+        elif row.action != TYPE and row.a_id != row.b_id:
+            pairs.append(pair(row, a, b, float(row.action != NEVER)))
     return pairs
 
 
@@ -210,7 +223,8 @@ def merge_scope(
         pass
     con.execute("DELETE FROM staging.resolution_refusals WHERE one_id IN (SELECT id FROM scope)")
     rows = con.sql(_TO_MERGE).pl()
-    named = [row.b_id for row in user if row.action == RENAME]
+    named = [row.b_id for row in user if row.action == SPLIT]
+    named += [row.b_id for row in user if row.action == RENAME]
     never = [pair.ids for pair in told if pair.method == "user" and not pair.confidence]
     in_scope = _those_in(con, "scope", [pair.one.id for pair in told])
     joined = [pair for pair in told if pair.confidence and pair.one.id in in_scope]

@@ -28,6 +28,7 @@ from graphrag_pipeline.graph.resolution.deciding import (
 )
 from graphrag_pipeline.graph.resolution.model_pairs import FAILED, PROMPT, ROLE, ask_about
 from graphrag_pipeline.graph.resolution.pairs import Pair
+from graphrag_pipeline.graph.resolution.splits import note_splits, split_mentions, split_places
 from graphrag_pipeline.graph.resolution.state import (
     find_renamed,
     forget_state,
@@ -72,7 +73,8 @@ def resolve_entities(store: IndexStore, settings: Settings) -> Resolution:
     user = read_user_aliases(settings.aliases_path)
     with store.read() as con:
         plan_take_in(con)
-        state = _state(settings, user, mentions_hash(con, _NEXT))
+        places = split_places(con, user, "next_documents")
+        state = _state(settings, user, mentions_hash(con, _NEXT), places)
         summary = replace(_stored(con), absent=_absent(con, user))
         if get_meta(con, _STATE) == state and not summary.failed:
             return summary
@@ -83,13 +85,15 @@ def resolve_entities(store: IndexStore, settings: Settings) -> Resolution:
         if settings.resolution.method == "llm":
             with store.transaction() as con:
                 plan_take_in(con)
+                split_mentions(con, user)
                 pairs = _pairs_to_ask(con, settings, user, ahead)
             decided = ask_about(pairs, settings)
     with store.transaction() as con:
         plan_take_in(con)
         before = aliases_state(con)
         resolve_within(con, settings, user, ahead, decided)
-        set_meta(con, _STATE, _state(settings, user, seen_hash(con)))
+        places = split_places(con, user, "next_documents")
+        set_meta(con, _STATE, _state(settings, user, seen_hash(con), places))
         return replace(
             _stored(con), changed=aliases_state(con) != before, absent=_absent(con, user)
         )
@@ -107,6 +111,7 @@ def resolve_within(
     ``ahead`` are vectors of titles, ``decided`` pairs that the model has decided. Call it in a
     transaction.
     """
+    split_mentions(con, user)
     is_whole = _follow(con, settings, user, ahead or {})
     told = [*user_pairs(con, user), *decided]
     aliases = merge_scope(con, told, user, is_whole=is_whole or bool(decided))
@@ -125,6 +130,7 @@ def resolve_by_rule(
     that is for a model to decide, which is not asked here.
     """
     plan_take_in(con)
+    note_splits(con, user)
     look_at_mentions(con)
     if settings.resolution.method != "off":
         follow_names(con, keep_imported=settings.resolution.method == "auto")
@@ -198,7 +204,7 @@ def _embedded(titles: Sequence[str], settings: Settings) -> dict[str, Halves]:
 
 
 def _canonical(con: duckdb.DuckDBPyConnection, user: Sequence[UserRow]) -> dict[str, str]:
-    ids = sorted({id for row in user for id in (row.a_id, row.b_id)})
+    ids = sorted({id for row in user for id in (row.a_id, row.b_id, row.split_id)})
     rows = con.execute(
         "SELECT entity_id, canonical_id FROM entity_aliases WHERE entity_id IN (SELECT unnest(?))",
         [ids],
@@ -212,7 +218,8 @@ def resolution_current(con: duckdb.DuckDBPyConnection, settings: Settings) -> bo
     Raises ConfigError if the user's file cannot be used.
     """
     user = read_user_aliases(settings.aliases_path)
-    return get_meta(con, _STATE) == _state(settings, user, mentions_hash(con))
+    places = split_places(con, user)
+    return get_meta(con, _STATE) == _state(settings, user, mentions_hash(con), places)
 
 
 def aliases_changed(con: duckdb.DuckDBPyConnection, settings: Settings) -> bool:
@@ -235,10 +242,12 @@ def absent_titles(con: duckdb.DuckDBPyConnection, settings: Settings) -> tuple[s
     return _absent(con, read_user_aliases(settings.aliases_path))
 
 
-def _state(settings: Settings, user: Sequence[UserRow], mentions: str) -> str:
-    """Return a hash of all that decides, ``mentions`` being one of all mentions."""
+def _state(settings: Settings, user: Sequence[UserRow], mentions: str, places: str) -> str:
+    """Return a hash of all that decides: ``mentions`` of all mentions, ``places`` of splits."""
     options = settings.resolution
     decided_by: list[object] = [_rules(settings), [repr(row) for row in user], mentions]
+    if places:
+        decided_by.append(places)
     if options.method == "llm":
         prompt = prompt_version(PROMPT, folder=prompts_folder(settings))
         decided_by += [options.max_model_pairs, *answered_by(settings.llm_for(ROLE)), prompt]

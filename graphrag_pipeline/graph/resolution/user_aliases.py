@@ -12,18 +12,23 @@ from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.identity import make_id
 from graphrag_pipeline.core.text import normalize_title
 
-MERGE, NEVER, RENAME, TYPE = "merge", "never", "rename", "type"
-ACTIONS = (MERGE, NEVER, RENAME, TYPE)
-"""What a line says: a and b are one; they are not; a is called b; a is of the type b."""
+MERGE, NEVER, RENAME, TYPE, SPLIT = "merge", "never", "rename", "type", "split"
+ACTIONS = (MERGE, NEVER, RENAME, TYPE, SPLIT)
+"""What a line says: a and b are one; they are not; a is called b; a is of the type b; who is called
+a in some documents is another, called b."""
 FIRST_LINE = "action,a,b,note"
+DOCUMENTS = "documents"
+"""The column that only lines of the action split need."""
 _COLUMNS = ("action", "a", "b")
+_FIELDS = ("a", "b", "note", DOCUMENTS)
 
 
 @dataclass(frozen=True)
 class UserRow:
     """A line of the file; ``a_id`` and ``b_id`` are the ids of entities with these titles.
 
-    A line that says a type has it in ``b``, which is no title then.
+    A line that says a type has it in ``b``, which is no title then. ``documents`` is the name of a
+    document, the end of it, or a folder, in which a * stands for anything.
     """
 
     line: int
@@ -31,6 +36,7 @@ class UserRow:
     a: str
     b: str
     note: str
+    documents: str = ""
 
     @property
     def a_id(self) -> str:
@@ -43,8 +49,15 @@ class UserRow:
         return make_id("entity", normalize_title(self.b))
 
     @property
+    def split_id(self) -> str:
+        """The id under which mentions of ``a`` in these documents are kept apart from others."""
+        return make_id("entity", normalize_title(self.a), normalize_title(self.b))
+
+    @property
     def known(self) -> dict[str, str]:
         """The titles that documents are expected to mention, by their ids."""
+        if self.action == SPLIT:
+            return {self.split_id: f"{self.a} in {self.documents}"}
         other = {self.b_id: self.b} if self.action in (MERGE, NEVER) else {}
         return {self.a_id: self.a, **other}
 
@@ -85,7 +98,7 @@ def _rows(path: Path, reader: csv.DictReader[str]) -> Iterator[UserRow]:
         )
     reader.fieldnames = names
     for row in reader:
-        fields = {name: (row.get(name) or "").strip() for name in (*_COLUMNS, "note")}
+        fields = {name: (row.get(name) or "").strip() for name in (*_COLUMNS, *_FIELDS)}
         if not any(fields.values()):
             continue
         action = fields["action"].lower()
@@ -97,11 +110,19 @@ def _rows(path: Path, reader: csv.DictReader[str]) -> Iterator[UserRow]:
         for name in ("a", "b"):
             if not normalize_title(fields[name]):
                 raise ConfigError(f"{path}:{reader.line_num}: {name} is empty: write a title")
-        yield UserRow(reader.line_num, action, fields["a"], fields["b"], fields["note"])
+        if action == SPLIT and not fields[DOCUMENTS].strip("/"):
+            raise ConfigError(
+                f"{path}:{reader.line_num}: {DOCUMENTS} is empty: write in which documents "
+                f"{fields['a']!r} is another, in a column {DOCUMENTS}"
+            )
+        row = UserRow(reader.line_num, action, *(fields[name] for name in _FIELDS))
+        if action == SPLIT and row.a_id == row.b_id:
+            raise ConfigError(f"{path}:{row.line}: b is {row.a!r}, too: write another title")
+        yield row
 
 
 def _check(path: Path, rows: Sequence[UserRow]) -> None:
-    """Refuse a line "never" whose titles other lines merge, directly or through others."""
+    """Refuse lines that keep apart what other lines merge, directly or through others."""
     group: dict[str, str] = {}
 
     def root(id: str) -> str:
@@ -114,8 +135,8 @@ def _check(path: Path, rows: Sequence[UserRow]) -> None:
         if row.action in (MERGE, RENAME):
             group[root(row.a_id)] = root(row.b_id)
     for row in rows:
-        if row.action == NEVER and root(row.a_id) == root(row.b_id):
+        if row.action in (NEVER, SPLIT) and root(row.a_id) == root(row.b_id):
             raise ConfigError(
-                f"{path}:{row.line}: never {row.a!r} and {row.b!r} contradicts the lines that "
-                "merge them: remove one"
+                f"{path}:{row.line}: {row.action} {row.a!r} and {row.b!r} contradicts the lines "
+                "that merge them: remove one"
             )
