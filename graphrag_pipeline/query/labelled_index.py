@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from graphrag_pipeline.graph.communities import cluster_within
 from graphrag_pipeline.graph.fold import merge_within
 from graphrag_pipeline.graph.resolution.resolving import resolve_by_rule
+from graphrag_pipeline.graph.resolution.splits import forget_splits
 from graphrag_pipeline.graph.resolution.user_aliases import (
     MERGE,
     RENAME,
@@ -93,6 +94,7 @@ def make_index(con: duckdb.DuckDBPyConnection, settings: Settings, documents: st
     con.execute("BEGIN")
     resolve_by_rule(con, settings, _followed(con, read_user_aliases(settings.aliases_path)))
     merge_within(con, settings.graph, settings.chunks.encoding)
+    forget_splits(con)
     con.execute("COMMIT; BEGIN")
     cluster_within(con, settings.communities)
     con.execute("COMMIT")

@@ -66,9 +66,10 @@ _VIEWS = (
     "attributed_communities",
     "facts",
     "entity_names",
+    "homonyms",
     "edges",
 )
-_VISIBLE_VIEWS = ("entity_names", "edges")
+_VISIBLE_VIEWS = ("entity_names", "homonyms", "edges")
 """Those of them that an index gets when it is published."""
 _VIEW_SQL = """
 SELECT sql FROM duckdb_views() WHERE database_name = 'published' AND view_name = ?

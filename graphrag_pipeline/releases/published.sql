@@ -19,6 +19,50 @@ COMMENT ON COLUMN entity_names.entity IS 'Its title.';
 COMMENT ON COLUMN entity_names.known_as IS 'A name it goes by.';
 COMMENT ON COLUMN entity_names.is_alias IS 'Whether that name is from entity_aliases, not the title.';
 
+CREATE VIEW homonyms AS
+WITH RECURSIVE found AS (
+    SELECT c.document_id, unnest([m.source_id, m.target_id]) AS entity_id,
+           unnest([m.target_id, m.source_id]) AS neighbor_id
+    FROM resolved_relationship_mentions m JOIN chunks c ON c.id = m.chunk_id),
+met AS MATERIALIZED (
+    SELECT DISTINCT entity_id, document_id, neighbor_id FROM found
+    SEMI JOIN (FROM entities WHERE type NOT IN ('CONCEPT', 'DATE', 'GEO')) e ON e.id = entity_id
+    SEMI JOIN entities n ON n.id = neighbor_id
+    QUALIFY count(*) OVER (PARTITION BY entity_id, document_id) > 1),
+few AS MATERIALIZED (
+    FROM met SEMI JOIN (SELECT entity_id FROM met GROUP BY entity_id
+                        HAVING count(DISTINCT document_id) BETWEEN 2 AND 20) USING (entity_id)),
+near AS (
+    SELECT id, id AS other FROM entities UNION ALL
+    SELECT source_id, target_id FROM relationships UNION ALL
+    SELECT target_id, source_id FROM relationships),
+meeting AS MATERIALIZED (
+    SELECT DISTINCT a.entity_id, a.document_id, b.document_id AS other_id
+    FROM few a JOIN near n ON n.id = a.neighbor_id
+    JOIN few b ON b.entity_id = a.entity_id AND b.neighbor_id = n.other
+    WHERE a.document_id <> b.document_id),
+reached AS (
+    SELECT entity_id, min(document_id) AS document_id FROM few GROUP BY entity_id
+    UNION
+    SELECT m.entity_id, m.other_id
+    FROM reached r JOIN meeting m ON m.entity_id = r.entity_id AND m.document_id = r.document_id),
+grouped AS (
+    SELECT DISTINCT entity_id, document_id,
+           (entity_id, document_id) IN (SELECT (entity_id, document_id) FROM reached) AS is_one
+    FROM few)
+SELECT e.id AS entity_id, e.title AS entity, e.type, count(*) AS n_documents,
+       list(d.uri ORDER BY d.uri) FILTER (is_one) AS some,
+       list(d.uri ORDER BY d.uri) FILTER (NOT is_one) AS others
+FROM grouped g JOIN entities e ON e.id = g.entity_id JOIN documents d ON d.id = g.document_id
+GROUP BY ALL HAVING NOT bool_and(is_one);
+COMMENT ON VIEW homonyms IS 'Entities that may be two of one name: what they meet in some of their documents (two to twenty, each with two neighbours or more) is neither what they meet in the others nor related to it. A line split of aliases.csv tells two apart.';
+COMMENT ON COLUMN homonyms.entity_id IS 'The entity; joins entities.id.';
+COMMENT ON COLUMN homonyms.entity IS 'Its title.';
+COMMENT ON COLUMN homonyms.type IS 'Its type: neither CONCEPT, DATE nor GEO, of which most that is said is unrelated.';
+COMMENT ON COLUMN homonyms.n_documents IS 'How many documents relate it to two others or more.';
+COMMENT ON COLUMN homonyms.some IS 'The documents of the one, as in documents.uri.';
+COMMENT ON COLUMN homonyms.others IS 'The other documents, which may be of more than one.';
+
 CREATE VIEW edges AS
 SELECT source_id AS entity_id, source AS entity, target_id AS neighbor_id, target AS neighbor,
        type, weight, pmi, description, id AS relationship_id

@@ -99,6 +99,11 @@ def split_places(
     return fingerprint(*map(repr, con.execute("FROM split_documents ORDER BY ALL").fetchall()))
 
 
+def forget_splits(con: duckdb.DuckDBPyConnection) -> None:
+    """Forget what lines said, which may name documents that a reader of this index has not."""
+    con.execute("DELETE FROM meta WHERE key IN (?, ?, ?)", [_BASES, _LINES, _PLACES])
+
+
 def splits_state(con: duckdb.DuckDBPyConnection) -> str:
     """Return the hash of :func:`split_places` when mentions were split last."""
     return get_meta(con, _PLACES) or ""

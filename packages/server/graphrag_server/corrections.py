@@ -12,7 +12,11 @@ from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.hardening.files import write_beside
 from graphrag_pipeline.core.hardening.locks import locked
 from graphrag_pipeline.core.home import Home
-from graphrag_pipeline.graph.resolution.user_aliases import FIRST_LINE, parse_user_aliases
+from graphrag_pipeline.graph.resolution.user_aliases import (
+    DOCUMENTS,
+    FIRST_LINE,
+    parse_user_aliases,
+)
 from graphrag_server.problems import HttpProblem
 
 if TYPE_CHECKING:
@@ -33,9 +37,10 @@ def aliases_file(settings: Settings) -> Path:
 
 
 def add_correction(settings: Settings, line: Mapping[str, str]) -> str:
-    """Put a line (action, a, b, note) at the end of the file, and return it.
+    """Put a line (action, a, b, note, documents) at the end of the file, and return it.
 
-    What is in the file stays as it is; a line that is its last already is not said twice. Raises
+    What is in the file stays as it is, but for a column that it lacks; a line that is its last
+    already is not said twice. Raises
     a 409 Problem where the line contradicts it, and 507 where the file is full, ConfigError where
     it cannot be read, StorageError where it cannot be written.
     """
@@ -43,10 +48,14 @@ def add_correction(settings: Settings, line: Mapping[str, str]) -> str:
     with locked(Home(settings.home_path).aliases_lock):
         before = _text_of(path)
         rows = parse_user_aliases(path, before.removeprefix(_MARK))
-        names = next(csv.reader(io.StringIO(before.removeprefix(_MARK))))
-        added = _written(line, [name.strip().lower() for name in names])
-        said = (line["action"], line["a"], line["b"])
-        if rows and (rows[-1].action, rows[-1].a, rows[-1].b) == said:
+        names = _names(before)
+        if line.get(DOCUMENTS) and DOCUMENTS not in names:
+            first, end, others = before.partition("\n")
+            before = f"{first.rstrip(chr(13))},{DOCUMENTS}{end}{others}"
+            names = _names(before)
+        added = _written(line, names)
+        said = (line["action"], line["a"], line["b"], line.get(DOCUMENTS, ""))
+        if rows and (rows[-1].action, rows[-1].a, rows[-1].b, rows[-1].documents) == said:
             return added
         end = "" if before.endswith("\n") else "\n"
         after = f"{before}{end}{added}\n"
@@ -73,6 +82,11 @@ def _text_of(path: Path) -> str:
         return path.read_bytes().decode() or FIRST_LINE + "\n"
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read {path}: {error}") from None
+
+
+def _names(text: str) -> list[str]:
+    names = next(csv.reader(io.StringIO(text.removeprefix(_MARK))))
+    return [name.strip().lower() for name in names]
 
 
 def _written(line: Mapping[str, str], names: Sequence[str]) -> str:

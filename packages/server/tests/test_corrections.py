@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 from browser import browser as browser
 from graphrag_server.corrections import add_correction
@@ -21,7 +22,14 @@ from graphrag_pipeline.graph.resolution.user_aliases import read_user_aliases
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    return published(tmp_path / "home")
+    home = published(tmp_path / "home")
+    with duckdb.connect(home / "published.duckdb") as con:
+        con.execute(
+            """INSERT INTO entity_chunks BY NAME SELECT e.id AS entity_id, c.id AS chunk_id,
+               1 AS n_mentions FROM entities e, chunks c JOIN documents d ON d.id = c.document_id
+               WHERE e.title = 'Scrooge' AND d.title = 'Marie Curie'"""
+        )
+    return home
 
 
 @pytest.fixture
@@ -56,6 +64,24 @@ def test_what_is_there_stays_as_it_is_and_what_is_said_is_said_once(
         ("rename", "Scrooge", "Scrooge, Ebenezer"),
         ("type", "Scrooge", "MISER"),
     ]
+
+
+def places(served: Served, name: str) -> dict[str, str]:
+    found = served.get(f"/v1/entities/{entity(served, name)}").json()["places"]
+    return {place["uri"]: place["document_id"] for place in found}
+
+
+def test_documents_tell_two_of_one_name_apart(served: Served, home: Path) -> None:
+    (home / "aliases.csv").write_text("action,a,b\ntype,Scrooge,OTHER\n")
+    path = f"/v1/entities/{entity(served, 'Scrooge')}/corrections"
+    (uri, id), *_ = places(served, "Scrooge").items()
+    response = served.post(path, action="split", value="his uncle", documents=[id])
+    assert response.status_code == 202, response.text
+    (_, row) = read_user_aliases(home / "aliases.csv")
+    assert (row.action, row.a, row.b, row.documents) == ("split", "Scrooge", "his uncle", uri)
+    for documents in ([], ["none"]):
+        refused = served.post(path, action="split", value="x", documents=documents)
+        assert (refused.status_code, "documents" in refused.json()["detail"]) == (422, True)
 
 
 @pytest.mark.parametrize(
@@ -123,10 +149,16 @@ def test_an_entity_is_renamed_retyped_and_merged_on_the_page(
         with page.expect_response("**/corrections*") as answer:
             page.click("#panel button[aria-label='Merge with Marley']")
         assert answer.value.status == 202
+        page.fill("#panel form:has(label:text-is('Another is')) input", "his uncle")
+        page.check("#panel fieldset.another input >> nth=0")
+        with page.expect_response("**/corrections*") as answer:
+            page.press("#panel form:has(label:text-is('Another is')) input", "Enter")
+        assert answer.value.status == 202
     finally:
         page.close()
     assert set(lines(home)) == {
         ("rename", "Scrooge", "Ebenezer Scrooge"),
         ("type", "Scrooge", "MISER"),
         ("merge", "Scrooge", "Marley"),
+        ("split", "Scrooge", "his uncle"),
     }

@@ -7,11 +7,11 @@ const TYPES = ["PERSON", "ORGANIZATION", "GEO", "EVENT", "CONCEPT", "WORK", "DAT
 export function corrections(entity) {
   if (!where.scopes.includes("write")) return null;
   const told = element("p", { class: "quiet", role: "status" });
-  const tell = async (action, value) => {
+  const tell = async (action, value, documents = []) => {
     told.className = "quiet";
     told.textContent = "";
     try {
-      await put(`/v1/entities/${encodeURIComponent(entity.id)}/corrections`, { action, value });
+      await put(`/v1/entities/${encodeURIComponent(entity.id)}/corrections`, { action, value, documents });
       told.textContent = "Noted. The next run goes by it.";
     } catch (error) {
       told.className = "bad";
@@ -21,7 +21,8 @@ export function corrections(entity) {
   return element("details", { class: "corrections" }, element("summary", { text: "Correct it" }),
     oneLine("Call it", entity.title, "Rename", (value) => tell("rename", value)),
     oneLine("It is a", entity.type, "Retype", (value) => tell("type", value), TYPES),
-    merging(entity, (value) => tell("merge", value)), told);
+    merging(entity, (value) => tell("merge", value)),
+    splitting(entity, (value, documents) => tell("split", value, documents)), told);
 }
 
 let n = 0;
@@ -36,6 +37,21 @@ function oneLine(label, value, verb, act, choices = null) {
     element("button", { text: verb }));
   form.addEventListener("submit", (event) => { event.preventDefault(); act(input.value.trim()); });
   return form;
+}
+
+/** Say which documents mean another of the same name, and what that one is to be called. */
+function splitting({ title, places }, act) {
+  const documents = [...new Map(places.map((place) => [place.document_id, place])).values()];
+  if (documents.length < 2) return null;
+  const boxes = documents.map(({ document_id }) => element("input", { type: "checkbox", value: document_id }));
+  const form = oneLine("Another is", `${title} (2)`, "Split", (value) => {
+    const chosen = boxes.filter(({ checked }) => checked).map((box) => box.value);
+    if (chosen.length) act(value, chosen);
+    else say("Choose the documents of the other one");
+  });
+  return element("div", {}, form, element("fieldset", { class: "another" },
+    element("legend", { text: "who is meant in" }), documents.map((place, n) =>
+      element("label", {}, boxes[n], foreign(place.document_title || place.uri)))));
 }
 
 /** Look for the other one, and say that both are the same. */
