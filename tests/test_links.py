@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unittest.mock import ANY
 
 import polars as pl
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from conftest import Engine
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.extraction.rules.nlp import NlpOptions, extract_nlp
+from graphrag_pipeline.ingest.reading.html import read_html
 from graphrag_pipeline.ingest.reading.markdown import read_markdown
 from graphrag_pipeline.ingest.reading.model import ReadingOptions
 from graphrag_pipeline.ingest.reading.rst import read_rst
@@ -69,6 +71,42 @@ def test_references_of_restructured_text_relate_documents(written, target):
     (document,) = read_rst(Path("a.rst"), data, ReadingOptions()).documents
     found = [(source, end) for source, end, _ in links_of(document.text, document.title)]
     assert found == ([("Quay 4", target)] if target else [])
+
+
+PAGE = """<title>Quay 4</title><nav><a href="a.html">Other</a> <a href="b.html">Pages</a></nav>
+<h1>Quay <a href="four.html">4</a></h1><p>It was built by<a href="firms/Hansa%20Works.html#top"> the
+<b>firm</b></a> in 1901.</p><pre><a href="code.html">x = 1</a></pre>{more}"""
+
+
+@pytest.mark.parametrize(
+    ("more", "text", "targets"),
+    [
+        ("", "", []),
+        ('<p>See <a href="../crane-7.htm">[1]</a>.</p>', "See [1].", []),
+        ('<p>See <a href="https://a.org/crane.html">it</a>.</p>', "See it.", []),
+        ("<p>See \x02it\x0399\x04.</p>", "See it.", []),
+        (
+            "<p>See <a class=x href=crane_7.html>it</a>.</p>",
+            "See [it](crane_7.html).",
+            ["crane 7"],
+        ),
+        (
+            '<table><tr><th>Name<th>At<tr><td><a href="crane-7.htm">C7</a><td>North</table>',
+            "| [C7](crane-7.htm) | North |",
+            ["crane 7"],
+        ),
+    ],
+)
+def test_links_of_pages_relate_documents_by_their_sentence(more, text, targets):
+    result = read_html(Path("a.html"), PAGE.format(more=more).encode(), ReadingOptions())
+    (document,) = result.documents
+    assert "It was built by [the firm](firms/Hansa%20Works.html) in 1901." in document.text
+    assert document.title == "Quay 4"
+    assert text in document.text
+    assert links_of(document.text, document.title) == [
+        ("Quay 4", "Hansa Works", "It was built by the firm in 1901."),
+        *(("Quay 4", target, ANY) for target in targets),
+    ]
 
 
 def test_a_link_relates_two_documents_and_its_sentence_is_the_evidence():

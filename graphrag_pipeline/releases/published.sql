@@ -51,8 +51,8 @@ grouped AS (
            (entity_id, document_id) IN (SELECT (entity_id, document_id) FROM reached) AS is_one
     FROM few)
 SELECT e.id AS entity_id, e.title AS entity, e.type, count(*) AS n_documents,
-       list(d.uri ORDER BY d.uri) FILTER (is_one) AS some,
-       list(d.uri ORDER BY d.uri) FILTER (NOT is_one) AS others
+       list(d.uri ORDER BY d.uri) FILTER (is_one) AS in_some,
+       list(d.uri ORDER BY d.uri) FILTER (NOT is_one) AS in_others
 FROM grouped g JOIN entities e ON e.id = g.entity_id JOIN documents d ON d.id = g.document_id
 GROUP BY ALL HAVING NOT bool_and(is_one);
 COMMENT ON VIEW homonyms IS 'Entities that may be two of one name: what they meet in some of their documents (two to twenty, each with two neighbours or more) is neither what they meet in the others nor related to it. A line split of aliases.csv tells two apart.';
@@ -60,8 +60,8 @@ COMMENT ON COLUMN homonyms.entity_id IS 'The entity; joins entities.id.';
 COMMENT ON COLUMN homonyms.entity IS 'Its title.';
 COMMENT ON COLUMN homonyms.type IS 'Its type: neither CONCEPT, DATE nor GEO, of which most that is said is unrelated.';
 COMMENT ON COLUMN homonyms.n_documents IS 'How many documents relate it to two others or more.';
-COMMENT ON COLUMN homonyms.some IS 'The documents of the one, as in documents.uri.';
-COMMENT ON COLUMN homonyms.others IS 'The other documents, which may be of more than one.';
+COMMENT ON COLUMN homonyms.in_some IS 'The documents of the one, as in documents.uri.';
+COMMENT ON COLUMN homonyms.in_others IS 'The other documents, which may be of more than one.';
 
 CREATE VIEW edges AS
 SELECT source_id AS entity_id, source AS entity, target_id AS neighbor_id, target AS neighbor,

@@ -1,6 +1,6 @@
 """Web pages as text, in one pass over their tags and without a tree.
 
-No link, entity or image is ever resolved.
+No address, entity or image is ever followed.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from graphrag_pipeline.ingest.reading.html_lines import (
     is_data,
     render,
 )
+from graphrag_pipeline.ingest.reading.html_links import address_of, marked, with_addresses
 from graphrag_pipeline.ingest.reading.model import (
     SMALL,
     FileFormat,
@@ -124,8 +125,12 @@ class Page:
 
 
 def read_html(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
-    """Read one web page; an encoding that the page declares is used if none is configured."""
-    page = parse_html(decode(data, options.encoding or _declared_encoding(data)))
+    """Read one web page; an encoding that the page declares is used if none is configured.
+
+    Links to other documents in its text are those of Markdown: ``[words](address)``.
+    """
+    markup = decode(data, options.encoding or _declared_encoding(data))
+    page = _PageParser(with_links=True).parse(markup)
     if not page.text:
         raise Unreadable("the page has no readable text: it may need a browser to fill it")
     title = title_of(page.title, page.heading)
@@ -186,8 +191,11 @@ def _without_looks(markup: str) -> str:
 class _PageParser:
     """Follows the open elements, and writes the lines of what is visible in them."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, with_links: bool = False) -> None:
         self.page = Page()
+        self.with_links = with_links
+        self.addresses: list[str] = []
+        self.address = ""
         self.out = PageLines()
         self.open: list[str] = []
         self.at_end: dict[int, list[Callable[[], None]]] = {}
@@ -218,6 +226,8 @@ class _PageParser:
             self._pop()
         self._end_line(0)
         lines = self.out.keep()
+        for line in lines if self.addresses else ():
+            line.text = with_addresses(line.text, self.addresses)
         self.page.text, self.page.blocks = render(lines)
         headings = [line for line in lines if line.level]
         first = min(headings, key=lambda line: line.level != 1, default=None)
@@ -355,7 +365,10 @@ class _PageParser:
 
     def _start_link(self, name: str, written: str, marks: _Marks) -> None:
         self.link_from = len(self.parts)
+        self.address = ""
         if "href" in written:
+            if self.with_links and not (self.heading or self.is_term or self.depth["pre"]):
+                self.address = address_of(written)
             self.links += 1
             self.anchors += "#" in written
             self.steps += bool(_STEPS.search(written))
@@ -367,6 +380,11 @@ class _PageParser:
         if text in _PERMALINKS:
             del self.parts[self.link_from :]
         else:
+            if self.address and text:
+                words = marked("".join(self.parts[self.link_from :]), len(self.addresses))
+                self.linked += len(words) - len(text)
+                self.parts[self.link_from :] = [words]
+                self.addresses.append(self.address)
             self.linked += len(text)
         self.link_from = None
 
