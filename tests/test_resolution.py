@@ -7,6 +7,7 @@ import random
 import re
 import time
 from collections.abc import Sequence
+from importlib.resources import files
 from pathlib import Path
 
 import duckdb
@@ -413,6 +414,26 @@ def test_two_of_one_name_are_told_apart_by_document_and_one_again(tmp_path):
     engine.settings = told(tmp_path)
     engine.merge()
     assert tables(engine) == before
+
+
+def homonyms(engine: Engine) -> list[tuple[str, list[str], list[str]]]:
+    published = files("graphrag_pipeline.releases").joinpath("published.sql").read_text("utf-8")
+    view = published.partition("CREATE VIEW homonyms")[2].partition(";")[0]
+    query = "SELECT entity, in_some, in_others FROM homonyms ORDER BY ALL"
+    with engine.workspace.store.read() as con:
+        con.execute(f"CREATE TEMP VIEW homonyms {view}")
+        rows = con.execute(query).fetchall()
+    names = [[[Path(uri).stem for uri in uris] for uris in row[1:]] for row in rows]
+    return [(row[0], *sorted(pair)) for row, pair in zip(rows, names, strict=True)]
+
+
+def test_who_meets_others_in_some_documents_than_in_the_rest_may_be_two(tmp_path):
+    apart = {name: LI_WEI[name] for name in ("varde/hom1.md", "solna/hom2.md")}
+    engine = build_graph(tmp_path, apart)
+    assert homonyms(engine) == [("Li Wei", ["hom1"], ["hom2"])]
+    engine.write({"c.md": "# Ferries\n\nThe Port of Solna signed with Varde Shipping."})
+    engine.index()
+    assert homonyms(engine) == []
 
 
 def resolution_current_of(engine: Engine) -> bool:

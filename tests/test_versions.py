@@ -44,7 +44,7 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
     f"{_READERS}:WEB_ARCHIVES_VERSION": _reading("mail mail_headers"),
     f"{_READERS}:XML_VERSION": _reading("xml_text"),
     f"{_READERS}:CODE_VERSION": _reading("code"),
-    f"{_READERS}:HTML_VERSION": _reading("html html_events html_lines preformatted"),
+    f"{_READERS}:HTML_VERSION": _reading("html html_events html_lines html_links preformatted"),
     f"{_READERS}:MAIL_VERSION": _reading("mail mail_headers"),
     f"{_READERS}:MARKDOWN_VERSION": _reading("markdown markdown_markup wiki_links"),
     f"{_READERS}:NAMED_VERSION": _reading("code files"),
