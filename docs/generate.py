@@ -13,7 +13,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import Field, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import yaml
@@ -30,6 +30,9 @@ from docs.method_entries import (
 )
 from graphrag_pipeline.query.methods import method_named
 from graphrag_pipeline.query.methods.registry import ALL_METHODS
+
+if TYPE_CHECKING:
+    from graphrag_evaluation.paper import Paper
 
 PAGES = Path(__file__).parent / "reference"
 _ABOUT_MACROS = "Called by name; those that give rows stand in FROM."
@@ -397,18 +400,41 @@ def preset_parts() -> Iterator[Part]:
         paper = paper_of(name)
         shown = f"graphrag-pipeline eval tables questions-{name}"
         made = [
-            (table.number, table.title, f'`{shown} -t "{table.number}"`') for table in paper.table
+            (table.number, table.title, table.note, f'`{shown} -t "{table.number}"`')
+            for table in paper.table
         ]
-        absent = [(missing.number, f"Not made: {missing.why}.", "") for missing in paper.missing]
+        absent = [
+            (missing.number, f"Not made: {missing.why}.", "", "") for missing in paper.missing
+        ]
         rows = [Entry(f"{name} {row[0]}", row[1], row) for row in (*made, *absent)]
-        conditions = ", ".join(f"{row.name} (`{row.method}`)" for row in paper.condition)
         command = f"    graphrag-pipeline eval run --preset {name} --questions questions.jsonl"
-        apart = " Where every question names its document, each is asked of an index of it alone."
-        more = apart if paper.per_document else ""
-        text = f"Conditions: {conditions}.{more}\n\n{command}\n"
         yield Part(
-            Entry(name, f"{paper.title}."), ("table or figure", "what", "command"), rows, text
+            Entry(name, f"{paper.title}."),
+            ("table or figure", "what", "differs", "command"),
+            rows,
+            f"{_about_preset(paper)}\n\n{command}\n",
         )
+
+
+def _about_preset(paper: Paper) -> str:
+    """Return a preset's conditions, what it takes, and what is not as in the paper."""
+    conditions = ", ".join(f"{row.name} (`{row.method}`)" for row in paper.condition)
+    indexes = len({str(row.index) for row in paper.condition if row.index})
+    n_answers = len(paper.condition) * max(1, len(paper.context_tokens))
+    takes = [
+        f"{indexes} indexes by other settings" if indexes else "",
+        f"for each question {n_answers} {'retrievals' if paper.retrieval_only else 'answers'}",
+        f"up to {paper.verdicts} verdicts" if paper.verdicts else "",
+        "the claims of each answer" if paper.claims else "",
+    ]
+    apart = "Where every question names its document, each is asked of an index of it alone."
+    said = [
+        f"Conditions: {conditions}.",
+        f"It takes {', '.join(filter(None, takes))}.",
+        *([apart] if paper.per_document else []),
+        *paper.differs,
+    ]
+    return " ".join(said)
 
 
 def mart_parts() -> Iterator[Part]:

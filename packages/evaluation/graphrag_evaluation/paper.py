@@ -6,6 +6,7 @@ preset: nothing else needs to know of it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
@@ -86,10 +87,12 @@ class Paper(_Strict):
     paper that compares answers with gold ones: they are short where the gold answers are.
     ``per_document`` is of one that indexes each document apart, where the questions name their
     documents. ``scorers`` name for a score of ours the one by the script that the authors used:
-    both are measured, and tables show theirs.
+    both are measured, and tables show theirs. ``differs`` says in a sentence each what is not as in
+    the paper.
     """
 
     title: str
+    differs: tuple[str, ...] = ()
     retrieval_only: bool = False
     short_answers: bool = False
     per_document: bool = False
@@ -106,6 +109,15 @@ class Paper(_Strict):
     def methods(self) -> Mapping[str, str]:
         """Each condition's method with parameters, by the condition's name."""
         return {row.name: row.method for row in self.condition}
+
+    @property
+    def verdicts(self) -> int:
+        """Calls of the judge for one question, where no two answers are the same."""
+        if self.judge is None:
+            return 0
+        n = len(self.judge.among or self.condition) * max(1, len(self.context_tokens))
+        pairs = n - 1 if self.judge.against else math.comb(n, 2)
+        return 2 * pairs * len(self.judge.criteria) * self.judge.replicates
 
     @property
     def measured(self) -> tuple[str, ...]:

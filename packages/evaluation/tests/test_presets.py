@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from importlib import resources
 from pathlib import Path
 from typing import Any, get_args
@@ -275,3 +276,41 @@ def test_the_plan_of_a_preset_tells_what_is_lacking_and_what_it_takes(home, tmp_
     assert verdicts <= 10 * 4 * 2
     judged_at_all = [error for error in plan.errors if error.startswith("ArchRAG")]
     assert verdicts == (6 if judged_at_all else 10) * 4 * 2
+
+
+NUMBERED = {"graphrag": (6, 4), "archrag": (8, 15), "hirag": (7, 9), "rag_vs_graphrag": (33, 9)}
+"""How many tables and figures each paper has."""
+
+
+def numbers_in(text: str) -> set[tuple[str, int]]:
+    """Return the tables and figures that a text such as "Figures 1 to 3, 6" names."""
+    kind, _, spans = text.partition(" ")
+    return {
+        (kind.rstrip("s"), number)
+        for first, last in re.findall(r"(\d+)(?: to (\d+))?", spans)
+        for number in range(int(first), int(last or first) + 1)
+    }
+
+
+@pytest.mark.parametrize("preset", PAPERS)
+def test_each_table_and_figure_of_a_paper_is_made_or_says_why_not(preset) -> None:
+    paper = paper_of(preset)
+    told = set[tuple[str, int]]().union(
+        *(numbers_in(each.number) for each in (*paper.table, *paper.missing))
+    )
+    n_tables, n_figures = NUMBERED[preset]
+    wanted = {("Table", n + 1) for n in range(n_tables)}
+    assert {each for each in told if each[0] in ("Table", "Figure")} == wanted | {
+        ("Figure", n + 1) for n in range(n_figures)
+    }
+    for missing in paper.missing:
+        for other in re.findall(r"the preset (\S+) makes", missing.why):
+            made = set().union(*(numbers_in(table.number) for table in paper_of(other).table))
+            assert numbers_in(missing.number) <= made, missing.number
+
+
+def test_verdicts_are_counted_by_pairs_orders_criteria_and_replicates() -> None:
+    # 15 pairs in two orders by 4 criteria, 5 times; 2 rivals of RAG by 2 criteria.
+    assert paper_of("graphrag").verdicts == 15 * 2 * 4 * 5
+    assert paper_of("rag_vs_graphrag").verdicts == 2 * 2 * 2
+    assert paper_of("archrag-k").verdicts == 0
