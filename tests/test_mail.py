@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import base64
+from email.utils import getaddresses
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from conftest import build_graph
 from graphrag_pipeline.ingest.reading.files import read_file
+from graphrag_pipeline.ingest.reading.mail_headers import addresses_in
 from graphrag_pipeline.ingest.reading.model import ReadDocument, ReadingOptions, ReadResult
 
 HEAD = b"From: Ida Brandt <ida@x.org>\nTo: Ole Berg <ole@y.org>\nSubject: Pump\nMIME-Version: 1.0\n"
@@ -159,3 +163,17 @@ def test_who_writes_to_whom_is_in_the_graph(tmp_path: Path):
     with engine.store.read() as con:
         pairs = con.execute("SELECT lower(source), lower(target) FROM relationships").fetchall()
     assert frozenset(("ida brandt", "ole berg")) in {frozenset(pair) for pair in pairs}
+
+
+NAMES = st.lists(
+    st.sampled_from(["Ana", "O'Neil", "J.", '"Li, Wei"', "=?utf-8?q?Ren=C3=A9?=", "(x)", "", "é"])
+)
+ADDRESSES = st.sampled_from(["a@x.org", "a.b@x-y.org", "<a@x.org>", "<a.b+c@x>", "<a@>", "a", ""])
+
+
+@given(st.lists(st.lists(st.tuples(NAMES, ADDRESSES), max_size=3), max_size=2))
+def test_people_are_those_that_the_library_finds(headers):
+    written = [
+        ", ".join(" ".join([*names, address]) for names, address in header) for header in headers
+    ]
+    assert addresses_in(written) == getaddresses(written)

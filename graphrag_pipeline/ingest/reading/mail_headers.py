@@ -6,8 +6,9 @@ import codecs
 import email.errors
 import email.header
 import email.utils
+import functools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from email.message import Message
 
 from graphrag_pipeline.ingest.reading.cleaning import one_line
@@ -25,6 +26,10 @@ _MEANT = {
 _ID = re.compile(r"<([^<>\s]{1,300})>")
 _FORWARD = re.compile(r"^(?:fwd?|wg|tr|rv)\s?:", re.I)
 _BETWEEN_NAMES = re.compile(r"[._]")
+_ADDRESS = r"[A-Za-z0-9_+-]+(?:\.[A-Za-z0-9_+-]+)*@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*"
+_PLAIN = re.compile(
+    rf"([A-Za-z][A-Za-z0-9=?_'-]*(?: [A-Za-z=][A-Za-z0-9=?_'-]*)*) <({_ADDRESS})>|({_ADDRESS})"
+)
 _IS_NAME = re.compile(r"[^\W\d_](?:[^\W\d_]|[ .'’-])*")
 
 
@@ -63,11 +68,16 @@ def header(message: Message, name: str) -> str:
 
 def _written(message: Message, name: str) -> str:
     """Return a header as it is written, with signs that should have been encoded."""
-    raw = next((v for key, v in message.raw_items() if key.lower() == name.lower()), "")
-    written = str(raw)[:_MOST_HEADER]
+    written = str(_headers(message).get(name.lower(), ""))[:_MOST_HEADER]
     if written.isascii():
         return written
     return in_charset(written.encode("utf-8", "surrogateescape"), "utf-8", None)
+
+
+@functools.lru_cache(maxsize=1)
+def _headers(message: Message) -> dict[str, object]:
+    """Return the first header of each name, in lower case: they are asked for one after another."""
+    return {key.lower(): value for key, value in reversed([*message.raw_items()])}
 
 
 def decoded(written: str) -> str:
@@ -100,8 +110,20 @@ def date_of(message: Message) -> str:
 def people(message: Message, *names: str) -> list[tuple[str, str]]:
     """Return the (name, address) of those whom headers name, as an address alone tells one."""
     written = [text for name in names if (text := _written(message, name))]
-    pairs = email.utils.getaddresses(written)[:_MOST_PEOPLE]
+    pairs = addresses_in(written)[:_MOST_PEOPLE]
     return [(_person(decoded(name), address), one_line(address)) for name, address in pairs]
+
+
+def addresses_in(written: Sequence[str]) -> list[tuple[str, str]]:
+    """Return what :func:`email.utils.getaddresses` does, which reads each sign by itself.
+
+    Most headers are names and addresses without quotes and comments: one search reads these.
+    """
+    parts = [part for text in written for part in text.split(", ")]
+    plain = [_PLAIN.fullmatch(part) for part in parts]
+    if all(plain):
+        return [(match[1] or "", match[2] or match[3]) for match in plain if match]
+    return email.utils.getaddresses(written)
 
 
 def names_of(found: Iterable[tuple[str, str]]) -> list[str]:
