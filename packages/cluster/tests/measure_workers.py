@@ -200,7 +200,7 @@ class Work:
 WORKS = {
     "model": Work(text_file, 48, 6, {"PROFILE": "llm"}),
     "rule": Work(text_file, 480, 60),
-    "pdf": Work(pdf_file, 32, 4),
+    "pdf": Work(pdf_file, 8, 1),
     "ocr": Work(scanned_file, 16, 2, {"INPUT__OCR": "true"}),
     "embed": Work(
         mixed_file,
