@@ -29,17 +29,21 @@ class AnswerSpending:
         if call.error is None:
             self._calls.append(call)
 
-    def columns(self) -> dict[str, Any]:
+    def columns(self, *, is_written: bool = False) -> dict[str, Any]:
         """Return calls, tokens and dollars by the columns of ``answers``.
 
-        The cost is None where a call's price is not known.
+        The cost is None where a call's price is not known. The last call is no part of the search
+        where the answer ``is_written``, nor are those that embed (HiRAG, table 5).
         """
+        chats = [call for call in self._calls if call.completion_tokens]
+        searching = chats[:-1] if is_written else chats
         costs = [self._cost(call) for call in self._calls]
         priced = [cost for cost in costs if cost is not None]
         return {
             "model_calls": len(self._calls),
             "prompt_tokens": sum(call.prompt_tokens for call in self._calls),
             "completion_tokens": sum(call.completion_tokens for call in self._calls),
+            "search_tokens": sum(c.prompt_tokens + c.completion_tokens for c in searching),
             # Exact, for calls come in any order.
             "cost": math.fsum(priced) if len(priced) == len(costs) else None,
         }

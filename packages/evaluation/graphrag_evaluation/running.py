@@ -590,7 +590,7 @@ def _row(
         "citations": 0,
         "citations_resolved": 0,
         "context_tokens": count_tokens([context], engine.index.encoding)[0],
-        **taken.columns(),
+        **taken.columns(is_written=isinstance(result, Answer) and result.generated),
         **traces.trace_columns(retrieval),
         "retrieve_ms": retrieval.timings["total"] * _MILLISECONDS,
         "total_ms": retrieval.timings["total"] * _MILLISECONDS,

@@ -107,6 +107,7 @@ CREATE TABLE IF NOT EXISTS answers (
     answered_at TIMESTAMPTZ NOT NULL
 );
 ALTER TABLE answers ADD COLUMN IF NOT EXISTS document VARCHAR DEFAULT '';
+ALTER TABLE answers ADD COLUMN IF NOT EXISTS search_tokens INTEGER;
 ALTER TABLE answers ADD COLUMN IF NOT EXISTS steps VARCHAR[];
 ALTER TABLE answers ADD COLUMN IF NOT EXISTS names VARCHAR[];
 ALTER TABLE answers ADD COLUMN IF NOT EXISTS parts STRUCT(kind VARCHAR, records INTEGER, tokens INTEGER)[];
@@ -134,6 +135,7 @@ COMMENT ON COLUMN answers.total_ms IS 'Milliseconds from question to answer.';
 COMMENT ON COLUMN answers.failures IS 'Parts of the work that gave nothing and were left out.';
 COMMENT ON COLUMN answers.answered_at IS 'When it was made.';
 COMMENT ON COLUMN answers.document IS 'The document that the question is about, as the question names it; empty where it names none.';
+COMMENT ON COLUMN answers.search_tokens IS 'Tokens sent to and written by chat models before the last call, which writes the answer; empty for answers of earlier versions of the program.';
 COMMENT ON COLUMN answers.steps IS 'What its method decided, in order; empty for answers made elsewhere, and for those of earlier versions of the program, as what follows is.';
 COMMENT ON COLUMN answers.names IS 'Names that its method found in the question and looked for; empty where it looks for none.';
 COMMENT ON COLUMN answers.parts IS 'Records and tokens of the context by their kind.';

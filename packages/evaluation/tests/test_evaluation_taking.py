@@ -97,7 +97,17 @@ def test_a_call_without_a_price_leaves_no_cost_and_one_that_failed_counts_for_no
         taken.count(Call("query", "known", prompt_tokens=99, error="no connection"))
         taken.count(Call("reranking", "local", cached=True))
     assert taken.columns() == {
-        "model_calls": 2, "prompt_tokens": 10, "completion_tokens": 5, "cost": 20e-6,
+        "model_calls": 2, "prompt_tokens": 10, "completion_tokens": 5, "search_tokens": 15,
+        "cost": 20e-6,
     }  # fmt: skip
     taken.count(Call("query", "unknown", prompt_tokens=1, cached=True))
     assert taken.columns()["cost"] is None
+
+
+def test_the_search_takes_what_is_asked_before_the_answer_but_for_vectors() -> None:
+    with counting(Prices("", {})) as taken:
+        taken.count(Call("query", "chat", prompt_tokens=300, completion_tokens=50))
+        taken.count(Call("query", "vectors", prompt_tokens=7))
+        taken.count(Call("query", "chat", prompt_tokens=9000, completion_tokens=400, cached=True))
+    assert taken.columns(is_written=True)["search_tokens"] == 350
+    assert taken.columns()["search_tokens"] == 9750

@@ -18,7 +18,7 @@ from graphrag_evaluation.scoring import mean_scores
 _TIMES = r"""
 SELECT condition, sum(retrieve_ms) / 1000 AS retrieve_s_all, avg(retrieve_ms) / 1000 AS retrieve_s,
        sum(total_ms - retrieve_ms) / 1000 AS generation_s_all,
-       avg(context_tokens) AS context_tokens_mean,
+       avg(context_tokens) AS context_tokens_mean, avg(search_tokens) AS search_tokens,
        100 * avg((len(names) = 0)::INTEGER) AS null_names,
        100 * avg((len(list_filter(names, lambda n:
            length(n) < 3 OR n NOT SIMILAR TO '.*[^0-9\s[:punct:]].*'
