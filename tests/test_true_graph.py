@@ -1,4 +1,4 @@
-"""Rules on pages whose entities and relationships were written down by hand."""
+"""Texts whose entities and relationships were written down by hand: rules, and a model, scored."""
 
 from __future__ import annotations
 
