@@ -116,7 +116,7 @@ def test_presets_are_the_papers_conditions():
         ("questions = 'q'", "needs conditions"),
         ("questions = 'q'\nmethods = ['locale']", "unknown method 'locale'"),
         ("questions = 'q'\nmethods = ['local', 'local']", "two conditions are called 'local'"),
-        ("questions = 'q'\npreset = 'paper'", "use one of archrag, archrag-k, context-window"),
+        ("questions = 'q'\npreset = 'paper'", "use one of archrag, archrag-clusterings, "),
         ("questions = 'q'\nmethods = ['local']\n[judge]\nagainst = 'x'", "is no condition"),
         ("questions = 'q'\nmethods = ['local']\n[judge]\ncriteria = ['wit']", "'wit' is none of"),
         ("questions = 'q'\nmethods = ['local']\nwhere = {year = []}", "1 to 1,000 values"),
