@@ -54,7 +54,7 @@ def head_of(rows: Sequence[Row], spans: Spans = ()) -> TableHead:
         return TableHead(captions, (), n_captions)
     n_rows = _height(below, [_moved(span, n_captions) for span in spans])
     names = joined_names(below[:n_rows])
-    if n_rows == 1 and not spans and len(below) > 2 and _are_units(*below[:2], below[2:]):
+    if n_rows == 1 and not spans and len(below) > 2 and _are_units(below[0], below[1], below[2:]):
         n_rows, units = 2, [cell.strip() for cell in below[1]]
         names = [
             f"{name} ({unit})" if unit.strip("-") else name
