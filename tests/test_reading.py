@@ -494,7 +494,7 @@ def test_a_list_of_links_that_the_text_announces_is_read():
     links = "".join(f'<li><a href="{n}.html">Field {n}</a>' for n in range(9))
     for wrapped in (f"<ul>{links}</ul>", f"<div class=toctree><ul>{links}</ul></div>"):
         text = only(read("a.html", f"<h1>Fields</h1><p>{PROSE} They are:</p>{wrapped}")).text
-        assert text.count("- Field") == 9
+        assert text.count("- [Field ") == 9
         assert "Field" not in only(read("a.html", f"<p>{PROSE}</p>{wrapped}")).text
 
 

@@ -11,6 +11,7 @@ from graphrag_pipeline.core.extras import missing_modules
 from graphrag_pipeline.ingest.reading import ReadDocument, supported_suffixes
 from graphrag_pipeline.ingest.reading.code import CODE_SUFFIXES
 from graphrag_pipeline.ingest.reading.formats import reader_versions
+from graphrag_pipeline.ingest.reading.versions import RECORDS_VERSION
 
 ROLLING = """WEBVTT
 Kind: captions
@@ -205,6 +206,53 @@ def test_asciidoc_and_org_have_headings_code_and_words_of_links():
     assert not re.search("AUTHOR|PROPERTIES|ID|work", notes.text)
 
 
+HEADED = ["| Harbour | Fee |", "| --- | --- |", "| Sarn | 12 |", "| Lund | 14 |"]
+_ROWS = "Sarn & 12 \\\\ Lund & 14 \\\\"
+
+
+@pytest.mark.parametrize(
+    ("name", "table", "lines"),
+    [
+        (
+            "a.adoc",
+            "[options=header]\n|===\n|Harbour |Fee\n|Sarn |12\n|Lund |14\n|===",
+            HEADED,
+        ),
+        ("a.adoc", "|===\n|Harbour |Fee\n\n|Sarn\n|12\n\n|Lund\n|14\n|===", HEADED),
+        (
+            "a.adoc",
+            '[%header,cols="1,2"]\n|===\n|Harbour\n|Fee\n|Sarn ^|12\n|Lund\n|14\n|===',
+            HEADED,
+        ),
+        ("a.adoc", "|===\n|Sarn |12\n|Lund |14\n|===", HEADED[2:]),
+        ("a.adoc", "[cols=2*]\n|===\n|Sarn |12\n2+|of 2024\n|===", [HEADED[2], "| of 2024 |  |"]),
+        ("a.tex", f"\\toprule Harbour & Fee \\\\ \\midrule {_ROWS} \\bottomrule", HEADED),
+        ("a.tex", f"\\hline\nHarbour & Fee \\\\ \\hline\\hline {_ROWS} \\hline", HEADED),
+        ("a.tex", f"Harbour & Fee \\\\ \\endhead {_ROWS}", HEADED),
+        ("a.tex", f"\\hline {_ROWS} \\hline", HEADED[2:]),
+        (
+            "a.tex",
+            "Sarn & \\begin{tabular}{l}a \\\\ \\hline b & c\\end{tabular} \\\\",
+            ["| Sarn | a b c |"],
+        ),
+        (
+            "a.tex",
+            "& \\multicolumn{2}{c}{2024} & \\multicolumn{2}{c}{2025} \\\\ \\cmidrule(lr){2-3}"
+            "Harbour & boats & tons & boats & tons \\\\ \\midrule Sarn & 1 & 2 & 3 & 4 \\\\",
+            [
+                "| Harbour | 2024 boats | 2024 tons | 2025 boats | 2025 tons |",
+                "| --- | --- | --- | --- | --- |",
+                "| Sarn | 1 | 2 | 3 | 4 |",
+            ],
+        ),
+    ],
+)
+def test_tables_keep_the_head_that_names_their_columns(name, table, lines):
+    inside = f"\\begin{{tabular}}{{lr}}{table}\\end{{tabular}}" if name == "a.tex" else table
+    text = only(read(name, f"Before.\n\n{inside}\n\nAfter |x|.")).text
+    assert [line for line in text.split("\n") if line] == ["Before.", *lines, "After |x|."]
+
+
 def test_xml_is_the_text_of_its_elements_in_order_and_opens_nothing():
     document = only(read("a.xml", BOOK))
     said = "The Tides\n\nOne\nHester Quill went home.\nname: P7, place: Ardglen"
@@ -279,7 +327,7 @@ def test_every_ending_in_the_list_of_formats_is_read_and_no_other_is():
 def test_batches_with_files_that_were_refused_before_are_read_again_and_no_others():
     for suffix in SOUND:
         assert reader_versions([".txt", suffix]) != reader_versions([".txt"])
-    assert reader_versions([".txt", ".pdf", ".csv"]) == "-records3"
+    assert reader_versions([".txt", ".pdf", ".csv"]) == f"-records{RECORDS_VERSION}"
 
 
 @pytest.mark.parametrize("suffix", [".tex", ".bib", ".vtt", ".adoc", ".org", ".ics"])

@@ -19,6 +19,7 @@ from graphrag_pipeline.ingest.reading.model import (
     ReadingOptions,
     ReadResult,
 )
+from graphrag_pipeline.ingest.reading.table_head import markdown_lines
 
 
 def _names(text: str) -> frozenset[str]:
@@ -39,7 +40,11 @@ _VERBATIM = re.compile(
 _DOCUMENT = re.compile(r"\\begin\{document\}(.*?)(?:\\end\{document\}|\Z)", re.S)
 _PREAMBLE = re.compile(r"\\(title|author|date)\s*(?=[\[{])")
 _LEFT_BLANK = re.compile(r"\n[ \t\n]*\n[ \t]*")
-_NO_ROW = re.compile(r"^[| \t]+$", re.M)
+_RULE, _CELL, _ROW, _END = "\0\1\2\3"
+"""Marks of a table until its head is told: a line across it, a new cell, a new row, its end."""
+_TABLE = re.compile(f"{_ROW}([^{_END}]*){_END}?")
+_MOST_HEADS, _MOST_COLUMNS = 3, 100
+_TRIMMED = re.compile(r"\([lr\d{}.a-z]{0,20}\)")
 _BEFORE_STOP = re.compile(r"(?<=\S) +(?=[.,;:](?:\s|$))")
 _BRACE = re.compile(r"\\.|[{}]", re.S)
 _ONE_SIGN = re.compile(r"\\[A-Za-z]+|\\.|[^\\{}\s]|", re.S)
@@ -58,17 +63,19 @@ _NOT_TEXT = {
         ),
         1,
     ),
+    **dict.fromkeys(_names("cline cmidrule"), 1),
     **dict.fromkeys(_names("href textcolor hyperref colorbox bibitem raisebox parbox"), 1),
     **dict.fromkeys(
         _names("newcommand renewcommand providecommand setlength addtolength setcounter "
                "addtocounter newtheorem DeclareMathOperator definecolor newcolumntype"),
         2,
     ),
-    **dict.fromkeys(_names("newenvironment renewenvironment multicolumn multirow"), 2),
+    **dict.fromkeys(_names("newenvironment renewenvironment multirow"), 2),
 }  # fmt: skip
 _UNSEEN = _names("tikzpicture pgfpicture comment filecontents CCSXML picture")
 _WITH_COLUMNS = {"tabular": 1, "array": 1, "longtable": 1, "tabularx": 2, "minipage": 1}
 _TABLES = _names("tabular tabularx longtable array")
+_RULES = _names("hline midrule endhead endfirsthead")
 _MATHS = _names("equation align gather multline eqnarray displaymath math flalign alignat")
 _SIGNS = {
     **{"ss": "ß", "ae": "æ", "AE": "Æ", "oe": "œ", "OE": "Œ", "o": "ø", "O": "Ø", "aa": "å"},
@@ -147,7 +154,19 @@ def _said(piece: tuple[str, bool]) -> str:
     text, is_verbatim = piece
     if is_verbatim:
         return f"\n\n```\n{text.strip()}\n```\n\n"
-    return _BEFORE_STOP.sub("", _NO_ROW.sub("", latex_text(text)))
+    return _BEFORE_STOP.sub("", _TABLE.sub(_table, latex_text(text)))
+
+
+def _table(match: re.Match[str]) -> str:
+    """Return a table with its head, which is what a line below it parts from the other rows."""
+    written = match[1].split(_ROW)
+    rows = [line.replace(_RULE, "").split(_CELL) for line in written]
+    ruled = [number for number, line in enumerate(written) if number and _RULE in line]
+    n_heads = sum(any(map(str.strip, row)) for row in rows[: ruled[0]]) if ruled else 0
+    filled = [row for row in rows if any(map(str.strip, row))]
+    is_head = 0 < n_heads <= _MOST_HEADS and n_heads < len(filled)
+    lines = markdown_lines(filled, n_heads if is_head else 0)
+    return "\n\n" + "\n".join(lines) + "\n\n" if filled else ""
 
 
 class _Converter:
@@ -195,10 +214,14 @@ class _Converter:
         self.depth_of_lists += name in ("itemize", "enumerate", "description")
         if name == "abstract":
             return "\n\n## Abstract\n\n"
-        return "\n\n| " if name in _TABLES else "\n\n"
+        if name in _TABLES:
+            return _ROW if self.in_table == 1 else " "
+        return "\n\n"
 
     def _end(self, name: str) -> str:
-        self.in_table -= name in _TABLES
+        if name in _TABLES:
+            self.in_table -= 1
+            return " " if self.in_table > 0 else _END
         self.depth_of_lists -= name in ("itemize", "enumerate", "description")
         return "\n\n"
 
@@ -209,13 +232,19 @@ class _Converter:
             return f"\n\n{'#' * _LEVELS[name]} {title}\n\n"
         if name in _ACCENTS and not self.is_math:
             return self._accented(_ACCENTS[name])
+        if name in _RULES and self.in_table > 0:
+            self.skip_option()
+            return self._mark(_RULE)
         if name in _NOT_TEXT:
+            if name == "cmidrule" and (trimmed := _TRIMMED.match(self.source, self.at)):
+                self.at = trimmed.end()
             for _ in range(_NOT_TEXT[name]):
                 self.skip_option()
                 self.argument()
             self.skip_option()
             return ""
         special: dict[str, Callable[[], str]] = {
+            "multicolumn": self._wide_cell,
             "item": self._item,
             "footnote": lambda: f" ({one_line(latex_text(self.argument()))})",
             "caption": lambda: f"\n\n{latex_text(self._captioned())}\n\n",
@@ -235,7 +264,7 @@ class _Converter:
             return self._accented(_ACCENTS[sign])
         if sign == "\\":
             self.skip_option()
-            return " |\n| " if self.in_table > 0 else "\n"
+            return self._mark(_ROW) or "\n"
         if sign in "([":
             return self._math(")" if sign == "(" else "]")
         return {",": " ", ";": " ", " ": " ", "\n": " ", "-": "", "/": "", "!": ""}.get(sign, sign)
@@ -246,7 +275,7 @@ class _Converter:
             self.at += twice
             return self._math("$$" if twice else "$")
         if other == "&":
-            return " | " if self.in_table > 0 else "&"
+            return self._mark(_CELL) or "&"
         signs = {"{": "", "}": "", "~": " ", "--": "–", "---": "—", "``": "“", "''": "”"}
         return signs.get(other, other)
 
@@ -271,6 +300,16 @@ class _Converter:
         option = self.skip_option()
         indent = "  " * max(self.depth_of_lists - 1, 0)
         return f"\n{indent}- {latex_text(option)}{' ' if option else ''}"
+
+    def _mark(self, mark: str) -> str:
+        """Return a mark of a table; of one within a cell of another a blank; else nothing."""
+        return mark if self.in_table == 1 else " " * (self.in_table > 1)
+
+    def _wide_cell(self) -> str:
+        width = self.argument()
+        self.argument()
+        n_more = min(int(width), _MOST_COLUMNS) - 1 if width.isdecimal() else 0
+        return one_line(latex_text(self.argument())) + self._mark(_CELL) * n_more
 
     def _captioned(self) -> str:
         self.skip_option()

@@ -17,6 +17,7 @@ from graphrag_pipeline.ingest.reading.model import (
     ReadingOptions,
     ReadResult,
 )
+from graphrag_pipeline.ingest.reading.table_head import markdown_lines
 
 _ADOC_HEADING = re.compile(r"(={1,6})[ \t]+(\S.*)$")
 _ADOC_FENCE = re.compile(r"(-{4,}|\.{4,}|`{3,})[ \t]*$")
@@ -26,6 +27,9 @@ _ADOC_UNSEEN = re.compile(
     r"|(?:include|image|video|audio|toc|ifdef|ifndef|endif|ifeval)::.*)[ \t]*$"
 )
 _ADOC_ITEM = re.compile(r"[ \t]*(\*{1,5}|\.{1,5}|-)[ \t]+(\S.*)$")
+_ADOC_COLUMNS = re.compile(r"""cols=(?:"([^"]+)"|'([^']+)'|([^,\]]+))""")
+_ADOC_HEADER = re.compile(r"%header|options?=[\"']?[^\]]*\bheader|%autowidth\.header")
+_ADOC_CELL = re.compile(r"(?:^|(?<=\s))(?:(\d+)(?:\.\d+)?[+*]|\.\d+\+)?[<^>.]*[a-z]?\|")
 _ADOC_TITLE = re.compile(r"\.(?![.\s])(.+)$")
 _ADOC_LINK = re.compile(
     r"(?:link:|xref:|mailto:)?(?:https?://)?[^\s\[\]<>]{1,500}\[([^\[\]\n]{1,500})\]"
@@ -64,10 +68,13 @@ def _read(path: Path, lines: Iterator[str], options: ReadingOptions) -> ReadResu
 
 
 def _of_asciidoc(lines: list[str]) -> Iterator[str]:
-    fence = ""
-    in_comment = in_table = False
+    fence = attributes = ""
+    in_comment = False
+    table: list[str] | None = None
     for line in lines:
-        if line.startswith("////") and not fence:
+        if table is not None and not line.startswith("|==="):
+            table.append(line)
+        elif line.startswith("////") and not fence:
             in_comment = not in_comment
         elif in_comment:
             continue
@@ -77,12 +84,41 @@ def _of_asciidoc(lines: list[str]) -> Iterator[str]:
         elif fence:
             yield line
         elif line.startswith("|==="):
-            in_table = not in_table
-            yield ""
-        elif in_table and line.startswith("|"):
-            yield f"| {' | '.join(map(str.strip, line[1:].split('|')))} |"
+            yield from ["", *_asciidoc_table(table, attributes), ""] if table else ()
+            table = [] if table is None else None
         elif not _ADOC_UNSEEN.match(line) and not _ADOC_BORDER.match(line):
             yield _asciidoc_line(line)
+        if table is None:
+            attributes = line if line.startswith("[") else ""
+    yield from map(_asciidoc_line, table or ())
+
+
+def _asciidoc_table(lines: list[str], attributes: str) -> Iterator[str]:
+    """Yield a table in Markdown. Its head is asked for, or the first line before a blank one."""
+    cells: list[str] = []
+    n_first = 0
+    for line in lines:
+        starts = [*_ADOC_CELL.finditer(line)]
+        before = line[: starts[0].start()] if starts else line
+        if cells and before.strip():
+            cells[-1] = f"{cells[-1]} {_asciidoc_links(before.strip())}"
+        ends = [*(start.start() for start in starts[1:]), len(line)]
+        for start, end in zip(starts, ends, strict=False):
+            text = _asciidoc_links(line[start.end() : end].strip())
+            cells += [text, *[""] * (int(start[1] or 1) - 1)]
+        n_first = n_first or len(cells)
+    columns = _ADOC_COLUMNS.search(attributes)
+    width = _n_columns(next(filter(None, columns.groups()), "")) if columns else n_first
+    rows = [cells[place : place + width] for place in range(0, len(cells), max(width, 1))]
+    is_line = len(lines) > 1 and bool(lines[0].strip()) and not lines[1].strip()
+    is_headed = _ADOC_HEADER.search(attributes) or (is_line and n_first == width)
+    yield from markdown_lines(rows, int(bool(is_headed) and len(rows) > 1))
+
+
+def _n_columns(written: str) -> int:
+    """Return how many columns "1,2", "3*" or "2*,1" are."""
+    counts = (re.match(r"\s*(\d{1,3})\*", part) for part in re.split("[,;]", written))
+    return sum(int(count[1]) if count else 1 for count in counts)
 
 
 def _asciidoc_line(line: str) -> str:
@@ -94,6 +130,10 @@ def _asciidoc_line(line: str) -> str:
         line = f"{depth}{mark} {match[2]}"
     elif match := _ADOC_TITLE.match(line):
         line = match[1]
+    return _asciidoc_links(line)
+
+
+def _asciidoc_links(line: str) -> str:
     if _ADOC_LINK_START.search(line):
         line = _ADOC_LINK.sub(_link_text, line)
     return _ADOC_REFERENCE.sub(lambda match: match[1] or "", line)

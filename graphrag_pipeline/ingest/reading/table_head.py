@@ -183,5 +183,18 @@ def joined_names(rows: Sequence[Row]) -> list[str]:
     return [" ".join(parts) for parts in names]
 
 
+def markdown_lines(rows: Sequence[Row], n_heads: int) -> Iterator[str]:
+    """Yield the lines of a table in Markdown, of whose rows so many name the columns, or none."""
+    if n_heads:
+        names = joined_names(rows[:n_heads])
+        yield _line(names)
+        yield _line(["---"] * len(names))
+    yield from map(_line, rows[n_heads:])
+
+
+def _line(cells: Row) -> str:
+    return f"| {' | '.join(map(one_line, cells))} |"
+
+
 def _moved(span: tuple[int, int, int, int], rows: int) -> tuple[int, int, int, int]:
     return span[0] - rows, span[1] - rows, span[2], span[3]
