@@ -19,6 +19,7 @@ TABLE = "Harbour,Boats\nSarn,12\nLund,14\n"
     ("above", "below"),
     [
         ("Boats by harbour, 2024\n\n", ""),
+        ("Port office,Lund,2024\n\n", ""),
         ("Made by the port office, Lund\nwith data of 2024, revised\n\n", ""),
         ("", "\n* provisional\nSource: port office, 2024\n"),
         ("", "Source: the port office,\n"),
@@ -41,6 +42,7 @@ def test_lines_around_a_table_are_no_rows_and_name_no_columns(above: str, below:
         ("Sentence\nHello there.\nFine.\n", "Sentence: Fine."),
         ('Name,Note\nAda,"a\n\nb, c"\nBo,"d\n\ne."\n', "Name: Bo\nNote: d\n\ne."),
         ("Name,Role\nAda,\nBo,\n", "Name: Bo"),
+        ("Name,Age\n\nAda,unknown\nBo,41\nCy,22\n", "Name: Bo\nAge: 41"),
     ],
 )
 def test_rows_stay_rows(content: str, last: str) -> None:

@@ -103,8 +103,8 @@ def read_csv(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
 def _above(text: str, delimiter: str) -> tuple[list[str], str]:
     """Part what stands above a table, before a blank line, though it has separators, too.
 
-    The line after it names columns of numbers, or what stands above is written as text: with a
-    blank after its separators, where the rows have none.
+    It is written as text, with a blank after its separators where the rows have none; or it has
+    another number of cells than the line below, and that names columns of numbers.
     """
     above, gap, rest = text.partition("\n\n")
     lines = above.split("\n")
@@ -116,7 +116,9 @@ def _above(text: str, delimiter: str) -> tuple[list[str], str]:
     if len(rows) < _FEWEST_COLUMNS or len(rows[0]) < _FEWEST_COLUMNS:
         return [], text
     is_prose = spaced in above and spaced not in rest[: len(above) + _TOP]
-    return ([*lines], rest.lstrip("\n")) if is_prose or names_numbers(rows) else ([], text)
+    is_of_table = lines[-1].count(delimiter) + 1 == len(rows[0])
+    is_caption = is_prose or (names_numbers(rows) and not is_of_table)
+    return (lines, rest.lstrip("\n")) if is_caption else ([], text)
 
 
 def _below(text: str, delimiter: str) -> tuple[str, list[str]]:
