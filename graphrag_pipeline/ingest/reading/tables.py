@@ -78,8 +78,8 @@ def read_csv(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     directive = _DIRECTIVE.match(text)
     text = text[directive.end() :] if directive else text
     delimiter = directive[1] if directive else _delimiter(text, _usual_delimiter(path))
-    above, text = _above(text, delimiter)
     text, below = _below(text, delimiter)
+    above, text = _above(text, delimiter)
     escapes = _has_escapes(text, delimiter)
     is_plain = '"' not in text and not escapes
     rows = _rows(_top(text) if is_plain else text.split("\n"), delimiter, escapes=escapes)
