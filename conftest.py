@@ -212,6 +212,7 @@ def _quick_stores() -> Iterator[QuickStores]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(IndexStore, "_connect", lambda store: stores.connect(store))
         patch.setattr(IndexStore, "copy_to", stores.alone(IndexStore.copy_to))
+        patch.setattr(IndexStore, "write_anew", stores.alone(IndexStore.write_anew))
         yield stores
 
 

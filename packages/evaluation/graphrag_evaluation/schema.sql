@@ -107,12 +107,12 @@ CREATE TABLE IF NOT EXISTS answers (
     answered_at TIMESTAMPTZ NOT NULL
 );
 ALTER TABLE answers ADD COLUMN IF NOT EXISTS document VARCHAR DEFAULT '';
-ALTER TABLE answers ADD COLUMN IF NOT EXISTS search_tokens INTEGER;
 ALTER TABLE answers ADD COLUMN IF NOT EXISTS steps VARCHAR[];
 ALTER TABLE answers ADD COLUMN IF NOT EXISTS names VARCHAR[];
 ALTER TABLE answers ADD COLUMN IF NOT EXISTS parts STRUCT(kind VARCHAR, records INTEGER, tokens INTEGER)[];
 ALTER TABLE answers ADD COLUMN IF NOT EXISTS reports_in_relationships DOUBLE;
 ALTER TABLE answers ADD COLUMN IF NOT EXISTS entities_in_relationships DOUBLE;
+ALTER TABLE answers ADD COLUMN IF NOT EXISTS search_tokens INTEGER;
 COMMENT ON TABLE answers IS 'Answers, each made once whatever number of experiments asks for it.';
 COMMENT ON COLUMN answers.answer_id IS 'Hash of question, method, parameters, release, model and settings of the answer.';
 COMMENT ON COLUMN answers.question IS 'The question.';

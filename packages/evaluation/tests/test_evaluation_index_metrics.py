@@ -311,7 +311,7 @@ def test_values_are_kept_by_release_and_the_command_shows_them(
                 measured_at=WHEN)  # fmt: skip
         con.execute(
             """INSERT INTO answers SELECT 'a' || i, 'q', 'm', '{}', 'r' || (1 + i // 2), '', '', '',
-               [], 4, i, 0, 0, 0, 0, NULL, 0, 0, [], now(), '', [], NULL, [], NULL, NULL
+               [], 4, i, 0, 0, 0, 0, NULL, 0, 0, [], now(), '', [], NULL, [], NULL, NULL, NULL
                FROM range(4) t(i)"""
         )
     measured = measure_index(release, store, "gold")
