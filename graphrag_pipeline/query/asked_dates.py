@@ -81,10 +81,12 @@ def limited_as_asked(index: Release, ask: Ask) -> Release:
     Raises InputError where no document matches its filter.
     """
     limited = index.limited(ask.where)
+    if not index.settings.query.dates:
+        return limited
     question = AnalysedQuestion.of(ask.question)
     bounds = asked_bounds(question, datetime.now(UTC).date())
     is_latest = _LATEST.search(question.folded) is not None
-    if not (index.settings.query.dates and (bounds or is_latest)):
+    if not (bounds or is_latest):
         return limited
     key = limited.once("key of dates", _key_of_dates)
     if not key or any(name.startswith((key, NEWEST)) for name in ask.where):

@@ -73,6 +73,7 @@ def split_mentions(con: duckdb.DuckDBPyConnection, user: Sequence[UserRow]) -> N
     Call it in a transaction. Where there are no such lines, now and before, nothing is done.
     """
     if bases := note_splits(con, user):
+        _find_documents(con, _lines(user), "next_documents")
         _put_bases(con, bases)
         for table, column in _MENTIONS:
             for schema in ("main", "staging"):
@@ -93,9 +94,9 @@ def split_places(
 ) -> str:
     """Return a hash of who is another in which of these documents; empty without such lines."""
     lines = _lines(user)
-    _find_documents(con, lines, documents)
     if not lines:
         return ""
+    _find_documents(con, lines, documents)
     return fingerprint(*map(repr, con.execute("FROM split_documents ORDER BY ALL").fetchall()))
 
 

@@ -29,7 +29,13 @@ from graphrag_pipeline.ingest.reading.model import (
     ReadResult,
     Unreadable,
 )
-from graphrag_pipeline.ingest.reading.table_head import LOOKED_AT, Spans, head_of, notes_below
+from graphrag_pipeline.ingest.reading.table_head import (
+    LOOKED_AT,
+    Spans,
+    as_lines,
+    head_of,
+    notes_below,
+)
 from graphrag_pipeline.ingest.reading.tables import read_rows, with_captions
 
 _MOST_VISITED = 20_000_000
@@ -263,8 +269,8 @@ def _read_sheet(path: Path, sheet: Sheet, options: ReadingOptions) -> ReadResult
     rows = [row for row in sheet.rows if any(map(str.strip, row))]
     head = head_of(rows[:LOOKED_AT], sheet.spans)
     if n_notes := notes_below(rows[head.n_rows :]):
-        notes = [one_line(" ".join(filter(None, row))) for row in rows[-n_notes:]]
-        head, rows = replace(head, captions=[*head.captions, *notes]), rows[:-n_notes]
+        captions = [*head.captions, *as_lines(rows[-n_notes:])]
+        head, rows = replace(head, captions=captions), rows[:-n_notes]
     sheet.rows.clear()
     try:
         return read_rows(path, head, rows, options)

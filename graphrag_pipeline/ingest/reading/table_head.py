@@ -48,7 +48,7 @@ def head_of(rows: Sequence[Row], spans: Spans = ()) -> TableHead:
     units: "Length (m)".
     """
     n_captions = _captions(rows)
-    captions = [one_line(" ".join(filter(None, row))) for row in rows[:n_captions]]
+    captions = as_lines(rows[:n_captions])
     below = rows[n_captions:]
     if not below or _is_record(below[0], below[1:]):
         return TableHead(captions, (), n_captions)
@@ -61,6 +61,11 @@ def head_of(rows: Sequence[Row], spans: Spans = ()) -> TableHead:
             for name, unit in zip(names, units + [""] * len(names), strict=False)
         ]
     return TableHead(captions, names, n_captions + n_rows)
+
+
+def as_lines(rows: Sequence[Row]) -> list[str]:
+    """Return rows as lines of text, one cell after another."""
+    return [one_line(" ".join(filter(None, row))) for row in rows]
 
 
 def _captions(rows: Sequence[Row]) -> int:

@@ -40,6 +40,7 @@ from graphrag_pipeline.ingest.reading.table_head import (
     LOOKED_AT,
     MOST_NOTES,
     TableHead,
+    as_lines,
     head_of,
     is_note,
     names_numbers,
@@ -138,7 +139,7 @@ def _below(text: str, delimiter: str) -> tuple[str, list[str]]:
     rows = [r for r in _rows(end[start:].split("\n"), delimiter) if not isinstance(r, str)]
     if not (n_notes := notes_below(rows)):
         return text, []
-    notes = [one_line(" ".join(filter(None, row))) for row in rows[-n_notes:]]
+    notes = as_lines(rows[-n_notes:])
     lines = end.split("\n")
     while n_notes:
         n_notes -= bool(lines.pop().strip(f"{delimiter} "))

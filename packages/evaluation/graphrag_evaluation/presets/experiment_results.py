@@ -104,6 +104,7 @@ class ExperimentFindings:
         self.methods = dict(con.execute(_METHODS, [experiment]).fetchall())
         first = next((name for name in self.methods if self.methods[name] != METHOD), "")
         self.facts = self._facts(first)
+        self._facts_of = {"": self.facts}
         (self.questions,) = con.execute(_QUESTIONS, [experiment]).fetchone() or (0,)
 
     def mean(self, condition: str, metric: str, kind: str = "all") -> float | None:
@@ -155,8 +156,9 @@ class ExperimentFindings:
 
         Without one it is the first.
         """
-        facts = self._facts(condition) if condition else self.facts
-        return facts.get((fact, item))
+        if condition not in self._facts_of:
+            self._facts_of[condition] = self._facts(condition)
+        return self._facts_of[condition].get((fact, item))
 
     def of_kind(self, fact: str) -> dict[str, float]:
         """Return all items of a fact."""
