@@ -624,10 +624,11 @@ def test_where_nothing_is_indexed_nothing_is_wrong_and_nothing_is_made(tmp_path)
 def find(workspace: Workspace, line: str) -> list[str]:
     """Return what verifications find, one after the other, until one finds a line."""
     found: list[str] = []
-    for verification in VERIFICATIONS:
-        found += [problem.line for problem in find_by(workspace, verification, ())]
-        if any(line in each for each in found):
-            break
+    with workspace.store.session():
+        for verification in VERIFICATIONS:
+            found += [problem.line for problem in find_by(workspace, verification, ())]
+            if any(line in each for each in found):
+                break
     return found
 
 

@@ -128,9 +128,14 @@ class IndexStore:
         Raises StorageError if one cannot be opened.
         """
         with self._used() as turn:
-            turn.close()
-            with connect_published(self.path, limits=self.limits, **more) as con:
-                yield con
+            if more or not turn.in_session:
+                turn.close()
+                with connect_published(self.path, limits=self.limits, **more) as con:
+                    yield con
+            else:
+                with _cursor(turn.looking(self.limits)) as con:
+                    _show_published(con)
+                    yield con
 
     def write_anew(self) -> None:
         """Write the file anew, so that nothing of what was deleted is left in its free blocks.
@@ -196,6 +201,7 @@ class IndexStore:
 
     def _open(self, turn: _Turn) -> duckdb.DuckDBPyConnection:
         if turn.database is None:
+            turn.close()
             if not turn.is_alone():
                 raise StorageError(f"{self.path} was removed while it was in use: try again")
             turn.database = self._connect()
@@ -269,6 +275,7 @@ class _Turn:
         self._path = path
         self.lock = FairLock(path.with_suffix(".lock"))
         self.database: duckdb.DuckDBPyConnection | None = None
+        self._shown: tuple[duckdb.DuckDBPyConnection, int] | None = None
         self.in_session = False
         self.memory: dict[str, object] = {}
         self.n_changes = 0
@@ -321,11 +328,25 @@ class _Turn:
         _latest[self._path] = self
         return True
 
+    def looking(self, limits: DatabaseLimits) -> duckdb.DuckDBPyConnection:
+        """Open the file for looks only, or return the connection that has it open for these.
+
+        Raises StorageError.
+        """
+        file = self._path.stat().st_ino if self._path.exists() else 0
+        if self._shown is None or self._shown[1] != file:
+            self.close()
+            self._shown = connect_published(self._path, limits=limits), file
+        return self._shown[0]
+
     def close(self) -> None:
         """Close the database, and keep the lock."""
         if self.database is not None:
             self.database.close()
             self.database = None
+        if self._shown is not None:
+            self._shown[0].close()
+            self._shown = None
 
 
 _latest: MutableMapping[Path, _Turn] = weakref.WeakValueDictionary()
@@ -389,8 +410,7 @@ def connect_published(
         for name, file in (("published", path), *more.items()):
             quoted = str(file).replace("'", "''")
             con.execute(f"ATTACH '{quoted}' AS {name} (READ_ONLY)")
-        con.execute("USE published")
-        add_what_older_lack(con)
+        _show_published(con)
         _set_up(con)
         _spare_threads(con, limits or DatabaseLimits(), path, *more.values())
         con.execute("SET enable_external_access = false")
@@ -400,6 +420,11 @@ def connect_published(
             f"cannot open {file}: {_first_line(error)}; run graphrag-pipeline check"
         ) from error
     return con
+
+
+def _show_published(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("USE published")
+    add_what_older_lack(con)
 
 
 def insert(con: duckdb.DuckDBPyConnection, table: str, rows: pl.DataFrame | pa.Table) -> None:

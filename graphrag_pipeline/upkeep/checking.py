@@ -190,9 +190,10 @@ def check(workspace: Workspace) -> Checked:
 
 def _problems(workspace: Workspace) -> list[Problem]:
     problems: list[Problem] = []
-    for number, verification in enumerate(VERIFICATIONS):
-        progress.report("check", number, len(VERIFICATIONS))
-        problems += find_by(workspace, verification, problems)
+    with workspace.store.session():
+        for number, verification in enumerate(VERIFICATIONS):
+            progress.report("check", number, len(VERIFICATIONS))
+            problems += find_by(workspace, verification, problems)
     return problems
 
 
