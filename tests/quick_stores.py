@@ -7,7 +7,6 @@ the time of a small test. What a store is asked, and what it answers, is as outs
 from __future__ import annotations
 
 import functools
-import importlib.util
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -38,8 +37,6 @@ class QuickStores:
         self._alone = True
         self._new: dict[type[IndexStore], bytes] = {}
         sys.addaudithook(self._hear)
-        if importlib.util.find_spec("pandas") is None:
-            sys.meta_path.insert(0, _NoPandas)
 
     def connect(self, store: IndexStore) -> duckdb.DuckDBPyConnection:
         """Open a store's file, in place of the store itself."""
@@ -102,15 +99,6 @@ class QuickStores:
     def _close(self, path: Path) -> None:
         con, _ = self._open.pop(path)
         con.close()
-
-
-class _NoPandas:
-    """Says at once that pandas is not installed: DuckDB asks at every value that it is given."""
-
-    @staticmethod
-    def find_spec(name: str, path: object = None, target: object = None) -> None:
-        if name == "pandas":
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
 def _inode(path: Path) -> int:

@@ -18,6 +18,7 @@ from graphrag_pipeline.core.errors import BusyError, StorageError
 from graphrag_pipeline.core.hardening.files import make_folder, private_temporary, replace_durably
 from graphrag_pipeline.core.hardening.locks import FairLock
 from graphrag_pipeline.core.hardening.temporary import process_folder, temporary_folder
+from graphrag_pipeline.store.absent_pandas import remember_absent_pandas
 from graphrag_pipeline.store.frames import streamed
 from graphrag_pipeline.store.limits import DatabaseLimits
 from graphrag_pipeline.store.migrations import ensure_schema
@@ -31,6 +32,7 @@ _SMALL_BYTES = 512 * 2**20
 _FEW_BYTES = 256 * 2**20
 _IDLE_SECONDS = 2.0
 _WATCH_SECONDS = 0.05
+remember_absent_pandas()
 
 
 class IndexStore:
