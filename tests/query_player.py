@@ -34,6 +34,7 @@ STEPS = {
     "zero_shot": "there are no sources to look at",
     "basic": "from passages of texts",
     "plan": "Decompose it into steps",
+    "judge": "these were solved one after the other",
     "next": "Suggest what the same person",
     "solve": "A question is answered step by step",
     "local": "from tables of a knowledge graph",
@@ -113,6 +114,8 @@ def play(messages: list[dict]) -> str:
                 ]
             }
         )
+    if step == "judge":
+        return json.dumps({"enough": True, "question": ""})
     if step == "next":
         return json.dumps({"questions": ["Who was the clerk of Scrooge", "Who was Tiny Tim?"]})
     if step == "solve":

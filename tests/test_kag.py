@@ -211,15 +211,57 @@ def test_a_model_plans_solves_step_by_step_and_composes(ask):
         return play(messages)
 
     answer = ask(mind)
-    assert [step_of(messages) for messages in asked] == ["plan", "solve", "solve", "local"]
-    assert answer.calls == {"plan": 1, "retrieval": 2, "answer": 1}
+    assert [step_of(messages) for messages in asked] == ["plan", "solve", "solve", "judge", "local"]
+    assert answer.calls == {"plan": 1, "retrieval": 2, "judge": 1, "answer": 1}
     assert answer.retrieval.steps == (
         "1. retrieval: Who was the clerk? = Bob Cratchit",
         "2. retrieval: Who was the son of Bob Cratchit? = Tiny Tim",
     )
     assert "1. retrieval: Who was the clerk? = Bob Cratchit" in asked[2][-1]["content"]
-    assert all(line in asked[3][-1]["content"] for line in answer.retrieval.steps)
+    assert all(line in asked[4][-1]["content"] for line in answer.retrieval.steps)
     assert answer.citations
+
+
+def judged(enough, question):
+    return json.dumps({"enough": enough, "question": question})
+
+
+def test_what_is_missing_is_planned_and_solved_in_its_turn(ask):
+    asked = []
+
+    def mind(messages):
+        asked.append(messages)
+        if step_of(messages) != "judge":
+            return play(messages)
+        known = messages[-1]["content"].count(" = ")
+        return judged(enough=False, question=f"Who had {known} sons?")
+
+    answer = ask(mind)
+    assert answer.calls == {"plan": 3, "retrieval": 6, "judge": 2, "answer": 1}
+    assert answer.retrieval.steps[2] == "missing: Who had 2 sons?"
+    assert answer.retrieval.steps[4] == "4. retrieval: Who was the son of Bob Cratchit? = Tiny Tim"
+    plans = [m[-1]["content"] for m in asked if step_of(m) == "plan"]
+    questions = [QUESTION, "Who had 2 sons?", "Who had 4 sons?"]
+    assert all(f"Question: {q}\n" in plan for q, plan in zip(questions, plans, strict=True))
+    (last,) = (m[-1]["content"] for m in asked if step_of(m) == "local")
+    assert f"Question: {QUESTION}\n" in last
+    assert "6. retrieval" in last
+
+
+@pytest.mark.parametrize("said", [judged(enough=False, question=QUESTION), "Perhaps."])
+def test_a_judgement_that_leads_nowhere_ends_the_rounds(ask, said):
+    def mind(messages):
+        return said if step_of(messages) == "judge" else play(messages)
+
+    answer = ask(mind)
+    assert (answer.calls["plan"], answer.calls["answer"]) == (1, 1)
+    assert [line.partition(":")[0] for line in answer.failures if "judge" in line] == (
+        ["judge"] if said == "Perhaps." else []
+    )
+
+
+def test_one_round_is_judged_by_nobody(ask):
+    assert "judge" not in ask(play, rounds=1).calls
 
 
 def test_pieces_make_up_the_answer_with_its_steps(ask):
@@ -242,7 +284,7 @@ def test_arithmetic_asks_no_model_and_what_fails_is_told(ask):
         return play(messages)
 
     answer = ask(mind)
-    assert answer.calls == {"plan": 1, "retrieval": 1, "deduction": 1, "answer": 1}
+    assert answer.calls == {"plan": 1, "retrieval": 1, "deduction": 1, "judge": 1, "answer": 1}
     assert [line.partition(" = ")[2] for line in answer.retrieval.steps] == [
         "1867",
         "1903",
@@ -267,7 +309,7 @@ def test_an_estimate_is_no_less_than_what_is_asked(ask, engine):
     assert KAG.estimate is not None
     calls, read, written = KAG.estimate(engine.index, parameters)
     answer = ask(play)
-    assert answer.model_calls <= calls == parameters.steps + 2
+    assert answer.model_calls <= calls == parameters.rounds * (parameters.steps + 2)
     assert answer.prompt_tokens <= read
     assert answer.completion_tokens <= written
 

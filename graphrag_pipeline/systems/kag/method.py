@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
@@ -24,9 +24,11 @@ from graphrag_pipeline.systems.kag.arithmetic import (
     year_in,
 )
 from graphrag_pipeline.systems.kag.plan import (
+    MISSING_SCHEMA,
     LogicalStep,
     plan_by_rule,
     plan_schema,
+    read_missing,
     read_plan,
     use_of,
 )
@@ -36,9 +38,11 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.writing.asking import Asking
 
 UNKNOWN = "unknown"
+T = TypeVar("T")
 _CHUNK_CANDIDATES, _EDGE_CANDIDATES = 200, 200
 _LONGEST = 300
 _PROMPT_TOKENS, _PLAN_TOKENS, _RESULT_TOKENS, _ANSWER_TOKENS = 500, 250, 40, 600
+_JUDGE_TOKENS = 60
 
 
 @dataclass(frozen=True)
@@ -50,15 +54,19 @@ class KagParameters:
     subject in the graph, takes the ``relationships`` of it that are most like what it asks, and by
     mutual indexing the text these come from; where the graph does not have the subject, the text
     nearest to it, and what that names. ``top_k`` chunks of each are read, within ``step_tokens``,
-    and answered in a line. A deduction reads the results alone; arithmetic is reckoned here. The
-    answer is composed from all results and the best of what was read, in ``max_context_tokens``.
+    and answered in a line. A deduction reads the results alone; arithmetic is reckoned here. A
+    model then judges whether the results are enough, and if not, asks what is missing, which is
+    decomposed and solved in its turn: ``rounds`` at most. The answer is composed from all results
+    and the best of what was read, in ``max_context_tokens``.
 
     Where this differs. KAG aligns its graph by a schema and concepts that people write; here it is
-    the graph as it is. Its planner may plan anew after each step; here it plans once. Without a
-    model a rule for English decomposes; a result that later steps need is the entity that the step
-    leads to, or the number in the sentence about its subject.
+    the graph as it is. It judges and asks in two calls, here in one, which sees the results but not
+    what was read for them. Without a model a rule for English decomposes, once; a result that later
+    steps need is the entity that the step leads to, or the number in the sentence about its
+    subject.
     """
 
+    rounds: int = number(3)
     steps: int = number(5)
     top_k: int = number(5)
     relationships: int = number(10)
@@ -69,17 +77,20 @@ class KagParameters:
 
 @dataclass
 class Solution:
-    """Results of the steps so far: one each, and what each has read."""
+    """Results of the steps so far: one each, and what each has read.
 
-    results: list[str] = field(default_factory=list)
+    ``of_round`` are those of the plan that is being solved, whose steps name them by number.
+    """
+
+    of_round: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     read: list[list[Record]] = field(default_factory=list)
 
     def add(self, step: LogicalStep, result: str | None, records: Sequence[Record] = ()) -> None:
         """Take in what a step has come to: "" if that is not known, None if nobody asks."""
-        self.results.append(result or "")
+        self.of_round.append(result or "")
         said = "" if result is None else f" = {result or UNKNOWN}"
-        self.lines.append(f"{len(self.results)}. {step.kind}: {step.task}{said}")
+        self.lines.append(f"{len(self.lines) + 1}. {step.kind}: {step.task}{said}")
         self.read.append(list(records))
 
 
@@ -88,7 +99,7 @@ def kag_search(index: Release, question: str, p: KagParameters) -> list[Record]:
     solution = Solution()
     plan = plan_by_rule(index, question, p.steps)
     for number_of_step, planned in enumerate(plan, 1):
-        step = planned.bound(solution.results)
+        step = planned.bound(solution.of_round)
         records = step_records(index, step, p) if step.kind == "retrieval" else []
         if step.kind == "arithmetic":
             result = _reckoned([], planned, solution)
@@ -124,16 +135,23 @@ def step_records(index: Release, step: LogicalStep, p: KagParameters) -> list[Re
 
 
 async def kag_answer(asking: Asking, p: KagParameters) -> Final | None:
-    """Decompose the question, solve its steps one after the other, and compose the answer."""
-    index, solution = asking.index, Solution()
-    for planned in await _plan(asking, p):
-        step = planned.bound(solution.results)
-        records: list[Record] = []
-        if step.kind == "retrieval":
-            records = await asking.retrieve(partial(step_records, index, step, p))
-        result = await _result(asking, planned, step, records, solution)
-        solution.add(step, result, records)
-        asking.trace.step(solution.lines[-1])
+    """Solve the question step by step, and then what is missing; compose the answer."""
+    index, solution, asked = asking.index, Solution(), [asking.question]
+    while True:
+        solution.of_round = []
+        for planned in await _plan(asking, asked, p):
+            step = planned.bound(solution.of_round)
+            records: list[Record] = []
+            if step.kind == "retrieval":
+                records = await asking.retrieve(partial(step_records, index, step, p))
+            result = await _result(asking, planned, step, records, solution)
+            solution.add(step, result, records)
+            asking.trace.step(solution.lines[-1])
+        missing = await _missing(asking, solution) if len(asked) < p.rounds else ""
+        if not missing or missing in asked:
+            break
+        asking.trace.step(f"missing: {missing}")
+        asked.append(missing)
     records = await asking.retrieve(lambda: _composed(index, solution.read, p))
     if not records:
         return None
@@ -141,17 +159,21 @@ async def kag_answer(asking: Asking, p: KagParameters) -> Final | None:
     return Final("answer", "kag_answer", values, Shown(records), tuple(records))
 
 
-async def _plan(asking: Asking, p: KagParameters) -> list[LogicalStep]:
-    """Return the steps that a model gives; those of the rule where it gives none to read."""
-    read = partial(read_plan, most=p.steps)
-    try:
-        return await asking.read("plan", read, plan_schema(p.steps), "kag_plan", most=str(p.steps))
-    except ModelError as error:
-        if error.stops_everything:
-            raise
-        asking.failures.append(f"plan: {error}")
-    text = asking.search_text
+async def _plan(asking: Asking, asked: Sequence[str], p: KagParameters) -> list[LogicalStep]:
+    """Return the steps of the last of what is asked; those of the rule where none can be read."""
+    read, values = partial(read_plan, most=p.steps), {"most": str(p.steps), "question": asked[-1]}
+    plan = asking.read("plan", read, plan_schema(p.steps), "kag_plan", **values)
+    if (steps := await _tried(asking, "plan", plan)) is not None:
+        return steps
+    text = asking.search_text if len(asked) == 1 else asked[-1]
     return await asking.retrieve(lambda: plan_by_rule(asking.index, text, p.steps))
+
+
+async def _missing(asking: Asking, solution: Solution) -> str:
+    """Return what is to be asked before the question can be answered; empty if nothing is."""
+    text = "\n".join(solution.lines)
+    judged = asking.read("judge", read_missing, MISSING_SCHEMA, "kag_judge", text=text)
+    return await _tried(asking, "judge", judged) or ""
 
 
 async def _result(
@@ -169,19 +191,25 @@ async def _result(
         "text": "\n".join(solution.lines),
         "queries": step.task,
     }
+    answer = await _tried(asking, step.kind, asking.say(step.kind, "kag_step", **values))
+    said = one_line_of(answer or "")[:_LONGEST]
+    return "" if said.strip(" .").casefold() == UNKNOWN else said
+
+
+async def _tried(asking: Asking, step: str, answer: Awaitable[T]) -> T | None:
+    """Return what a model says; None, and why in the failures, where that is of no use."""
     try:
-        said = one_line_of(await asking.say(step.kind, "kag_step", **values))[:_LONGEST]
+        return await answer
     except ModelError as error:
         if error.stops_everything:
             raise
-        asking.failures.append(f"{step.kind}: {error}")
-        return ""
-    return "" if said.strip(" .").casefold() == UNKNOWN else said
+        asking.failures.append(f"{step}: {error}")
+        return None
 
 
 def _reckoned(failures: list[str], planned: LogicalStep, solution: Solution) -> str:
     try:
-        return reckon(planned.task, solution.results)
+        return reckon(planned.task, solution.of_round)
     except ArithmeticStepError as error:
         failures.append(f"arithmetic: {planned.task}: {error}")
         return ""
@@ -242,10 +270,11 @@ def _composed(
 
 
 def kag_estimate(index: Release, p: KagParameters) -> tuple[float, float, float]:
-    """Return what an answer takes with all its steps: calls, tokens read and written."""
-    calls = p.steps + 2
-    read = p.steps * p.step_tokens + p.max_context_tokens + calls * _PROMPT_TOKENS
-    return calls, read, _PLAN_TOKENS + p.steps * _RESULT_TOKENS + _ANSWER_TOKENS
+    """Return what an answer takes with all rounds and steps: calls, tokens read and written."""
+    calls = p.rounds * (p.steps + 2)
+    read = p.rounds * p.steps * p.step_tokens + p.max_context_tokens + calls * _PROMPT_TOKENS
+    of_round = _PLAN_TOKENS + p.steps * _RESULT_TOKENS + _JUDGE_TOKENS
+    return calls, read, p.rounds * of_round + _ANSWER_TOKENS
 
 
 KAG = Method(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
-from graphrag_pipeline.llm.schemas import Schema, choice, closed, listed
+from graphrag_pipeline.llm.schemas import BOOLEAN, Schema, choice, closed, listed
 from graphrag_pipeline.llm.schemas import text as a_text
 from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.question import AnalysedQuestion
@@ -23,6 +23,8 @@ StepKind = Literal["retrieval", "deduction", "arithmetic", "summary"]
 KINDS: tuple[StepKind, ...] = get_args(StepKind)
 
 _LONGEST = 400
+MISSING_SCHEMA = closed(enough=BOOLEAN, question=a_text(_LONGEST))
+"""The schema of a judgement: whether results are enough, and what is to be asked if not."""
 _NAMED, _PAIR = 4, 2
 _LINK = re.compile(r"\s+(?:of|who|whom|that|which|whose|where)\s+", re.IGNORECASE)
 _DIFFERENCE = re.compile(
@@ -81,6 +83,22 @@ def read_plan(text: str, most: int) -> list[LogicalStep]:
             'kind "retrieval", each with "kind", "task" and "subject"'
         )
     return steps
+
+
+def read_missing(text: str) -> str:
+    """Return what a model asks further; empty if it has enough.
+
+    Raises ModelOutputError where it says neither.
+    """
+    reply, _ = parse_json_object(text)
+    enough, question = reply.get("enough"), reply.get("question")
+    if enough is True:
+        return ""
+    if enough is not False or not isinstance(question, str):
+        raise ModelOutputError(
+            'the answer must be a JSON object with "enough", true or false, and the text "question"'
+        )
+    return _line(question)
 
 
 def plan_by_rule(index: Release, question: str, most: int) -> list[LogicalStep]:
