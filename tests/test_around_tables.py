@@ -71,3 +71,19 @@ def test_notes_below_the_rows_of_a_sheet_are_no_rows() -> None:
         ["¹ old"],
     ]
     assert texts("a.xlsx", make_xlsx(S=rows)) == {"caption": "Source: port office\n¹ old", **ROWS}
+
+
+def test_units_in_brackets_belong_to_the_names_above_them_where_no_number_is() -> None:
+    rows = [["name", "species", "weight"], ["(at birth)", "[kind of goods]", "(in grams)"]]
+    expected = "name (at birth): Clippy\nspecies (kind of goods): clip\nweight (in grams): 0.9"
+    assert texts("a.xlsx", make_xlsx(S=[*rows, ["Clippy", "clip", 0.9]])) == {"row-1": expected}
+
+
+def test_notes_scattered_over_the_cells_above_a_table_name_no_columns() -> None:
+    notes = [["Lots", "", "of"], ["people", "write"], ["at", "", "the", "top"], ["of", "", "it"]]
+    rows = [["Name", "Trade", "Age", "Town"], ["Ada", "weaver", 41, "Sarn"], ["Bo", "", 38, "Lund"]]
+    assert texts("a.xlsx", make_xlsx(S=[*notes, *rows])) == {
+        "caption": "Lots of\npeople write\nat the top\nof it",
+        "row-1": "Name: Ada\nTrade: weaver\nAge: 41\nTown: Sarn",
+        "row-2": "Name: Bo\nAge: 38\nTown: Lund",
+    }

@@ -177,3 +177,11 @@ def test_people_are_those_that_the_library_finds(headers):
         ", ".join(" ".join([*names, address]) for names, address in header) for header in headers
     ]
     assert addresses_in(written) == getaddresses(written)
+
+
+def test_parts_without_a_boundary_are_read_as_they_are_written():
+    head = b"From: Ada <a@b.se>\nSubject: Returned\nContent-Type: multipart/report;\n\tbo\n\n"
+    (document,) = read(
+        "a.eml", head + b"--x\n\nIt could not be delivered to Bo Lind.\n\n--x--\n"
+    ).documents
+    assert "It could not be delivered to Bo Lind." in document.text

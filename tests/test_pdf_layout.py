@@ -116,6 +116,22 @@ def test_a_head_whose_chapter_changes_goes_with_its_page_number() -> None:
     assert "chapter" not in only(pdf(*map(page, range(5)))).text
 
 
+def test_notes_at_the_foot_of_pages_stay_though_their_numbers_are_near_those_of_pages() -> None:
+    notes = {0: 1, 1: 3, 2: 4, 3: 7, 4: 8, 5: 8}
+
+    def page(number: int) -> Callable[[Canvas], None]:
+        def draw(canvas: Canvas) -> None:
+            write(canvas, body(number))
+            write(canvas, [f"{notes[number]} Captain {'ABCDEF'[number]} disagreed."], y=80)
+            write(canvas, [str(number + 1)], y=40)
+
+        return draw
+
+    text = only(pdf(*map(page, range(6)))).text
+    assert [text.count(f"Captain {letter} disagreed.") for letter in "ABCDEF"] == [1] * 6
+    assert "\n6" not in text
+
+
 def test_what_stands_on_two_pages_stays_but_for_their_numbers() -> None:
     def page(number: int) -> Callable[[Canvas], None]:
         def draw(canvas: Canvas) -> None:

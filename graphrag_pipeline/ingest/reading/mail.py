@@ -377,13 +377,18 @@ def _body(parts: list[Message], options: ReadingOptions) -> tuple[str, bool]:
     """
     shown = [part for part in parts if not _attachment(part)]
     for kind in ("text/plain", "text/html"):
-        texts = [_text(part, options) for part in shown if part.get_content_type() == kind]
+        texts = [_text(part, options) for part in shown if _kind(part) == kind]
         if kind == "text/html":
             texts = [parse_html(text).text for text in texts]
         whole = clean_text("\n\n".join(texts))
         if whole:
             return whole, kind == "text/html"
     return "", False
+
+
+def _kind(part: Message) -> str:
+    """Return the type of a part; parts that cannot be told apart are read as they are written."""
+    return "text/plain" if part.get_content_maintype() == "multipart" else part.get_content_type()
 
 
 def _text(part: Message, options: ReadingOptions) -> str:

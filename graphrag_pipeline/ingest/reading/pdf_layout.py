@@ -72,7 +72,8 @@ def without_running_heads(pages: Sequence[Sequence[Row]]) -> list[list[Row]]:
 
     These are lines among the three next to an edge of their page: those that have the same text at
     the same height on three pages or more; those that begin or end with the number of the page, at
-    a height where three pages have one; and those that are nothing but it, on two pages or more.
+    a height where three pages have one that is counted alike, as notes are not; and those that are
+    nothing but it, on two pages or more.
     Where nothing else is left, all is kept.
     """
     edges = [_edges(page) for page in pages]
@@ -119,13 +120,14 @@ def _keys(
     height = round(row.bottom / _SAME_HEIGHT)
     yield _Key(row.text, is_top, height, _LEAST_PAGES)
     for match in _NUMBER.finditer(row.text):
-        if _value(match.group()) - page not in offsets:
+        offset = _value(match.group()) - page
+        if offset not in offsets:
             continue
         text = f"{row.text[: match.start()]}#{row.text[match.end() :]}"
         if _BARE.fullmatch(text):
             yield _Key(text, is_top, height, 2)
         elif row.height < tall and (text.startswith("#") or text.endswith("#")):
-            yield _Key("#...", is_top, height, _LEAST_PAGES)
+            yield _Key(f"{offset}#...", is_top, height, _LEAST_PAGES)
 
 
 def _is_around(keys: Iterable[_Key], counts: Counter[_Key]) -> bool:

@@ -18,6 +18,7 @@ _NUMBER = re.compile(
 )
 _YEAR = re.compile(r"(1[5-9]|20)\d\d")
 _LONGEST_UNIT = 12
+_BRACKETED = re.compile(r"\s*(?:\([^()\d]+\)|\[[^][\d]+])\s*")
 _NOTE = re.compile(r"[*†‡§¹²³]|\(?\d\)|[^:]{2,20}: ")
 MOST_NOTES = 20
 
@@ -57,7 +58,7 @@ def head_of(rows: Sequence[Row], spans: Spans = ()) -> TableHead:
     if n_rows == 1 and not spans and len(below) > 2 and _are_units(below[0], below[1], below[2:]):
         n_rows, units = 2, [cell.strip() for cell in below[1]]
         names = [
-            f"{name} ({unit})" if unit.strip("-") else name
+            f"{name} ({unit.strip('()[]')})" if unit.strip("-") else name
             for name, unit in zip(names, units + [""] * len(names), strict=False)
         ]
     return TableHead(captions, names, n_captions + n_rows)
@@ -69,9 +70,16 @@ def as_lines(rows: Sequence[Row]) -> list[str]:
 
 
 def _captions(rows: Sequence[Row]) -> int:
-    """Return the number of rows of one cell above rows of which most have several."""
+    """Return the number of rows of one cell above rows of which most have several.
+
+    Rows of more cells are above a table if they are more than a head has, and the first row that
+    is full names columns of numbers.
+    """
     filled = [sum(map(bool, map(str.strip, row))) for row in rows[:LOOKED_AT]]
     first = next((number for number, cells in enumerate(filled) if cells > 1), 0)
+    full = filled.index(max(filled)) if filled else 0
+    if full - first >= _MOST_ROWS and names_numbers(rows[full:]):
+        first = full
     several = sum(cells > 1 for cells in filled[first:])
     is_table = first <= _MOST_CAPTIONS and several >= _MOSTLY * len(filled[first:])
     return first if is_table else 0
@@ -141,7 +149,10 @@ def _is_under_names(first: Row, second: Row, others: Sequence[Row]) -> bool:
 
 
 def _are_units(names: Row, units: Row, others: Sequence[Row]) -> bool:
-    """Whether a row has a short word under names of numbers only, and of most of these."""
+    """Whether a row has a short word under names of numbers only, and of most of these; or stands
+    in brackets."""
+    if all(map(str.strip, names)) and len(units) > 1 and all(map(_BRACKETED.fullmatch, units)):
+        return not all(_BRACKETED.fullmatch(cell) for cell in others[0])
     filled = [place for place, cell in enumerate(units) if cell.strip().strip("-")]
     columns = enumerate(_columns([names, *others]))
     numeric = {place for place, (_, cells) in columns if cells and _are_numbers(cells)}
