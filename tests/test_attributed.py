@@ -237,6 +237,14 @@ def test_ablations_cluster_otherwise_and_are_left_again(copied, by):
     assert copied.rows(query) == before
 
 
+def test_a_last_level_of_few_communities_is_left_out_where_that_is_asked(copied):
+    asked = HierarchySettings(attributed=True, attributed_fewest=5)
+    engine = Engine(copied.inbox.parent, Settings(**{**ASKED, "hierarchies": asked}))
+    done, index = follow(engine)
+    assert done.reports == {1: 12}
+    assert index.nodes == [84, 12]
+
+
 def test_the_invariants_hold_and_would_see_an_entity_without_a_community(built):
     kinds = (
         structure.ENTITIES_COVERED_ONCE,

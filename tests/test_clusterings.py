@@ -8,11 +8,16 @@ import numpy as np
 import polars as pl
 import pytest
 
-from graphrag_pipeline.core.settings import HierarchySettings
+from graphrag_pipeline.core.errors import ConfigError
+from graphrag_pipeline.core.settings import HierarchySettings, Settings
 from graphrag_pipeline.systems.archrag.codicil import codicil_edges
-from graphrag_pipeline.systems.archrag.communities import CLUSTERINGS
+from graphrag_pipeline.systems.archrag.communities import (
+    CLUSTERINGS,
+    attributed_version,
+    clusterer_of,
+)
 from graphrag_pipeline.systems.archrag.flat import common_neighbours
-from graphrag_pipeline.systems.archrag.node2vec import WeightedGraph, node2vec_clusters
+from graphrag_pipeline.systems.archrag.node2vec import WeightedGraph, _vectors, node2vec_clusters
 from graphrag_pipeline.systems.archrag.scan import scan_clusters
 
 
@@ -49,13 +54,73 @@ def test_scan_leaves_a_hub_and_an_outlier_alone():
     assert found == [tuple(ids[:8]), ("08",), tuple(ids[9:17]), ("17",)]
 
 
-def test_scan_joins_what_is_like_a_core_to_it_and_starts_no_cluster_from_it(monkeypatch):
+def test_scan_joins_what_is_like_a_core_to_it_and_starts_no_cluster_from_it():
     # 4 is as like 0 as 2 / sqrt(5 * 2) = 0.63, and has no other neighbour: no core, where three
     # are asked for. 5 and 6 are alike, but two alone are none either.
-    monkeypatch.setattr("graphrag_pipeline.systems.archrag.scan.MU", 3)
     edges = unweighted([*clique(0, 1, 2, 3), (0, 4), (5, 6)])
-    found = sorted(cluster.members for cluster in scan_clusters(list("abcdefg"), edges, 15, 0))
+    found = sorted(
+        cluster.members for cluster in scan_clusters(list("abcdefg"), edges, 15, 0, mu=3)
+    )
     assert found == [tuple("abcde"), ("f",), ("g",)]
+    # By the authors of ArchRAG's threshold 4 is not like 0.
+    ids, given = list("abcdefg"), {"epsilon": 0.7, "mu": 3.0}
+    asked = HierarchySettings(attributed_clustering="scan", attributed_parameters=given)
+    clusters = clusterer_of(asked)
+    assert clusters is not None
+    found = sorted(cluster.members for cluster in clusters(ids, edges, 15, 0))
+    assert found == [tuple("abcd"), ("e",), ("f",), ("g",)]
+
+
+def test_p_brings_walks_back_and_q_keeps_them_near():
+    # From 0 to 1, which is linked with 0, 2 (a neighbour of 0, too) and 3.
+    one, two = np.array([0, 0, 1, 1]), np.array([1, 2, 2, 3])
+    for p, q, wanted in ((0.001, 1, 0), (200, 200, 2), (1, 0.002, 3)):
+        graph = WeightedGraph(4, one, two, np.ones(4), p, q)
+        walks = graph.walks(np.zeros(2000, np.int64), np.random.default_rng(1))
+        after = walks[walks[:, 1] == 1, 2]
+        assert (after == wanted).mean() > 0.97
+
+
+def test_node2vec_takes_its_parameters_from_the_settings(monkeypatch):
+    asked, given = [], {"p": 0.5, "q": 2.0, "dimensions": 3.0}
+
+    def vectors(graph, dimensions, seed):
+        asked.append((graph._back, graph._away, dimensions))
+        return _vectors(graph, dimensions, seed)
+
+    monkeypatch.setattr("graphrag_pipeline.systems.archrag.node2vec._vectors", vectors)
+    clusters = clusterer_of(
+        HierarchySettings(attributed_clustering="codicil_node2vec", attributed_parameters=given)
+    )
+    assert clusters is not None
+    ids = [f"{n:02}" for n in range(24)]
+    edges = unweighted([*clique(*range(12)), (11, 12), *clique(*range(12, 24))])
+    found = sorted(cluster.members for cluster in clusters(ids, edges, 12, 7))
+    assert found == [tuple(ids[:12]), tuple(ids[12:])]
+    assert asked == [(2, 0.5, 3)]
+
+
+@pytest.mark.parametrize(
+    ("by", "said"),
+    [
+        ("scan", "scan has no dimensions, it has only epsilon, mu"),
+        ("attributed", "attributed has no dimensions, it has none"),
+    ],
+)
+def test_a_parameter_that_a_clustering_does_not_have_is_told(by, said):
+    given = {"dimensions": 2.0}
+    asked = HierarchySettings(attributed_clustering=by, attributed_parameters=given)
+    with pytest.raises(ConfigError, match=said):
+        attributed_version(Settings(hierarchies=asked))
+
+
+def test_parameters_are_part_of_the_version_and_what_is_usual_changes_none():
+    def version(**given):
+        return attributed_version(Settings(hierarchies=HierarchySettings(**given)))
+
+    scan = {"attributed_clustering": "scan"}
+    assert version(**scan, attributed_parameters={"mu": 3.0}) != version(**scan)
+    assert version(attributed_fewest=5) != version() == version(attributed_fewest=1)
 
 
 def test_codicil_keeps_of_each_nodes_edges_the_root_of_their_number(monkeypatch):

@@ -280,6 +280,11 @@ class HierarchySettings(Section):
     clustering of links and likeness (spectral) or of links alone (spectral_links), SCAN, node2vec
     with k-means; and Leiden (codicil) or one of these over the edges of CODICIL. Time or memory of
     spectral clustering and node2vec grow with the square of the entities."""
+    attributed_parameters: dict[str, Annotated[float, Field(gt=0)]] = {}
+    """attributed: parameters of SCAN (epsilon .5, mu 2) or node2vec (p 1, q .5, dimensions 128)."""
+    attributed_fewest: Annotated[int, Field(ge=1)] = 1
+    """attributed: a level of fewer communities is left out; the authors of ArchRAG leave out those
+    of fewer than 5."""
     hirag: bool = False
     """Keep layers of entities that summarise clusters of entities, and communities over all layers
     with a report on each (HiRAG): the method hirag needs it."""

@@ -5,8 +5,9 @@ that are alike (:mod:`~graphrag_pipeline.systems.archrag.similarity`), each edge
 alike its ends are, weighted Leiden finds communities, each gets a report, and the communities are
 the nodes of the next graph, linked where their members are. That ends after
 ``hierarchies.attributed_levels`` levels (4), or once a level has fewer than :data:`FEWEST`
-communities. Communities have at most :data:`LARGEST` members, by Leiden within those that are
-larger. These numbers are those of the authors' code.
+communities; it stays, where the authors leave it out (``hierarchies.attributed_fewest``).
+Communities have at most :data:`LARGEST` members, by Leiden within those that are larger. These
+numbers are those of the authors' code.
 
 The paper's Algorithm 1 weighs an edge by 1 - cos; here it is the cosine, see there. How many pairs
 of members link two communities is counted, but does not count: in Algorithm 1 every edge is weighed
@@ -16,7 +17,7 @@ of one, without a report, so that every level covers every entity.
 ``hierarchies.attributed_clustering`` has what the paper compares this with too (table 3, figures 8
 and 9), see :data:`CLUSTERINGS`: Leiden over the links alone, each of weight one; spectral
 clustering, with the edges between like nodes and without them; SCAN; node2vec with k-means; and
-each of them on the edges of CODICIL.
+each of them on the edges of CODICIL, with ``hierarchies.attributed_parameters``.
 
 The clusters of each level are repaired as the graph changes (:mod:`~graphrag_pipeline.
 community_repair`), and made anew past ``communities.max_drift``. A report is written again only
@@ -28,6 +29,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -35,8 +37,14 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.identity import make_id
-from graphrag_pipeline.core.settings import CommunitySettings, Settings, fingerprint
+from graphrag_pipeline.core.settings import (
+    CommunitySettings,
+    HierarchySettings,
+    Settings,
+    fingerprint,
+)
 from graphrag_pipeline.graph.clustering import (
     Cluster,
     Clusters,
@@ -215,10 +223,11 @@ def update_attributed(
         follows = (get_meta(con, "attributed") or "").startswith(_clustering(settings))
         embedded = _Embedded.read(con, vectors, configured_embedder(settings))
         draft = ReportDraft(con, settings)
-    clustering = CLUSTERINGS[settings.hierarchies.attributed_clustering]
+    given = settings.hierarchies
+    clustering, anew = CLUSTERINGS[given.attributed_clustering], clusterer_of(given)
     levels: list[LevelClusters] = []
     quality: tuple[float | None, float | None] = (None, None)
-    for level in range(1, settings.hierarchies.attributed_levels + 1):
+    for level in range(1, given.attributed_levels + 1):
         edges = clustering.edges(nodes, similar if level == 1 else None)
         found = communities_of(
             level,
@@ -227,9 +236,9 @@ def update_attributed(
             old.get(level, []),
             settings.communities,
             follows=follows,
-            anew=clustering.clusters,
+            anew=anew,
         )
-        if not found.groups:
+        if len(found.groups) < given.attributed_fewest:
             break
         draft.add(store, level, found.new_members, nodes.entities)
         levels.append(found)
@@ -255,10 +264,10 @@ def attributed_current(con: duckdb.DuckDBPyConnection, settings: Settings) -> bo
 
 def attributed_version(settings: Settings) -> str:
     """Return what decides the communities besides the graph."""
+    given = settings.hierarchies
+    kept = [given.attributed_fewest] if given.attributed_fewest > 1 else []
     made = fingerprint(
-        settings.hierarchies.attributed_levels,
-        settings.communities.max_drift,
-        reports_version(settings),
+        given.attributed_levels, settings.communities.max_drift, reports_version(settings), *kept
     )
     return f"{_clustering(settings)}{made}"
 
@@ -330,6 +339,23 @@ CLUSTERINGS: Mapping[str, Clustering] = {
     "codicil_node2vec": Clustering(_fused, node2vec_clusters),
 }
 """The clusterings by their names in the settings."""
+
+
+def clusterer_of(settings: HierarchySettings) -> Clusterer | None:
+    """Return what makes the clusters of a level anew, with its parameters; None stands for Leiden.
+
+    Raises ConfigError for a parameter that it does not have.
+    """
+    clusters = CLUSTERINGS[settings.attributed_clustering].clusters
+    given = settings.attributed_parameters
+    own = getattr(clusters, "__kwdefaults__", None) or {}
+    if unknown := sorted(given.keys() - own.keys()):
+        has = f"only {', '.join(own)}" if own else "none"
+        raise ConfigError(
+            f"hierarchies.attributed_parameters: {settings.attributed_clustering} has no "
+            f"{unknown[0]}, it has {has}"
+        )
+    return partial(clusters, **given) if clusters is not None and given else clusters
 
 
 def communities_of(
@@ -533,7 +559,11 @@ def _old_clusters(con: duckdb.DuckDBPyConnection) -> Mapping[int, list[Cluster]]
 
 def _clustering(settings: Settings) -> str:
     given, by = settings.communities, settings.hierarchies.attributed_clustering
-    ablation = "" if by == "attributed" else f"/{by}"
+    clusterer_of(settings.hierarchies)
+    parameters = sorted(settings.hierarchies.attributed_parameters.items())
+    ablation = (
+        "" if by == "attributed" else "/".join(["", by, *(f"{k}={v}" for k, v in parameters)])
+    )
     return f"{ATTRIBUTED_VERSION}{ablation}:{given.resolution}:{given.seed}:"
 
 

@@ -4,7 +4,8 @@ Source: Grover and Leskovec, 2016 (KDD); ArchRAG compares it with Leiden (figure
 each node :data:`WALKS` walks of :data:`LENGTH` steps begin, each step drawn by the weight of the
 edge, and by where the walk came from: back with 1 / :data:`P`, on to a neighbour of the node before
 with 1, else with 1 / :data:`Q`. Nodes within :data:`WINDOW` steps occur together. All numbers are
-the source's; P and Q those with which it finds communities (its figure 3).
+the source's; P and Q those with which it finds communities (its figure 3). ArchRAG's authors take
+0.5, 2 and 768 dimensions.
 
 The skip-gram model with negative samples, by which the source makes vectors of this, factorises
 the logarithm of how much oftener than by chance two nodes occur together (Levy and Goldberg, 2014).
@@ -25,6 +26,7 @@ import numpy.typing as npt
 import polars as pl
 
 from graphrag_pipeline.core.arrays import distinct
+from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.graph.clustering import Cluster
 from graphrag_pipeline.systems.archrag.flat import Places, labelled
 
@@ -33,34 +35,43 @@ WALKS, LENGTH, WINDOW = 10, 80, 10
 DIMENSIONS = 128
 
 _NOWHERE = -1
+_LEAST = 0.01
 
 
 def node2vec_clusters(
-    ids: Sequence[str], edges: pl.DataFrame, size: int, seed: int
+    ids: Sequence[str],
+    edges: pl.DataFrame,
+    size: int,
+    seed: int,
+    *,
+    p: float = P,
+    q: float = Q,
+    dimensions: float = DIMENSIONS,
 ) -> list[Cluster]:
     """Return clusters of about ``size`` nodes, each node in one of them.
 
     ``edges`` has source and target, places in ``ids``, each pair once, and similarity above 0. A
-    node without an edge is alone.
+    node without an edge is alone. ``p`` and ``q`` are from .01 to 100: walks are drawn again until
+    they are accepted. Raises ConfigError for others.
     """
+    if not (_LEAST <= p <= 1 / _LEAST and _LEAST <= q <= 1 / _LEAST):
+        raise ConfigError("hierarchies.attributed_parameters: p and q must be from 0.01 to 100")
     one, two = (edges[end].cast(pl.Int64).to_numpy() for end in ("source", "target"))
     linked = distinct(np.concatenate([one, two]))
     label = np.arange(len(ids))
     if len(linked):
         place = np.searchsorted(linked, one), np.searchsorted(linked, two)
-        vectors = _vectors(len(linked), *place, edges["similarity"].to_numpy(), seed)
+        graph = WeightedGraph(len(linked), *place, edges["similarity"].to_numpy(), p, q)
+        vectors = _vectors(graph, int(dimensions), seed)
         label[linked] = len(ids) + _means(vectors, -(-len(linked) // size), seed)
     return labelled(ids, label)
 
 
-def _vectors(
-    n: int, one: Places, two: Places, weight: npt.NDArray[np.float64], seed: int
-) -> npt.NDArray[np.float32]:
+def _vectors(graph: WeightedGraph, dimensions: int, seed: int) -> npt.NDArray[np.float32]:
     from scipy.sparse import coo_array, csr_array
     from sklearn.utils.extmath import randomized_svd
 
-    random = np.random.default_rng(seed)
-    graph = WeightedGraph(n, one, two, weight)
+    random, n = np.random.default_rng(seed), graph.n
     together: Any = csr_array((n, n))
     for _ in range(WALKS):
         together = together + _met(graph.walks(np.arange(n), random), n)
@@ -70,14 +81,24 @@ def _vectors(
     chance = often[row] * often[column] / often.sum()
     value = np.maximum(np.log(matrix.data / chance), 0)
     surprising = csr_array(coo_array((value, (row, column)), shape=(n, n)))
-    left, strength, _ = randomized_svd(surprising, min(DIMENSIONS, n), random_state=seed % 2**32)
+    left, strength, _ = randomized_svd(surprising, min(dimensions, n), random_state=seed % 2**32)
     return np.ascontiguousarray(left * np.sqrt(strength), np.float32)
 
 
 class WeightedGraph:
     """A graph to walk on: the neighbours of each node in a row, with their weights summed up."""
 
-    def __init__(self, n: int, one: Places, two: Places, weight: npt.NDArray[np.float64]) -> None:
+    def __init__(
+        self,
+        n: int,
+        one: Places,
+        two: Places,
+        weight: npt.NDArray[np.float64],
+        p: float = P,
+        q: float = Q,
+    ) -> None:
+        self._back, self._away = 1 / p, 1 / q
+        self._most = max(self._back, 1.0, self._away)
         source, target = np.concatenate([one, two]), np.concatenate([two, one])
         order = np.argsort(source * n + target)
         self.n, self.target = n, target[order]
@@ -96,10 +117,9 @@ class WeightedGraph:
         return walk
 
     def _next(self, before: Places, at: Places, random: np.random.Generator) -> Places:
-        """Draw by weight, and again until what P and Q say of the way accepts it."""
+        """Draw by weight, and again until what p and q say of the way accepts it."""
         chosen = np.empty_like(at)
         waiting = np.arange(len(at))
-        most = max(1 / P, 1.0, 1 / Q)
         while len(waiting):
             here = at[waiting]
             low, high = self.until[self.start[here]], self.until[self.start[here + 1]]
@@ -107,7 +127,7 @@ class WeightedGraph:
             edge = np.searchsorted(self.until, drawn, side="right") - 1
             edge = np.clip(edge, self.start[here], self.start[here + 1] - 1)
             there = self.target[edge]
-            accepted = random.random(len(here)) * most < self._bias(before[waiting], there)
+            accepted = random.random(len(here)) * self._most < self._bias(before[waiting], there)
             chosen[waiting[accepted]] = there[accepted]
             waiting = waiting[~accepted]
         return chosen
@@ -115,9 +135,9 @@ class WeightedGraph:
     def _bias(self, before: Places, there: Places) -> npt.NDArray[np.float64]:
         wanted = before * self.n + there
         place = np.minimum(np.searchsorted(self.key, wanted), len(self.key) - 1)
-        bias = np.where(self.key[place] == wanted, 1.0, 1 / Q)
-        bias[there == before] = 1 / P
-        bias[before == _NOWHERE] = max(1 / P, 1.0, 1 / Q)
+        bias = np.where(self.key[place] == wanted, 1.0, self._away)
+        bias[there == before] = self._back
+        bias[before == _NOWHERE] = self._most
         return bias
 
 

@@ -7,8 +7,9 @@ that are similar by :data:`EPSILON` is a core; cores that are similar belong tog
 what is similar to one of them: to the most similar, where the source takes the first that it meets.
 All else is a hub or an outlier, and a cluster of its own.
 
-``EPSILON`` is the least of the source's 0.5 to 0.8, since most entities of a graph have few links;
-``MU`` is the source's. Edges count as links only, and clusters may be of any size.
+``EPSILON`` is the least of the source's 0.5 to 0.8, since most entities of a graph have few links
+(ArchRAG's authors take 0.7); ``MU`` is the source's. Edges count as links only, and clusters may
+be of any size.
 """
 
 from __future__ import annotations
@@ -25,7 +26,15 @@ EPSILON = 0.5
 MU = 2
 
 
-def scan_clusters(ids: Sequence[str], edges: pl.DataFrame, size: int, seed: int) -> list[Cluster]:
+def scan_clusters(
+    ids: Sequence[str],
+    edges: pl.DataFrame,
+    size: int,
+    seed: int,
+    *,
+    epsilon: float = EPSILON,
+    mu: float = MU,
+) -> list[Cluster]:
     """Return clusters, each node in one of them; ``size`` and ``seed`` are other clusterings'.
 
     ``edges`` has source and target, places in ``ids``, each pair once.
@@ -38,10 +47,10 @@ def scan_clusters(ids: Sequence[str], edges: pl.DataFrame, size: int, seed: int)
     closed = np.bincount(np.concatenate([one, two]), minlength=n) + 1
     shared = common_neighbours(n, one, two) + 2
     similarity = shared / np.sqrt(closed[one] * closed[two])
-    # Roots are not exact: what equals EPSILON counts.
-    near = similarity >= EPSILON - 1e-12
+    # Roots are not exact: what equals epsilon counts.
+    near = similarity >= epsilon - 1e-12
     one, two, similarity = one[near], two[near], similarity[near]
-    is_core = np.bincount(np.concatenate([one, two]), minlength=n) + 1 >= MU
+    is_core = np.bincount(np.concatenate([one, two]), minlength=n) + 1 >= mu
     inner = is_core[one] & is_core[two]
     links = coo_array((np.ones(inner.sum()), (one[inner], two[inner])), shape=(n, n))
     _, label = connected_components(links, directed=False)
