@@ -92,6 +92,12 @@ def test_a_hard_wrapped_paragraph_is_not_cut_at_its_line_ends():
         ("The space agency NASA agreed.", "NASA"),
         ("She read “The Fall of the House of Usher” twice.", "The Fall of the House of Usher"),
         ("It was signed in January 1960 by both.", "January 1960"),
+        ("Later the Water Users' Union paid.", "Water Users' Union"),
+        ("We went to Rio do Sul yesterday.", "Rio do Sul"),
+        ("She wrote to Paulo do Carmo at once.", "Paulo do Carmo"),
+        ("It was built by Dunmore & Pask of Sellenby in May.", "Dunmore & Pask"),
+        ("It was built by Dunmore & Pask of Sellenby in May.", "Sellenby"),
+        ("ERROR Ebba Storm left\n\nThe form is new.", "Ebba Storm"),
     ],
 )  # fmt: skip
 def test_a_name_is_found_whole(text, name):
@@ -486,6 +492,8 @@ def test_a_german_noun_is_a_concept_and_no_name():
         ),
         ("CHAPTER ONE: THE BEGINNING\n\nIt was late.", {"CHAPTER ONE", "BEGINNING"}),
         ("As Chapter 3 and Appendix B say, it is late.", {"Chapter 3", "Appendix B"}),
+        ("We read Dickens' London.", {"Dickens' London"}),
+        ("Why do Paris and London wait?", {"do Paris", "Why do Paris"}),
     ],
 )
 def test_constants_clauses_in_capitals_and_numbered_parts_are_no_names(text, wrong):

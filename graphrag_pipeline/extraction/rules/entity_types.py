@@ -163,7 +163,7 @@ def _by_head(words: list[str], lowered: list[str], codes: str) -> str:
         head = lowered[next(n for n, word in enumerate(lowered) if n and word in ("of", "for")) - 1]
     if head in _lower_cues("event") or codes[0] == "Y":
         return EVENT
-    if _is_firm(words) or _is_organisation(head, words, lowered, within=within):
+    if joins_names(words) or _is_organisation(head, words, lowered, within=within):
         return ORGANIZATION
     if lowered[0] in _cues("geo_first") and codes[1] in _LAST_OF_A_NAME and not within:
         return GEO
@@ -192,7 +192,7 @@ def _is_organisation(head: str, words: list[str], lowered: list[str], *, within:
     return head not in _lower_cues("org_weak") or not all(map(is_common, others))
 
 
-def _is_firm(words: list[str]) -> bool:
+def joins_names(words: list[str]) -> bool:
     """Say whether "&" joins names and not the two topics of a heading: Workflows & Features."""
     return "&" in words and not all(is_common(word) for word in words if word.isalpha())
 

@@ -160,6 +160,8 @@ def _cuts_of(tokens: Tokens, first: int, position: int, stop: int) -> bool:
         return False
     if tokens.classes[first] == "H" or types.is_given_name(before[0]):
         return True
+    if "of" not in before and types.joins_names(before):
+        return True
     right = tokens.classes[position + 1 : stop]
     return right[:1] == "d" and len(right) > 2
 
@@ -192,6 +194,8 @@ def _trimmed(tokens: Tokens, first: int, stop: int) -> Iterator[Piece]:
         first += 1
     if tokens.language == "de" and _is_noun_before_name(tokens.texts[first:stop]):
         first += 1
+    if _is_marked(tokens.texts[first:stop]):
+        first += 1
     while stop - first > 2 and _is_office_before_name(tokens, first, stop):
         if classes[first] == "N":
             yield first, first + 1
@@ -205,6 +209,17 @@ def _trimmed(tokens: Tokens, first: int, stop: int) -> Iterator[Piece]:
     if _is_number_of_part(tokens, first, stop):
         return
     yield first, stop
+
+
+def _is_marked(words: list[str]) -> bool:
+    """Say whether a word in capitals is set before others, as in logs: ERROR Ebba Storm."""
+    return (
+        len(words) > 2
+        and len(words[0]) > 3
+        and words[0].isupper()
+        and not any(map(str.isupper, words[1:]))
+        and usually_lower(words[0].lower())
+    )
 
 
 def _is_numbered(tokens: Tokens, first: int, stop: int) -> bool:
@@ -444,6 +459,8 @@ def _headings(text: str, tokens: Tokens, sentences: list[Span]) -> Iterator[Ment
         stop = bisect_left(tokens.starts, topic.end(1))
         words = tokens.texts[first:stop]
         if _is_shouted_clause(tokens, first, stop) or _is_number_of_part(tokens, first, stop):
+            continue
+        if _is_marked(words):
             continue
         if _reads_as_title(words) or (number == 0 and 1 < len(words) <= _MAX_TITLE_WORDS):
             kind = types.name_type(words, tokens.classes[first:stop])

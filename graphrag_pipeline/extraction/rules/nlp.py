@@ -42,7 +42,7 @@ from graphrag_pipeline.extraction.rules.words import Lexicon
 if TYPE_CHECKING:
     import polars as pl
 
-NLP_VERSION = "10"
+NLP_VERSION = "11"
 _DESCRIPTION = 400
 _CARRIED = 6
 _SLICE = 200  # chunks

@@ -33,7 +33,7 @@ _TOKEN = re.compile(
     | {_LETTERS}
       (?:(?:[-&‐‑·]|_+|['’](?![sS]\b)|\.(?=[a-z\d])|(?<=\d)\.(?=[^\W_])|(?<=\d),(?=\d{{3}})){_LETTERS})*
       (?:\(\))?
-    | ['’][sS]\b
+    | ['’][sS]\b | (?<=[a-z]s)['’]\ (?=[A-Z])
     | [{CJK}]+
     | ``[^`'\n]{{1,80}}`` | (?<!`)`[^`'\n]{{1,80}}`(?!`)
     | (?<![\w-])--?[a-z][\w-]+
@@ -104,6 +104,9 @@ def _settle_case(texts: list[str], classes: list[str], lexicon: Lexicon, lower: 
     """Decide what capitals mean where they say little: at starts and in shouted sentences."""
     _settle_shouting(texts, classes, lexicon)
     raw = "".join(classes)
+    for match in _BETWEEN_NAMES.finditer(raw) if lexicon.language == "en" else ():
+        if texts[match.start()] == "do":
+            classes[match.start()] = "w"
     if lexicon.language != "en":
         raw = _AFTER_PARTICLE.sub("N", raw)
         classes = list(raw)
@@ -129,6 +132,8 @@ _NUMERAL = re.compile(r"(?<=[NR])i(?=[.,|)pxoaS(-])")
 _NAME = re.compile("N")
 # A capital after the particle of a name: Jan van der Meer, though "meer" is a word of its own.
 _AFTER_PARTICLE = re.compile("(?<=w)F")
+_BETWEEN_NAMES = re.compile("(?<=N)x(?=N)")
+"""Rio do Sul."""
 _WITH_CAPITALS = re.compile(r"\|[^|A]*A[^|]*")
 _OPENING = re.compile(r'(?:[|:#]|(?<=[.:,-])")["#(]{0,6}(?=[NF])')
 
