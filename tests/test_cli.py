@@ -42,6 +42,7 @@ PRINTS_RESULTS = [
     "diff",
     "explore",
     "export",
+    "feedback",
     "import-extractions",
     "import-graphrag",
     "index",

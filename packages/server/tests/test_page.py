@@ -97,8 +97,6 @@ def test_by_keyboard_alone_a_question_leads_to_its_passage_and_back(
     browser: Any, served: Served
 ) -> None:
     with opened(browser, served) as page:
-        page.keyboard.press("Tab")
-        page.keyboard.press("Enter")
         page.keyboard.type(QUESTION)
         page.keyboard.press("Enter")
         page.wait_for_selector(".took")

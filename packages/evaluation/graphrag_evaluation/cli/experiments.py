@@ -191,7 +191,10 @@ def _plan_values(plan: ExperimentPlan) -> dict[str, Any]:
 @prints(_show_plan, _plan_values)
 @of_experiment
 def plan(experiment: Experiment) -> ExperimentPlan:
-    """Show what a run of an experiment would do and cost. No model is asked."""
+    """Show what a run of an experiment would do and cost.
+
+    No model writes; where one makes vectors, it is asked for those of up to three questions a
+    method."""
     from graphrag_evaluation.evaluating import plan_experiment
 
     return plan_experiment(settings_here(), experiment)
