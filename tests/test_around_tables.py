@@ -43,6 +43,7 @@ def test_lines_around_a_table_are_no_rows_and_name_no_columns(above: str, below:
         ('Name,Note\nAda,"a\n\nb, c"\nBo,"d\n\ne."\n', "Name: Bo\nNote: d\n\ne."),
         ("Name,Role\nAda,\nBo,\n", "Name: Bo"),
         ("Name,Age\n\nAda,unknown\nBo,41\nCy,22\n", "Name: Bo\nAge: 41"),
+        ("Name,Age\nAl,50\nBo,41\n\nAda,unknown\nCy,22\nDi,23\n", "Name: Bo\nAge: 41"),
     ],
 )
 def test_rows_stay_rows(content: str, last: str) -> None:
@@ -87,3 +88,22 @@ def test_notes_scattered_over_the_cells_above_a_table_name_no_columns() -> None:
         "row-1": "Name: Ada\nTrade: weaver\nAge: 41\nTown: Sarn",
         "row-2": "Name: Bo\nAge: 38\nTown: Lund",
     }
+
+
+FEES = [["Berth", "Fee", "Days"], ["North", 30, 2], ["South", 25, 9]]
+BELOW = {
+    "table-2!row-1": "Berth: North\nFee: 30\nDays: 2",
+    "table-2!row-2": "Berth: South\nFee: 25\nDays: 9",
+}
+
+
+@pytest.mark.parametrize("gap", ["\n", ",,\n", "\n\n"])
+def test_tables_below_each_other_have_their_own_columns(gap: str) -> None:
+    fees = "\n".join(",".join(map(str, row)) for row in FEES)
+    assert texts("a.csv", f"{TABLE}{gap}{fees}\n") == ROWS | BELOW
+
+
+def test_tables_below_each_other_in_a_sheet_have_their_own_columns() -> None:
+    rows = [["Harbour", "Boats"], ["Sarn", 12], ["Lund", 14], [], ["Fees, 2024"], *FEES]
+    caption = {"table-2!caption": "Fees, 2024"}
+    assert texts("a.xlsx", make_xlsx(S=rows)) == ROWS | caption | BELOW

@@ -121,6 +121,19 @@ def make_parquet(**columns) -> bytes:
 # Files
 
 
+@pytest.mark.parametrize(
+    ("first", "heading", "title"),
+    [
+        ("The Decline of the Herring Fleet", "Abstract", "The Decline of the Herring Fleet"),
+        ("We count boats and we sell them.", "Abstract", "Abstract"),
+        ("The Decline of the Fleet", "Herring of the North", "Herring of the North"),
+    ],
+)
+def test_a_heading_of_a_part_is_no_title(first, heading, title):
+    data = make_docx(paragraph(first) + paragraph(heading, "Heading1") + paragraph("We count."))
+    assert only(read("a.docx", data)).title == title
+
+
 def test_a_file_on_disk_is_read_and_titled_by_its_name(tmp_path):
     path = tmp_path / "annual_report_2023.TXT"
     path.write_bytes(b"Sales rose.\r\nCosts fell.\r\n")

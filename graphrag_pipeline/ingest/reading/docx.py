@@ -14,7 +14,7 @@ from graphrag_pipeline.ingest.reading.archives import (
     require_plain_xml,
 )
 from graphrag_pipeline.ingest.reading.equations import with_equations
-from graphrag_pipeline.ingest.reading.html import parse_html
+from graphrag_pipeline.ingest.reading.html import Page, parse_html
 from graphrag_pipeline.ingest.reading.model import (
     FileFormat,
     ReadingOptions,
@@ -24,6 +24,7 @@ from graphrag_pipeline.ingest.reading.model import (
 )
 
 _MOST_ELEMENTS = 1_000_000  # mammoth takes about 0.1 ms and 1 kB for each
+_MOST_TITLE_WORDS = 20
 _BACK_LINK = re.compile(r'<a href="#[^"<>]*-ref-[^"<>]*">↑</a>')
 
 
@@ -40,8 +41,16 @@ def read_docx(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     page = parse_html(_BACK_LINK.sub("", _as_html(file)))
     if not page.text:
         raise Unreadable("the document holds no text")
-    title = str(about.pop("title", "")) or page.heading
+    title = str(about.pop("title", "")) or _title(page)
     return whole_document(path, page.text, title, about, page.blocks)
+
+
+def _title(page: Page) -> str:
+    """Return the first heading, or the first line where that only names a part: Abstract."""
+    first = page.text.partition("\n")[0]
+    names_part = " " not in page.heading.strip() and page.heading not in first
+    is_title = 1 < len(first.split()) <= _MOST_TITLE_WORDS and first[-1].isalnum()
+    return first if names_part and is_title else page.heading
 
 
 def _as_html(file: io.BytesIO) -> str:

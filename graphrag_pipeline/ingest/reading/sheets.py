@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import unescape
@@ -33,15 +34,17 @@ from graphrag_pipeline.ingest.reading.table_head import (
     LOOKED_AT,
     Spans,
     as_lines,
+    begins_table,
     head_of,
     notes_below,
 )
-from graphrag_pipeline.ingest.reading.tables import read_rows, with_captions
+from graphrag_pipeline.ingest.reading.tables import one_below_other, read_rows, with_captions
 
 _MOST_VISITED = 20_000_000
 _MOST_CELLS = 1_000_000  # openpyxl reads about 40,000 a second
 _MOST_ROWS = 200_000  # a document of its own each: about 1 kB
 _UNPACKED_TO_PACKED = 4
+_MOST_GAPS = 50
 _SHEETS = "xl/worksheets/"
 _MERGED = re.compile(rb'<mergeCell [^>]*?ref="([A-Z]{1,3}\d{1,7}):([A-Z]{1,3}\d{1,7})"')
 _NO_VALUE = re.compile(
@@ -57,6 +60,8 @@ class Sheet:
     rows: list[list[str]]
     spans: Spans = ()
     """Its merged cells, by the places of rows among ``rows``."""
+    gaps: Sequence[int] = ()
+    """Places of rows among ``rows`` that have empty ones above them."""
 
 
 def read_xlsx(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
@@ -165,7 +170,8 @@ def _sheet(sheet: Any, budget: _Budget, marks: Mapping[str, _Marks]) -> Sheet:
     for number, cells in budget.rows(sheet, own.formulas):
         numbers.append(number)
         rows.append(cells)
-    return Sheet(sheet.title, rows, list(_spans(own, numbers[:LOOKED_AT])))
+    gaps = [place for place, (a, b) in enumerate(pairwise(numbers), 1) if b > a + 1]
+    return Sheet(sheet.title, rows, list(_spans(own, numbers[:LOOKED_AT])), gaps)
 
 
 def _spans(marks: _Marks, numbers: Sequence[int]) -> Iterator[tuple[int, int, int, int]]:
@@ -266,12 +272,25 @@ def read_sheets(path: Path, sheets: Iterable[Sheet], options: ReadingOptions) ->
 
 
 def _read_sheet(path: Path, sheet: Sheet, options: ReadingOptions) -> ReadResult:
-    rows = [row for row in sheet.rows if any(map(str.strip, row))]
-    head = head_of(rows[:LOOKED_AT], sheet.spans)
+    rows, start = sheet.rows, 0
+    tables = []
+    for gap in sheet.gaps[:_MOST_GAPS]:
+        if begins_table(rows[start:gap][:LOOKED_AT], rows[gap : gap + LOOKED_AT]):
+            tables.append(_read_table(path, rows[start:gap], sheet.spans, options))
+            start = gap
+    tables.append(_read_table(path, rows[start:], () if start else sheet.spans, options))
+    sheet.rows.clear()
+    return one_below_other(tables)
+
+
+def _read_table(
+    path: Path, rows: list[list[str]], spans: Spans, options: ReadingOptions
+) -> ReadResult:
+    rows = [row for row in rows if any(map(str.strip, row))]
+    head = head_of(rows[:LOOKED_AT], spans)
     if n_notes := notes_below(rows[head.n_rows :]):
         captions = [*head.captions, *as_lines(rows[-n_notes:])]
         head, rows = replace(head, captions=captions), rows[:-n_notes]
-    sheet.rows.clear()
     try:
         return read_rows(path, head, rows, options)
     except Unreadable as error:

@@ -13,6 +13,7 @@ LOOKED_AT = 50
 _MOST_CAPTIONS = 20
 _MOSTLY = 0.8
 _MOST_ROWS = 3
+_LEAST_ROWS = 2
 _NUMBER = re.compile(
     r"[-+(]?[$€£¥]?\s?\d[\d.,' \u00a0\u202f]*\s?[%$€£¥]?\)?|\d{1,4}[-./]\d{1,2}[-./]\d{1,4}"
 )
@@ -164,6 +165,22 @@ def _are_units(names: Row, units: Row, others: Sequence[Row]) -> bool:
         and all(len(units[place].strip()) <= _LONGEST_UNIT for place in filled)
         and not any(_is_number(units[place]) for place in filled)
     )
+
+
+def begins_table(above: Sequence[Row], below: Sequence[Row]) -> bool:
+    """Whether rows after an empty one are a table of its own, and no more rows of the one above.
+
+    Their first names columns of numbers, also where the rows above have numbers; and it has
+    another number of cells than these, or names two columns of numbers or more.
+    """
+    rows = below[_captions(below) :]
+    if len(above) < _LEAST_ROWS or len(rows) < _LEAST_ROWS or _is_record(rows[0], rows[1:]):
+        return False
+    if any(map(_is_number, rows[0])) or not names_numbers([rows[0], *above[1:]]):
+        return False
+    named = sum(bool(cell) and _are_numbers(cells) for cell, cells in _columns(rows) if cells)
+    widths = [sum(map(bool, map(str.strip, row))) for row in (rows[0], above[-1])]
+    return named > 1 or (named == 1 and widths[0] != widths[1])
 
 
 def is_note(text: str) -> bool:

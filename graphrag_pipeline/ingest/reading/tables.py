@@ -7,7 +7,7 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, dropwhile, islice, takewhile
 from pathlib import Path
@@ -41,6 +41,7 @@ from graphrag_pipeline.ingest.reading.table_head import (
     MOST_NOTES,
     TableHead,
     as_lines,
+    begins_table,
     head_of,
     is_note,
     names_numbers,
@@ -58,6 +59,8 @@ _FEWEST_COLUMNS, _MOST_ABOVE = 2, 3
 _NEARLY_ALL = 0.9
 _MOST_REREAD = 20
 _TOP = 20 * LOOKED_AT
+_MOST_GAPS = 50
+_LOOKED_THROUGH = 100_000
 _ROWS_AT_ONCE = 10_000
 _MOST_ROWS = 1_000_000  # about 1.5 kB each
 _MOST_PADDED = 10_000_000
@@ -70,7 +73,8 @@ def read_csv(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     A row with more fields than the table has columns is quarantined, as its text was cut at a
     separator that is not quoted; so is a row with broken quotes. Columns without a name are
     numbered. Lines above the table, in one cell each or before a blank line, and notes below it are
-    a document of their own, "caption".
+    a document of their own, "caption". Of tables below each other, an empty row between, each has
+    its own columns: see :func:`begins_table`.
     """
     text = decode(data, options.encoding).replace("\0", "")
     text = text.replace("\r\n", "\n").replace("\r", "\n").lstrip("\n")
@@ -79,6 +83,42 @@ def read_csv(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     directive = _DIRECTIVE.match(text)
     text = text[directive.end() :] if directive else text
     delimiter = directive[1] if directive else _delimiter(text, _usual_delimiter(path))
+    return one_below_other(
+        _read_table(path, table, delimiter, options) for table in _tables(text, delimiter)
+    )
+
+
+def one_below_other(tables: Iterable[ReadResult]) -> ReadResult:
+    """Return tables of one file or sheet as one result: keys of the second begin "table-2!"."""
+    first, *others = tables
+    documents, quarantined = [*first.documents], [*first.quarantined]
+    for number, table in enumerate(others, 2):
+        mark = f"table-{number}!"
+        documents += (replace(document, key=mark + document.key) for document in table.documents)
+        quarantined += (replace(refused, key=mark + refused.key) for refused in table.quarantined)
+    return ReadResult(documents, quarantined) if others else first
+
+
+def _tables(text: str, delimiter: str) -> list[str]:
+    tables, start = [], 0
+    gaps = re.finditer(rf"\n(?:[ {re.escape(delimiter)}]*\n)+", text)
+    for gap in islice(gaps, _MOST_GAPS):
+        above, below = text[start : gap.start()], text[gap.end() : gap.end() + _LOOKED_THROUGH]
+        if above.count('"') % 2 == 0 and begins_table(
+            *(_sound(t, delimiter) for t in (above, below))
+        ):
+            tables.append(above)
+            start = gap.end()
+    return [*tables, text[start:]]
+
+
+def _sound(text: str, delimiter: str) -> list[list[str]]:
+    """Return the first rows whose quotes match."""
+    rows = islice(_rows(_top(text), delimiter), LOOKED_AT)
+    return [row for row in rows if not isinstance(row, str)]
+
+
+def _read_table(path: Path, text: str, delimiter: str, options: ReadingOptions) -> ReadResult:
     text, below = _below(text, delimiter)
     above, text = _above(text, delimiter)
     escapes = _has_escapes(text, delimiter)
@@ -113,7 +153,7 @@ def _above(text: str, delimiter: str) -> tuple[list[str], str]:
     is_whole = gap and above.count('"') % 2 == 0
     if not is_whole or len(lines) > _MOST_ABOVE or delimiter not in above:
         return [], text
-    rows = [r for r in islice(_rows(_top(rest), delimiter), LOOKED_AT) if not isinstance(r, str)]
+    rows = _sound(rest, delimiter)
     if len(rows) < _FEWEST_COLUMNS or len(rows[0]) < _FEWEST_COLUMNS:
         return [], text
     is_prose = spaced in above and spaced not in rest[: len(above) + _TOP]
