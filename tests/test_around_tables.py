@@ -42,6 +42,8 @@ def test_lines_around_a_table_are_no_rows_and_name_no_columns(above: str, below:
         ("Sentence\nHello there.\nFine.\n", "Sentence: Fine."),
         ('Name,Note\nAda,"a\n\nb, c"\nBo,"d\n\ne."\n', "Name: Bo\nNote: d\n\ne."),
         ("Name,Role\nAda,\nBo,\n", "Name: Bo"),
+        ("Name,Role\nAda,cook\nBo Lind Jr.,\n", "Name: Bo Lind Jr."),
+        ("Said,By\nWe are going home.,Ada\nWe will never stay.,\n", "Said: We will never stay."),
         ("Name,Age\n\nAda,unknown\nBo,41\nCy,22\n", "Name: Bo\nAge: 41"),
         ("Name,Age\nAl,50\nBo,41\n\nAda,unknown\nCy,22\nDi,23\n", "Name: Bo\nAge: 41"),
     ],
@@ -107,3 +109,10 @@ def test_tables_below_each_other_in_a_sheet_have_their_own_columns() -> None:
     rows = [["Harbour", "Boats"], ["Sarn", 12], ["Lund", 14], [], ["Fees, 2024"], *FEES]
     caption = {"table-2!caption": "Fees, 2024"}
     assert texts("a.xlsx", make_xlsx(S=rows)) == ROWS | caption | BELOW
+
+
+def test_files_written_into_cells_and_values_are_no_text() -> None:
+    picture = "data:image/png;base64," + "iVBORw0KGgo" * 90
+    assert texts("a.csv", f"Ship,Photo\nAda,{picture}\n") == {"row-1": "Ship: Ada"}
+    assert texts("a.json", f'[{{"ship": "Ada", "photo": "{picture}"}}]') == {"row-1": "ship: Ada"}
+    assert texts("a.jsonl", f'{{"ship": "Ada", "photo": "{picture}"}}\n') == {"row-1": "ship: Ada"}

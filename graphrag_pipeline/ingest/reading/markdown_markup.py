@@ -70,7 +70,12 @@ def without_data(text: str) -> str:
     if "data:" not in text:
         return text
     text = _DATA_DEFINITION.sub("", _DATA_LINK.sub(r"\1", text))
-    return _BLANK_LINES.sub("\n\n", _DATA.sub("", text))
+    return _BLANK_LINES.sub("\n\n", without_files(text))
+
+
+def without_files(text: str) -> str:
+    """Return text without files that are written into addresses, whatever stands around these."""
+    return _DATA.sub("", text) if ";base64," in text else text
 
 
 def without_markup(text: str) -> str:

@@ -21,6 +21,7 @@ _YEAR = re.compile(r"(1[5-9]|20)\d\d")
 _LONGEST_UNIT = 12
 _BRACKETED = re.compile(r"\s*(?:\([^()\d]+\)|\[[^][\d]+])\s*")
 _NOTE = re.compile(r"[*†‡§¹²³]|\(?\d\)|[^:]{2,20}: ")
+_SHORT_NAME = re.compile(r"\b[A-Z]\w{0,3}\.$")
 MOST_NOTES = 20
 
 Row = Sequence[str]
@@ -184,12 +185,17 @@ def begins_table(above: Sequence[Row], below: Sequence[Row]) -> bool:
 
 
 def is_note(text: str) -> bool:
-    """Whether a line below a table is a note: by a mark, "Source: ", or the end of a sentence."""
-    return _NOTE.match(text) is not None or text.endswith((".", ":"))
+    """Whether a line below a table is a note: by a mark, "Source: ", or the end of a sentence,
+    which is no short name as Jr. or Inc."""
+    is_sentence = text.endswith((".", ":")) and not _SHORT_NAME.search(text)
+    return _NOTE.match(text) is not None or is_sentence
 
 
 def notes_below(rows: Sequence[Row]) -> int:
-    """Return how many rows at the end of a table are notes: one cell each, below whole rows."""
+    """Return how many rows at the end of a table are notes: one cell each, below whole rows.
+
+    A sentence below sentences is a record with one cell.
+    """
     n_notes = 0
     for row in reversed(rows[-MOST_NOTES:]):
         cells = [cell.strip() for cell in row if cell.strip()]
@@ -197,6 +203,10 @@ def notes_below(rows: Sequence[Row]) -> int:
             break
         n_notes += 1
     whole = rows[: len(rows) - n_notes][-MOST_NOTES:]
+    if n_notes and 2 * sum(row[:1] != [] and is_note(row[0].strip()) for row in whole) >= len(
+        whole
+    ):
+        return 0
     has_columns = 2 * sum(sum(map(bool, map(str.strip, row))) > 1 for row in whole) > len(whole)
     return n_notes if has_columns and whole else 0
 

@@ -18,6 +18,7 @@ from graphrag_pipeline.ingest.reading.chats import conversations_in
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 from graphrag_pipeline.ingest.reading.decoding import decode
 from graphrag_pipeline.ingest.reading.line_blocks import line_blocks
+from graphrag_pipeline.ingest.reading.markdown_markup import without_files
 from graphrag_pipeline.ingest.reading.model import (
     SMALL_RECORDS,
     FileFormat,
@@ -76,7 +77,7 @@ def read_csv(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     a document of their own, "caption". Of tables below each other, an empty row between, each has
     its own columns: see :func:`begins_table`.
     """
-    text = decode(data, options.encoding).replace("\0", "")
+    text = without_files(decode(data, options.encoding)).replace("\0", "")
     text = text.replace("\r\n", "\n").replace("\r", "\n").lstrip("\n")
     text = _SURROGATES.sub("", text)
     csv.field_size_limit(max(csv.field_size_limit(), len(text) + 1))
@@ -363,7 +364,8 @@ def _n_whole(rows: Sequence[list[str] | str]) -> int:
 
 def read_jsonl(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     """Read one JSON value a line; a record without id is named by its line number."""
-    lines = decode(data, options.encoding).replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    text = without_files(decode(data, options.encoding))
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip(" \t\n\0"))
     return read_records(path, [_json_record(number, line) for number, line in numbered], options)
 
@@ -385,7 +387,7 @@ def read_json(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     is a document for each conversation. A file with a value
     a line is read as JSON lines, whatever its ending says.
     """
-    text = decode(data, options.encoding)
+    text = without_files(decode(data, options.encoding))
     try:
         value: Any = json.loads(text)
     except RecursionError:
