@@ -27,6 +27,8 @@ def clean_blocks(text: str, blocks: Iterable[Block]) -> tuple[str, tuple[Block, 
     given = list(blocks)
     if not given:
         return clean_text(text), ()
+    if clean_text(text) == text:
+        return text, tuple(block for block in given if text[block.start : block.end].strip())
     edges = [0, *(edge for block in given for edge in block[:2]), len(text)]
     parts = [without_controls(text[a:b]) for a, b in itertools.pairwise(edges)]
     whole = "".join(parts)
