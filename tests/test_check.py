@@ -35,9 +35,11 @@ from graphrag_pipeline.pipeline.stages import ingest, refresh_stages
 from graphrag_pipeline.pipeline.updating import cut_batches, run_stages
 from graphrag_pipeline.planning.pending import pending_batches
 from graphrag_pipeline.query import QueryEngine
+from graphrag_pipeline.releases import older_releases
 from graphrag_pipeline.releases.kept_releases import file_of, release_ids
 from graphrag_pipeline.releases.older_releases import release_file
 from graphrag_pipeline.releases.rollback import rollback
+from graphrag_pipeline.releases.row_changes import undo_changes
 from graphrag_pipeline.store.hashing import rows_hash
 from graphrag_pipeline.store.lance import connect
 from graphrag_pipeline.store.vector_store import lance_reason
@@ -574,6 +576,23 @@ def test_an_index_is_ok_when_its_documents_have_changed_again(index):
     (documents / "3.md").write_text(story(30))
     Index(index.settings).update(documents)
     assert lines(index) == []
+
+
+def test_each_release_that_is_kept_as_changes_is_made_whole_once(index, monkeypatch):
+    for number in range(2):
+        (index.home.parent / "documents" / f"more{number}.md").write_text(story(40 + number))
+        Index(index.settings).update(index.home.parent / "documents")
+    undone = []
+
+    def undo(changes, *given):
+        undone.append(changes.name)
+        undo_changes(changes, *given)
+
+    monkeypatch.setattr(older_releases, "undo_changes", undo)
+    kept = [file.name for file in (index.home / "releases").glob("*.changes")]
+    assert lines(index) == []
+    assert sorted(undone) == sorted(kept)
+    assert len(kept) > 1
 
 
 def test_an_index_is_ok_when_a_batch_was_read_again_and_said_the_same(index, monkeypatch):

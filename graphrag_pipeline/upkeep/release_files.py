@@ -22,7 +22,7 @@ from graphrag_pipeline.releases.kept_releases import (
     release_ids,
     whole_releases,
 )
-from graphrag_pipeline.releases.older_releases import each_release
+from graphrag_pipeline.releases.older_releases import OpenedRelease, each_release
 from graphrag_pipeline.releases.publishing import (
     VIEWS_MADE_BY,
     config_hash,
@@ -77,8 +77,13 @@ SELECT (SELECT count(*) FROM documents), (SELECT count(*) FROM chunks),
 
 
 def find_broken_releases(workspace: Workspace) -> Iterator[Problem]:
-    """Yield what is wrong with the files of releases: each is read from beginning to end."""
-    published = Home(workspace.home).published
+    """Yield what is wrong with the files of releases: each is read from beginning to end.
+
+    What is wrong with the vectors that they name is looked for meanwhile, and remembered for
+    :func:`find_wrong_release_vectors`: a release that is kept as changes is made whole only once.
+    """
+    published, files = Home(workspace.home).published, _files(workspace.home)
+    of_vectors: list[Problem] = []
     for opened in each_release(workspace.home):
         release, path = opened.id, opened.path
         name = _name(workspace.home, file_of(workspace.home, release))
@@ -87,6 +92,7 @@ def find_broken_releases(workspace: Workspace) -> Iterator[Problem]:
         found = [Broken("", opened.fault, 0, "")]
         if path is not None:
             found = faults_of(path, release, workspace.settings)
+            of_vectors += _wrong_vectors(workspace, opened)
         can_repair = bool(found) and is_made_of_index(workspace, release)
         for broken in found:
             where = f"{name}, {broken.table}" if broken.table else name
@@ -99,6 +105,14 @@ def find_broken_releases(workspace: Workspace) -> Iterator[Problem]:
                 remedy="" if can_repair else lost,
                 can_repair=can_repair,
             )
+    workspace.store.remember(RELEASE_VECTORS, (files, of_vectors))
+
+
+def _files(home: Path) -> list[tuple[str, int, int]]:
+    """Return how the files of releases look: those that look as before are as before."""
+    files = [Home(home).published, *Home(home).releases.glob("*")]
+    stats = [(file.name, file.stat()) for file in files if file.is_file()]
+    return sorted((name, stat.st_ino, stat.st_mtime_ns) for name, stat in stats)
 
 
 def find_wrong_published(workspace: Workspace) -> Iterator[Problem]:
@@ -119,16 +133,26 @@ def find_wrong_release_vectors(workspace: Workspace) -> Iterator[Problem]:
 
     Of the others, each table must be there with as many rows as it should have.
     """
-    home = workspace.home
-    published = published_release(home)
-    for release in each_release(home):
-        name = _name(home, file_of(home, release.id))
-        # The file itself is told of where it cannot be read.
-        with contextlib.suppress(StorageError, duckdb.Error):
-            if release.path is None:
-                continue
-            with connect_published(release.path) as con:
-                yield from _vector_faults(workspace, con, name, release.id == published)
+    known = workspace.store.recall(RELEASE_VECTORS)
+    if isinstance(known, tuple) and known[0] == _files(workspace.home):
+        yield from known[1]
+        return
+    for release in each_release(workspace.home):
+        yield from _wrong_vectors(workspace, release)
+
+
+def _wrong_vectors(workspace: Workspace, release: OpenedRelease) -> list[Problem]:
+    """Return what is wrong with the vectors of a release; a broken file is told of as that."""
+    found: list[Problem] = []
+    if release.path is not None:
+        whole = release.id == published_release(workspace.home)
+        name = _name(workspace.home, file_of(workspace.home, release.id))
+        with (
+            contextlib.suppress(StorageError, duckdb.Error),
+            connect_published(release.path) as con,
+        ):
+            found.extend(_vector_faults(workspace, con, name, whole))
+    return found
 
 
 def find_wrong_tags(workspace: Workspace) -> Iterator[Problem]:
