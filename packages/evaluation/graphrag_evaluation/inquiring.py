@@ -158,11 +158,13 @@ def ask_inquiries(
     inquiries: Sequence[EvaluationInquiry],
     progress: Listener = report,
 ) -> Asked:
-    """Ask, and keep each answer in the form's table.
+    """Ask those that are not in the form's table, and keep each answer there.
 
     An answer that cannot be read is asked for once more, then left out, and told. Raises the
     model's error when no further call can succeed; what was answered until then is kept.
     """
+    with store.read() as con:
+        inquiries = unanswered(con, form, inquiries)
     if not inquiries:
         return Asked()
 

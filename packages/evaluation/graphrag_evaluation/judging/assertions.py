@@ -26,7 +26,7 @@ from graphrag_evaluation.inquiring import (
     put_means,
     unanswered,
 )
-from graphrag_evaluation.metrics.answers import bare
+from graphrag_evaluation.metrics.answers import bare, sentence_texts
 from graphrag_evaluation.questions.fields import ASSERTIONS, sourced
 from graphrag_evaluation.running import load_questions, open_engine
 from graphrag_evaluation.step_models import model_label
@@ -34,7 +34,6 @@ from graphrag_evaluation.store import EvaluationStore
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.identity import content_hash, make_id
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.extraction.rules.sentences import sentence_spans
 from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
 from graphrag_pipeline.llm.schemas import INTEGER, closed, listed
@@ -127,13 +126,10 @@ def run(store: EvaluationStore, experiment: Experiment, settings: Settings) -> A
     set_name, questions = load_questions(store, experiment)
     asking = step.settings(settings)
     written = _writing(experiment, step, settings, questions)
-    with store.read() as con:
-        missing = unanswered(con, WRITING, list(written.values()))
-    asked = ask_inquiries(asking, store, WRITING, missing)
+    asked = ask_inquiries(asking, store, WRITING, list(written.values()))
     with store.read() as con:
         inquiries = _checking(con, experiment.name, step, asking, questions, written)
-        unchecked = unanswered(con, CHECKING, inquiries)
-    asked += ask_inquiries(asking, store, CHECKING, unchecked)
+    asked += ask_inquiries(asking, store, CHECKING, inquiries)
     with store.transaction() as con:
         model = model_label(step, asking)
         put_means(con, experiment.name, set_name, inquiries, lambda inquiry: METRIC, model)
@@ -171,7 +167,7 @@ def _writing_of(
         for question in questions:
             found = engine.rehearse(question.text, "bm25", top_k=step.passages)
             chunks = [record for record in found.records if record.kind == "chunk"]
-            sentences = [sentence for chunk in chunks for sentence in _sentences(chunk.text)]
+            sentences = [sentence for chunk in chunks for sentence in sentence_texts(chunk.text)]
             if not sentences:
                 continue
             shown = "\n".join(f"{n}. {sentence}" for n, sentence in enumerate(sentences, 1))
@@ -273,7 +269,3 @@ class _Share:
         met = sorted({n for n in values["met"] if 0 < n <= self._assertions})
         listed = ", ".join(map(str, met)) or "none"
         return {"value": len(met) / self._assertions, "reason": f"met: {listed}"}
-
-
-def _sentences(text: str) -> list[str]:
-    return [" ".join(text[start:end].split()) for start, end in sentence_spans(text)]

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import duckdb
 import numpy as np
@@ -27,7 +27,9 @@ from graphrag_evaluation.metrics.answers import (
     bare,
     normalized,
     rouge_l_of_words,
+    sentence_texts,
 )
+from graphrag_evaluation.metrics.clusters import complete_linkage
 from graphrag_evaluation.step_models import ROLE
 from graphrag_evaluation.store import EvaluationStore
 from graphrag_pipeline.core.identity import make_id
@@ -35,7 +37,6 @@ from graphrag_pipeline.core.progress import Listener, report
 from graphrag_pipeline.core.prompting import load_prompt, prompt_version
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.core.tokens import count_tokens
-from graphrag_pipeline.extraction.rules.sentences import sentence_spans
 from graphrag_pipeline.llm.configured import answered_by, model_prices, prompts_folder
 from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
@@ -247,14 +248,8 @@ def cluster_counts(claims: Sequence[str], thresholds: Sequence[float]) -> list[i
     """
     if len(claims) < 2:
         return [len(claims)] * len(thresholds)
-    from sklearn.cluster import AgglomerativeClustering
-
     distances = rouge_distances(claims)
-    parameters: Mapping[str, Any] = {
-        "n_clusters": None, "metric": "precomputed", "linkage": "complete",
-    }  # fmt: skip
-    models = (AgglomerativeClustering(distance_threshold=t, **parameters) for t in thresholds)
-    return [int(model.fit(distances).n_clusters_) for model in models]
+    return [len(set(complete_linkage(distances, threshold))) for threshold in thresholds]
 
 
 def rouge_distances(claims: Sequence[str]) -> np.ndarray:
@@ -300,9 +295,7 @@ def _words(claim: str) -> list[str]:
 
 
 def _pieces(answer: Unexamined) -> Iterator[_Piece]:
-    text = bare(answer.text)
-    spans = sentence_spans(text)
-    sentences = [" ".join(text[start:end].split()) for start, end in spans]
+    sentences = sentence_texts(bare(answer.text))
     for first in range(0, len(sentences), SENTENCES):
         before = tuple(sentences[max(0, first - _BEFORE) : first])
         yield _Piece(answer.question, before, tuple(sentences[first : first + SENTENCES]))

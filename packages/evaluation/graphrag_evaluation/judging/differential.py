@@ -15,11 +15,10 @@ import polars as pl
 
 from graphrag_evaluation.inquiring import EvaluationInquiry, QuestionForm, made_by, unanswered
 from graphrag_evaluation.judging.judge import AnswerPair
-from graphrag_evaluation.metrics.answers import bare
+from graphrag_evaluation.metrics.answers import bare, sentence_texts
 from graphrag_evaluation.step_models import StepModel
 from graphrag_pipeline.core.identity import content_hash, make_id
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.extraction.rules.sentences import sentence_spans
 from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
 from graphrag_pipeline.llm.schemas import INTEGER, closed, listed
@@ -122,14 +121,9 @@ def without_shared(
 
 
 def _rest(text: str, shared: set[int]) -> str:
-    rest = [s for n, s in enumerate(_sentences(text), 1) if n not in shared]
+    rest = [s for n, s in enumerate(sentence_texts(bare(text)), 1) if n not in shared]
     return "\n".join(rest) or NOTHING
 
 
 def _numbered(text: str) -> str:
-    return "\n".join(f"{n}. {sentence}" for n, sentence in enumerate(_sentences(text), 1))
-
-
-def _sentences(text: str) -> list[str]:
-    plain = bare(text)
-    return [" ".join(plain[start:end].split()) for start, end in sentence_spans(plain)]
+    return "\n".join(f"{n}. {sentence}" for n, sentence in enumerate(sentence_texts(bare(text)), 1))

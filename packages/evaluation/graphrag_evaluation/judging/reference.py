@@ -112,8 +112,7 @@ def run(store: EvaluationStore, experiment: Experiment, settings: Settings) -> A
     settings = step.settings(settings)
     with store.read() as con:
         inquiries = _inquiries(con, experiment.name, step, settings)
-        missing = unanswered(con, FORM, inquiries)
-    asked = ask_inquiries(settings, store, FORM, missing)
+    asked = ask_inquiries(settings, store, FORM, inquiries)
     with store.transaction() as con:
         row = con.execute(_SET, [experiment.name]).fetchone()
         put_means(

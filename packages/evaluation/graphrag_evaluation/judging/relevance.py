@@ -29,6 +29,7 @@ from graphrag_evaluation.inquiring import (
     put_marks,
     unanswered,
 )
+from graphrag_evaluation.metrics.clusters import complete_linkage
 from graphrag_evaluation.metrics.retrieval import chunks_of
 from graphrag_evaluation.running import load_questions, opened
 from graphrag_evaluation.step_models import model_label
@@ -120,10 +121,8 @@ def run(store: EvaluationStore, experiment: Experiment, settings: Settings) -> A
         return Asked()
     set_name, _ = load_questions(store, experiment)
     retrieved, inquiries = _inquiries(store, experiment, step, settings)
-    with store.read() as con:
-        missing = unanswered(con, FORM, list(inquiries.values()))
     asking = step.settings(settings)
-    asked = ask_inquiries(asking, store, FORM, missing)
+    asked = ask_inquiries(asking, store, FORM, list(inquiries.values()))
     with store.transaction() as con:
         put_rows(con, "marked", _scores(con, retrieved, inquiries, step.at))
         put_marks(con, experiment.name, set_name, model_label(step, asking))
@@ -161,15 +160,9 @@ def clusters_of(texts: Sequence[str]) -> list[int]:
     """Return the cluster of each text, by complete linkage of the cosines of hashing vectors."""
     if len(texts) < 2:
         return [0] * len(texts)
-    from sklearn.cluster import AgglomerativeClustering
-
     vectors = HashingEmbedder().embed(list(texts))
     distances = np.clip(1.0 - vectors @ vectors.T, 0.0, None).astype(np.float64)
-    parameters: Mapping[str, Any] = {
-        "n_clusters": None, "metric": "precomputed", "linkage": "complete",
-    }  # fmt: skip
-    model = AgglomerativeClustering(distance_threshold=1 - NEAR, **parameters)
-    return model.fit(distances).labels_.tolist()
+    return complete_linkage(distances, 1 - NEAR)
 
 
 def _inquiries(

@@ -21,6 +21,7 @@ from typing import Any, Final
 from graphrag_evaluation.metrics.bertscore import mean_overlap
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.extras import how_to_install
+from graphrag_pipeline.extraction.rules.sentences import sentence_spans
 from graphrag_pipeline.query.answering import NOT_WRITTEN
 from graphrag_pipeline.query.short_answers import NOT_IN_DOCUMENTS
 from graphrag_pipeline.reports.references import check_references
@@ -64,6 +65,11 @@ def bare(answer: str) -> str:
     """
     text = answer.removeprefix(NOT_WRITTEN).lstrip()
     return _NUMBERS.sub("", check_references(text, {}).text)
+
+
+def sentence_texts(text: str) -> list[str]:
+    """Return the sentences of a text, each in one line."""
+    return [" ".join(text[start:end].split()) for start, end in sentence_spans(text)]
 
 
 def normalized(text: str) -> str:

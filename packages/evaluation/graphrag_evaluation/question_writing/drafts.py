@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from graphrag_evaluation.inquiring import Wording
+from graphrag_evaluation.metrics.answers import sentence_texts
 from graphrag_evaluation.question_writing.model_calls import (
     LONGEST,
     list_in,
@@ -15,7 +16,6 @@ from graphrag_evaluation.question_writing.model_calls import (
 )
 from graphrag_evaluation.questions.fields import ASSERTIONS, sourced
 from graphrag_evaluation.questions.question import Assertion, Passage, Question
-from graphrag_pipeline.extraction.rules.sentences import sentence_spans
 from graphrag_pipeline.llm.schemas import closed, listed, text
 
 MOST_ASSERTIONS: Final = 8
@@ -78,9 +78,7 @@ def wording(prompt: str, *, named: bool = False) -> Wording:
 
 def sentences_of(passage: Passage, place: int) -> list[DraftFact]:
     """Return the sentences of a passage."""
-    spans = sentence_spans(passage.text)
-    texts = (" ".join(passage.text[start:end].split()) for start, end in spans)
-    return [DraftFact(text, (text,), passage.title, place) for text in texts]
+    return [DraftFact(text, (text,), passage.title, place) for text in sentence_texts(passage.text)]
 
 
 def numbered(facts: Sequence[DraftFact], *, placed: bool = False) -> str:
