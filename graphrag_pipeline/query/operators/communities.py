@@ -202,13 +202,18 @@ def themes_at(index: Release, level: int, limit: int) -> list[Record]:
 @operator
 def communities_of(index: Release, entities: Ranking, level: int) -> Ranking:
     """Rank the communities the entities are in at a level, by how many of them, then by rating."""
-    import numpy as np
-
     memberships = index.kept(_MEMBERSHIPS)
     last = memberships.values("last_level")
     reached = min(level, int(last.max(initial=0)))
     rows, _ = memberships.having("entity_id", entities)
     rows = rows[(memberships.values("level")[rows] <= reached) & (last[rows] >= reached)]
+    return communities_by_members(memberships, rows)
+
+
+def communities_by_members(memberships: KeptRows, rows: npt.NDArray[np.integer]) -> Ranking:
+    """Rank the communities of some rows of memberships by how many these are, then by rating."""
+    import numpy as np
+
     ids, first, counts = np.unique(
         memberships.ids("community_id")[rows], return_index=True, return_counts=True
     )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.query.operators.ranking import Ranking, best, nearest
 from graphrag_pipeline.query.results import Record
@@ -74,19 +74,24 @@ def neighbours(index: Release, entities: Ranking, hops: int = 1) -> Ranking:
 def entity_records(index: Release, entities: Ranking) -> list[Record]:
     """Return the records of ranked entities, in their order."""
     rows = index.records(_RECORDS, entities)
-    return [
-        Record(
-            kind="entity",
-            id=key,
-            number=row["human_readable_id"],
-            title=row["title"],
-            text=row["description"],
-            score=score,
-            attributes={name: row[name] for name in ("type", "frequency", "degree")},
-        )
-        for key, score in entities.items()
-        if (row := rows.get(key))
-    ]
+    return [entity_record(row, score) for key, score in entities.items() if (row := rows.get(key))]
+
+
+def entity_record(
+    row: Mapping[str, Any],
+    score: float,
+    attributes: Sequence[str] = ("type", "frequency", "degree"),
+) -> Record:
+    """Return an entity's record from its row, with these of its columns as attributes."""
+    return Record(
+        kind="entity",
+        id=row["id"],
+        number=row["human_readable_id"],
+        title=row["title"],
+        text=row["description"],
+        score=score,
+        attributes={name: row[name] for name in attributes},
+    )
 
 
 def _folded(index: Release, texts: Sequence[str]) -> list[str]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.query.operators.ranking import Ranking, decoded
 from graphrag_pipeline.query.results import Record
@@ -23,6 +23,7 @@ SELECT id, human_readable_id, source_id, target_id, source, target, description,
 KEPT = (_EDGES,)
 """Queries whose rows are kept for all questions."""
 _ENDS = ("source_id", "target_id")
+_ATTRIBUTES = (*_ENDS, "weight", "combined_degree")
 
 
 @operator
@@ -123,17 +124,20 @@ def relationship_records(index: Release, relationships: Ranking) -> list[Record]
     """Return the records of ranked relationships, in their order."""
     rows = index.records(_RECORDS, relationships)
     return [
-        Record(
-            kind="relationship",
-            id=key,
-            number=row["human_readable_id"],
-            title=f"{row['source']} – {row['target']}",
-            text=row["description"],
-            score=score,
-            attributes={
-                name: row[name] for name in ("source_id", "target_id", "weight", "combined_degree")
-            },
-        )
+        relationship_record(row, score, row["description"])
         for key, score in relationships.items()
         if (row := rows.get(key))
     ]
+
+
+def relationship_record(row: Mapping[str, Any], score: float, text: str) -> Record:
+    """Return a relationship's record from its row."""
+    return Record(
+        kind="relationship",
+        id=row["id"],
+        number=row["human_readable_id"],
+        title=f"{row['source']} – {row['target']}",
+        text=text,
+        score=score,
+        attributes={name: row[name] for name in _ATTRIBUTES},
+    )

@@ -11,11 +11,14 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.errors import InputError
-from graphrag_pipeline.query.operators.communities import report_record
-from graphrag_pipeline.query.operators.entities import entity_records
+from graphrag_pipeline.query.operators.communities import communities_by_members, report_record
+from graphrag_pipeline.query.operators.entities import entity_record, entity_records
 from graphrag_pipeline.query.operators.graph import bridge
 from graphrag_pipeline.query.operators.ranking import Ranking, best, decoded, nearest
-from graphrag_pipeline.query.operators.relationships import relationship_records
+from graphrag_pipeline.query.operators.relationships import (
+    relationship_record,
+    relationship_records,
+)
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.trace import operator
 from graphrag_pipeline.systems.hirag.groups import is_group
@@ -93,16 +96,10 @@ def communities_of_layers(
     Those with a report, that first stand at ``level`` or above (equation 13; levels: the code).
     ``flat``: those of the graph without layers.
     """
-    import numpy as np
-
     memberships = index.kept(_of(_MEMBERSHIPS, flat))
     rows, _ = memberships.having("entity_id", entities)
     rows = rows[memberships.values("level")[rows] <= level]
-    ids, first, counts = np.unique(
-        memberships.ids("community_id")[rows], return_index=True, return_counts=True
-    )
-    order = np.lexsort((ids, -memberships.values("rating")[rows[first]], -counts))
-    return dict(zip(decoded(ids[order]), counts[order].astype(float).tolist(), strict=True))
+    return communities_by_members(memberships, rows)
 
 
 @operator
@@ -212,15 +209,7 @@ def _in_order(ranking: Ranking, records: list[Record]) -> list[Record]:
 @operator
 def _summaries(index: Release, entities: Ranking) -> list[Record]:
     return [
-        Record(
-            kind="entity",
-            id=key,
-            number=row["human_readable_id"],
-            title=row["title"],
-            text=row["description"],
-            score=entities[key],
-            attributes={name: row[name] for name in ("type", "frequency", "degree", "layer")},
-        )
+        entity_record(row, entities[key], ("type", "frequency", "degree", "layer"))
         for key, row in index.records(_ENTITIES, entities).items()
     ]
 
@@ -235,16 +224,8 @@ def _membership(member: str, summary: str) -> str:
 @operator
 def _links(index: Release, relationships: Ranking) -> list[Record]:
     return [
-        Record(
-            kind="relationship",
-            id=key,
-            number=row["human_readable_id"],
-            title=f"{row['source']} – {row['target']}",
-            text=row["description"] or _membership(row["source"], row["target"]),
-            score=relationships[key],
-            attributes={
-                name: row[name] for name in ("source_id", "target_id", "weight", "combined_degree")
-            },
+        relationship_record(
+            row, relationships[key], row["description"] or _membership(row["source"], row["target"])
         )
         for key, row in index.records(_RELATIONSHIPS, relationships).items()
     ]
