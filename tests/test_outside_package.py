@@ -481,13 +481,14 @@ def test_files_are_read_once_their_format_is_installed_and_no_others_again(
     site: Path, tmp_path: Path
 ) -> None:
     before = reader_versions([".txt", ".captions"])
+    before_of_pdf = reader_versions([".txt", ".pdf"])
     assert "are not read, only" in reason(tmp_path)
     for module in PACKAGE.glob("*.py"):
         shutil.copy(module, site)
     install(site, DESCRIBED["name"], DESCRIBED["entry-points"])
     doors._installed.cache_clear()
     assert reader_versions([".txt", ".captions"]) == f"{before}-subtitles1"
-    assert reader_versions([".txt", ".pdf"]) == before
+    assert reader_versions([".txt", ".pdf"]) == before_of_pdf
     (document,) = read_file(
         tmp_path / "a.captions", ReadingOptions(), data=SUBTITLES.encode()
     ).documents
