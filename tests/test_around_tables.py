@@ -105,6 +105,24 @@ def test_tables_below_each_other_have_their_own_columns(gap: str) -> None:
     assert texts("a.csv", f"{TABLE}{gap}{fees}\n") == ROWS | BELOW
 
 
+@pytest.mark.parametrize("head", ["Quay,Berths", "Quay,Depth in metres"])
+def test_one_column_of_numbers_is_named_anew_by_a_word_like_its_name(head: str) -> None:
+    below = texts("a.csv", f"{TABLE}\n{head}\nNorth,30\nSouth,25\n")
+    name = head.partition(",")[2]
+    assert below == ROWS | {
+        "table-2!row-1": f"Quay: North\n{name}: 30",
+        "table-2!row-2": f"Quay: South\n{name}: 25",
+    }
+
+
+@pytest.mark.parametrize("value", ["N/A", "Unknown", "closed", "not counted", "Not counted"])
+def test_a_record_without_its_number_after_an_empty_line_begins_no_table(value: str) -> None:
+    below = texts("a.csv", f"{TABLE}\nRo,{value}\nKel,30\n")
+    number = ROWS["row-1"].splitlines()[1].partition(":")[0]
+    assert f"{number}: {value}" in below["row-3"]
+    assert f"{number}: 30" in below["row-4"]
+
+
 def test_tables_below_each_other_in_a_sheet_have_their_own_columns() -> None:
     rows = [["Harbour", "Boats"], ["Sarn", 12], ["Lund", 14], [], ["Fees, 2024"], *FEES]
     caption = {"table-2!caption": "Fees, 2024"}

@@ -22,6 +22,10 @@ _LONGEST_UNIT = 12
 _BRACKETED = re.compile(r"\s*(?:\([^()\d]+\)|\[[^][\d]+])\s*")
 _NOTE = re.compile(r"[*†‡§¹²³]|\(?\d\)|[^:]{2,20}: ")
 _SHORT_NAME = re.compile(r"\b[A-Z]\w{0,3}\.$")
+_NO_VALUE = re.compile(
+    r"n\W?[ad]\W?|nan|null|nil|none|unknown|missing|tb[acd]|not? .*|closed|empty|pending",
+    re.IGNORECASE,
+)
 MOST_NOTES = 20
 
 Row = Sequence[str]
@@ -172,16 +176,35 @@ def begins_table(above: Sequence[Row], below: Sequence[Row]) -> bool:
     """Whether rows after an empty one are a table of its own, and no more rows of the one above.
 
     Their first names columns of numbers, also where the rows above have numbers; and it has
-    another number of cells than these, or names two columns of numbers or more.
+    another number of cells than these, or names two columns of numbers or more, or one by a word
+    that begins as the name above it does and is none for a missing value.
     """
     rows = below[_captions(below) :]
     if len(above) < _LEAST_ROWS or len(rows) < _LEAST_ROWS or _is_record(rows[0], rows[1:]):
         return False
     if any(map(_is_number, rows[0])) or not names_numbers([rows[0], *above[1:]]):
         return False
-    named = sum(bool(cell) and _are_numbers(cells) for cell, cells in _columns(rows) if cells)
+    named = [
+        place
+        for place, (cell, cells) in enumerate(_columns(rows))
+        if cell and cells and _are_numbers(cells)
+    ]
     widths = [sum(map(bool, map(str.strip, row))) for row in (rows[0], above[-1])]
-    return named > 1 or (named == 1 and widths[0] != widths[1])
+    return len(named) > 1 or any(
+        widths[0] != widths[1] or _is_name_like(rows[0][place], above[_captions(above)][place:])
+        for place in named
+    )
+
+
+def _is_name_like(cell: str, names: Row) -> bool:
+    """Whether a cell may name a column as the first of names does: Berths, where it is Tons."""
+    cell, name = cell.strip(), "".join(names[:1]).strip()
+    return (
+        _NO_VALUE.fullmatch(cell) is None
+        and name[:1].isalpha()
+        and cell[:1].isalpha()
+        and cell[0].isupper() == name[0].isupper()
+    )
 
 
 def is_note(text: str) -> bool:
