@@ -1,5 +1,7 @@
 """What stands around the rows of a table: lines above, units under its names, notes below."""
 
+import io
+
 import pytest
 from read_files import read
 from test_formats import make_xlsx
@@ -127,6 +129,20 @@ def test_tables_below_each_other_in_a_sheet_have_their_own_columns() -> None:
     rows = [["Harbour", "Boats"], ["Sarn", 12], ["Lund", 14], [], ["Fees, 2024"], *FEES]
     caption = {"table-2!caption": "Fees, 2024"}
     assert texts("a.xlsx", make_xlsx(S=rows)) == ROWS | caption | BELOW
+
+
+def test_merged_cells_of_the_first_table_are_none_of_those_below() -> None:
+    from openpyxl import load_workbook
+
+    first = [["Quay", "Boats", None], [None, "May", "June"], ["Sarn", 12, 13], ["Lund", 14, 15]]
+    book = load_workbook(io.BytesIO(make_xlsx(S=[*first, [], *FEES, [], *FEES])))
+    book["S"].merge_cells("B1:C1")
+    file = io.BytesIO()
+    book.save(file)
+    read = texts("a.xlsx", file.getvalue())
+    assert read["row-1"] == "Quay: Sarn\nBoats May: 12\nBoats June: 13"
+    third = {key.replace("table-2", "table-3"): text for key, text in BELOW.items()}
+    assert {key: text for key, text in read.items() if "!" in key} == BELOW | third
 
 
 def test_files_written_into_cells_and_values_are_no_text() -> None:

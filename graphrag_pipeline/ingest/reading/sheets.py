@@ -38,13 +38,17 @@ from graphrag_pipeline.ingest.reading.table_head import (
     head_of,
     notes_below,
 )
-from graphrag_pipeline.ingest.reading.tables import one_below_other, read_rows, with_captions
+from graphrag_pipeline.ingest.reading.tables import (
+    MOST_GAPS,
+    one_below_other,
+    read_rows,
+    with_captions,
+)
 
 _MOST_VISITED = 20_000_000
 _MOST_CELLS = 1_000_000  # openpyxl reads about 40,000 a second
 _MOST_ROWS = 200_000  # a document of its own each: about 1 kB
 _UNPACKED_TO_PACKED = 4
-_MOST_GAPS = 50
 _SHEETS = "xl/worksheets/"
 _MERGED = re.compile(rb'<mergeCell [^>]*?ref="([A-Z]{1,3}\d{1,7}):([A-Z]{1,3}\d{1,7})"')
 _NO_VALUE = re.compile(
@@ -272,13 +276,16 @@ def read_sheets(path: Path, sheets: Iterable[Sheet], options: ReadingOptions) ->
 
 
 def _read_sheet(path: Path, sheet: Sheet, options: ReadingOptions) -> ReadResult:
-    rows, start = sheet.rows, 0
-    tables = []
-    for gap in sheet.gaps[:_MOST_GAPS]:
-        if begins_table(rows[start:gap][:LOOKED_AT], rows[gap : gap + LOOKED_AT]):
-            tables.append(_read_table(path, rows[start:gap], sheet.spans, options))
-            start = gap
-    tables.append(_read_table(path, rows[start:], () if start else sheet.spans, options))
+    rows, starts = sheet.rows, [0]
+    for gap in sheet.gaps[:MOST_GAPS]:
+        above = rows[starts[-1] : min(gap, starts[-1] + LOOKED_AT)]
+        if begins_table(above, rows[gap : gap + LOOKED_AT]):
+            starts.append(gap)
+    # Merged cells are told by their places in the sheet: those of the first table are as they are.
+    tables = [
+        _read_table(path, rows[start:end], () if start else sheet.spans, options)
+        for start, end in pairwise([*starts, len(rows)])
+    ]
     sheet.rows.clear()
     return one_below_other(tables)
 

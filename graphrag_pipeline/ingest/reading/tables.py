@@ -60,7 +60,7 @@ _FEWEST_COLUMNS, _MOST_ABOVE = 2, 3
 _NEARLY_ALL = 0.9
 _MOST_REREAD = 20
 _TOP = 20 * LOOKED_AT
-_MOST_GAPS = 50
+MOST_GAPS = 50
 _LOOKED_THROUGH = 100_000
 _ROWS_AT_ONCE = 10_000
 _MOST_ROWS = 1_000_000  # about 1.5 kB each
@@ -103,7 +103,7 @@ def one_below_other(tables: Iterable[ReadResult]) -> ReadResult:
 def _tables(text: str, delimiter: str) -> list[str]:
     tables, start = [], 0
     gaps = re.finditer(rf"\n(?:[ {re.escape(delimiter)}]*\n)+", text)
-    for gap in islice(gaps, _MOST_GAPS):
+    for gap in islice(gaps, MOST_GAPS):
         above, below = text[start : gap.start()], text[gap.end() : gap.end() + _LOOKED_THROUGH]
         if above.count('"') % 2 == 0 and begins_table(
             *(_sound(t, delimiter) for t in (above, below))

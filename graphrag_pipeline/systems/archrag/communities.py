@@ -559,11 +559,11 @@ def _old_clusters(con: duckdb.DuckDBPyConnection) -> Mapping[int, list[Cluster]]
 
 def _clustering(settings: Settings) -> str:
     given, by = settings.communities, settings.hierarchies.attributed_clustering
+    # Raises for parameters that it does not have.
     clusterer_of(settings.hierarchies)
-    parameters = sorted(settings.hierarchies.attributed_parameters.items())
-    ablation = (
-        "" if by == "attributed" else "/".join(["", by, *(f"{k}={v}" for k, v in parameters)])
-    )
+    numbers = sorted(settings.hierarchies.attributed_parameters.items())
+    named = [by, *(f"{name}={value}" for name, value in numbers)]
+    ablation = "" if by == "attributed" else f"/{'/'.join(named)}"
     return f"{ATTRIBUTED_VERSION}{ablation}:{given.resolution}:{given.seed}:"
 
 
