@@ -61,6 +61,8 @@ _HOLDS: Mapping[str, str] = {
     "reports": "reports",
     "response_type": "`query.response_type`, or `--response-type`",
     "second_answer": "the other answer",
+    "strength": "with `extraction.strength`: how strongly two entities are related, from 1 to 10",
+    "strength_field": "with `extraction.strength`: its place in a record",
     "text": "a text",
 }
 _MAX_WORDS: Mapping[str, str] = {

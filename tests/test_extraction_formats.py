@@ -74,6 +74,70 @@ def test_a_text_is_asked_about_once_and_every_list_and_text_of_the_answer_ends(
             assert all("maxLength" in text or "enum" in text for text in texts)
 
 
+STRENGTHS = [
+    {**RELATED, "strength": 7},
+    {**RELATED, "source": "Bob Jones", "description": "Bob Jones is at Ferrow.", "strength": 99},
+    {**RELATED, "target": "Bob Jones", "description": "Alice Smith sold it to Bob Jones."},
+]
+
+
+def strong(messages: Messages) -> str:
+    """Answer in the form that is asked for, with strengths, whether they are asked for or not."""
+    if "<|>" not in messages[0]["content"]:
+        return json.dumps({**json.loads(mind(messages)), "relationships": STRENGTHS})
+    records = ['("entity"<|>Alice Smith<|>PERSON<|>x)', '("entity"<|>Ferrow<|>GEO<|>y)'] + [
+        "<|>".join(
+            ['("relationship"', row["source"], row["target"], row["description"]]
+            + ([str(row["strength"])] if "strength" in row else [])
+        )
+        + ")"
+        for row in STRENGTHS
+    ]
+    return "\n##\n".join([*records, "<|COMPLETE|>"])
+
+
+@pytest.mark.parametrize(
+    "form", [{"format": "schema"}, {"format": "two_calls"}, {"passes": 1}, {"passes": 2}]
+)
+def test_a_relationship_counts_by_its_strength_where_that_is_asked_for(
+    tmp_path: Path, form: dict[str, Any]
+) -> None:
+    counted, asked = {}, {}
+    for strength in (False, True):
+        with ModelServer(strong) as server:
+            options = {**form, "strength": strength, "gleanings": 0}
+            found = extract(server, tmp_path / str(strength), **options).found.relationships
+        counted[strength] = found["weight"].to_list()
+        asked[strength] = server.requests[-1].messages
+    assert counted == {False: [1, 1, 1], True: [7, 10, 1]}
+    before, after = (" ".join(m["content"] for m in asked[each]) for each in (False, True))
+    assert "strength" not in before
+    assert "from 1 (" in after
+    # The examples have theirs, of this form.
+    assert ("2094.<|>9)" in after) if "passes" in form else ('"strength": 9' in after)
+    if "format" in form:
+        rows = properties(server.requests[-1])["relationships"]["items"]["properties"]
+        assert rows["strength"]["enum"] == list(range(1, 11))
+
+
+def test_who_asks_for_no_strength_asks_as_before_it_could_be_asked_for() -> None:
+    ways: list[dict[str, Any]] = [
+        {"format": "tuples"},
+        {"format": "tuples", "passes": 2},
+        {"format": "schema"},
+        {"format": "two_calls"},
+    ]
+    versions = [
+        extraction_version(Settings(profile="llm", llm={"model": "m"}, extraction=way))
+        for way in ways
+    ]
+    # Recorded before: what is in homes stays valid.
+    before = ["0537c30522f0c061", "0b4f0cc5f9c7fd66", "3a9eee8bc4f12dc6", "74c8d4c8920284b3"]
+    assert versions == before
+    with_it = Settings(profile="llm", llm={"model": "m"}, extraction={"strength": True})
+    assert extraction_version(with_it) not in before
+
+
 def test_the_ends_of_a_relationship_can_only_be_names_that_were_found(tmp_path: Path) -> None:
     with ModelServer(mind) as server:
         extract(server, tmp_path, format="two_calls")

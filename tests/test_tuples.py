@@ -145,18 +145,29 @@ def test_a_field_that_is_the_word_entity_begins_no_record():
 
 
 @pytest.mark.parametrize(
-    "strength",
-    ["<|>8", "<|>8/10", "<|>6.5", "<|>6,5", "<|>-3", "<|>high", '<|>"strength: 8"', ""],
+    ("strength", "number"),
+    [
+        ("<|>8", 8),
+        ("<|>8/10", 8),
+        ("<|>6.5", 6.5),
+        ("<|>6,5", 6.5),
+        ("<|>-3", -3),
+        ("<|>high", None),
+        ('<|>"strength: 8"', 8),
+        ("", None),
+    ],
 )
 @pytest.mark.parametrize("description", ["In 1843 they met", "Met in 1843", "x <|> y, as they say"])
-def test_a_strength_as_older_prompts_ask_for_it_is_no_description(description, strength):
+def test_a_strength_is_no_part_of_a_description(description, strength, number):
     parsed = parse_tuples(f'("relationship"<|>"A"<|>"B"<|>"{description}"{strength})')
     assert parsed.relationships == (ParsedRelationship("A", "B", description),)
+    assert parsed.relationships[0].strength == number
 
 
 def test_a_bare_number_is_no_description():
     parsed = parse_tuples('("relationship"<|>"A"<|>"B"<|>8)')
     assert parsed.relationships == (ParsedRelationship("A", "B", ""),)
+    assert parsed.relationships[0].strength == 8
 
 
 def test_a_type_that_is_missing_is_other_and_a_foreign_one_is_kept():

@@ -51,6 +51,8 @@ DEFAULTS: Final[Mapping[str, str]] = {
     "rating_description": "how much what these entities are or do matters to somebody who wants to "
     "understand the whole collection; 10 is decisive for it, 0 is of no interest.",
     "response_type": "multiple paragraphs",
+    "strength": "",
+    "strength_field": "",
 }
 """What is put into a placeholder for which no value is given."""
 
@@ -73,9 +75,15 @@ PROMPT_FOLDERS: Door[Path] = Door(
 _AS_BEFORE: Final[Mapping[str, str]] = {
     # community_report: the ids in its examples
     "a78107c80f6bd302fe103bbc4d750ece": "41b0afa4bcfd8f56a623af851d7d8bac",
+    # extraction: strengths, of which nothing is said unless they are asked for
+    "f5eb6894b5adf0ba969cea2eb59a254e": "6f0049b2eea526133d5f9bbdc6452876",
+    "371fd32e6679953d9e2e4ca3b6306fc9": "9bfb88b4a60691353bfa6717af2e6ad3",
+    "f0ab4687f9762646faa3269cf217d998": "86ba5b5593bd242e2aff90ac289abfc2",
+    "6bd911be0e8b320411f633d8c68d06bf": "91ddb8fd99311e5d72f0df684ccc0b92",
 }
 """Prompts that ask for what an earlier wording did: what was made by that is not made again."""
 
+_STRENGTH = re.compile(r"(?<=[^>])<\|>\d+(?=\)$)", re.MULTILINE)
 _PART = re.compile(r"^===[ \t]*(system|user)[ \t]*===[ \t]*$", re.MULTILINE | re.IGNORECASE)
 _PLACEHOLDER = re.compile(r"\{\{([^{}\n]{0,100})\}\}")
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
@@ -126,6 +134,7 @@ class Prompt:
     def version(self) -> str:
         """The hash of all that this prompt says."""
         defaults = [DEFAULTS[name] for name in sorted(self.placeholders & DEFAULTS.keys())]
+        defaults = [*filter(None, defaults)]
         version = make_id("prompt", DATA_RULE, self.system, self.user, *defaults)
         return _AS_BEFORE.get(version, version)
 
@@ -142,8 +151,12 @@ def load_prompt(name: str, folder: Path | None = None) -> Prompt:
     return _load(name, folder / f"{name}.txt" if folder else None)
 
 
-def load_examples(domain: str = DEFAULT_DOMAIN, folder: Path | None = None) -> str:
+def load_examples(
+    domain: str = DEFAULT_DOMAIN, folder: Path | None = None, *, strengths: bool = False
+) -> str:
     """Return the few-shot examples of extraction for a domain: the user's, or those that ship.
+
+    Those that ship are without the strengths of their relationships unless these are asked for.
 
     Raises
     ------
@@ -154,7 +167,9 @@ def load_examples(domain: str = DEFAULT_DOMAIN, folder: Path | None = None) -> s
     if _DOMAIN.fullmatch(domain):
         for path in places:
             if path.is_file():
-                return _read(path).strip()
+                text = _read(path).strip()
+                is_shipped = path.parent.parent == PROMPTS
+                return _STRENGTH.sub("", text) if is_shipped and not strengths else text
     raise ConfigError(
         f"no examples for domain {domain!r}: choose one of {', '.join(domains(folder))}, "
         f"or write {places[0]}"

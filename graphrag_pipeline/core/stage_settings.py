@@ -165,6 +165,8 @@ class ExtractionSettings(Section):
     and glean nothing; passes is of tuples. auto: by profile."""
     gleanings: Annotated[int, Field(ge=0, le=10)] = 1
     """llm: how often to ask for entities that were missed, for as long as the model says so."""
+    strength: bool = False
+    """llm: ask how strong each relationship is, from 1 to 10, and weigh it by that, not by 1."""
     claims: bool = False
     """llm: extract claims about entities as well."""
     claim_description: str = (

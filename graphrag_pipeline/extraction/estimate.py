@@ -31,6 +31,7 @@ from graphrag_pipeline.extraction.model.by_schema import (
     messages_of,
 )
 from graphrag_pipeline.extraction.model.llm import extract_llm
+from graphrag_pipeline.extraction.model.strength import asked_in_tuples
 from graphrag_pipeline.extraction.rules.nlp import chunk_names
 from graphrag_pipeline.llm.configured import calls_place, model_options, prompts_folder
 from graphrag_pipeline.llm.estimates import (
@@ -208,8 +209,8 @@ def conversations(settings: Settings) -> Iterator[tuple[int, float]]:
     """
     options, folder = settings.extraction, prompts_folder(settings)
     types = ", ".join(options.entity_types)
-    examples = load_examples(options.domain, folder)
-    around = {"examples": examples, "document": ""}
+    examples = load_examples(options.domain, folder, strengths=options.strength)
+    around = {"examples": examples, "document": "", **asked_in_tuples(options)}
     if options.format in SCHEMA_PROMPTS:
         example = Example.first_of(examples)
         for name in SCHEMA_PROMPTS[options.format]:
@@ -221,7 +222,10 @@ def conversations(settings: Settings) -> Iterator[tuple[int, float]]:
         yield message_tokens(graph.render(entity_types=types, **around)), 1.0
     else:
         entities = load_prompt("extract_entities", folder)
-        yield message_tokens(entities.render(entity_types=types, **around)), 0.5
+        yield (
+            message_tokens(entities.render(entity_types=types, examples=examples, document="")),
+            0.5,
+        )
         relations = load_prompt("extract_relations", folder)
         title_tokens = ENTITIES * TITLE_TOKENS
         yield message_tokens(relations.render(names="", **around)) + title_tokens, 0.5

@@ -9,6 +9,7 @@ no gleaning, and an answer is never asked to go on.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ from typing import Any, Final
 from graphrag_pipeline.core.prompting import Message, Prompt, load_prompt
 from graphrag_pipeline.core.settings import ExtractionSettings
 from graphrag_pipeline.core.text import normalize_title
+from graphrag_pipeline.extraction.model.strength import STRENGTHS, asked_in_json, within_scale
 from graphrag_pipeline.extraction.model.tuples import (
     MAX_TITLE_CHARS,
     ParsedEntity,
@@ -32,7 +34,7 @@ from graphrag_pipeline.llm.client import ModelClient
 from graphrag_pipeline.llm.completion import Completion
 from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
-from graphrag_pipeline.llm.schemas import Schema, choice, closed, listed
+from graphrag_pipeline.llm.schemas import Schema, choice, closed, listed, number_of
 from graphrag_pipeline.llm.schemas import text as a_text
 
 SCHEMA_VERSION: Final = "1"
@@ -75,7 +77,7 @@ class Example:
                 return cls(match["text"].strip(), records)
         return cls("", parse_tuples(""))
 
-    def shown(self, lists: Collection[str]) -> str:
+    def shown(self, lists: Collection[str], *, strengths: bool = False) -> str:
         """Return the example as a prompt shows it, with these lists in its answer."""
         if not self.text:
             return ""
@@ -85,6 +87,7 @@ class Example:
         ]
         relationships = [
             {"source": r.source, "target": r.target, "description": r.description}
+            | ({"strength": round(within_scale(r.strength))} if strengths else {})
             for r in self.records.relationships
         ]
         names = [] if "entities" in lists else ["Entities:", *(e["name"] for e in entities)]
@@ -152,7 +155,7 @@ class BySchema:
                 stage=self._stage,
                 batch=self._batch,
                 again=lambda error: self._again.render(error=error),
-                json_schema=_schema(self._settings.entity_types, shown, names, keys),
+                json_schema=_schema(self._settings, shown, names, keys),
                 on_answer=on_answer,
             )
         except ModelOutputError as error:
@@ -170,9 +173,10 @@ def messages_of(
         "entity_types": ", ".join(settings.entity_types),
         "most_entities": str(most_entities(shown)),
         "most_relationships": str(most_relationships(shown)),
-        "examples": example.shown(LISTS[prompt.name]),
+        "examples": example.shown(LISTS[prompt.name], strengths=settings.strength),
         "document": shown,
         "names": "\n".join(names),
+        **asked_in_json(settings),
     }
     return prompt.render(**{k: v for k, v in values.items() if k in prompt.placeholders})
 
@@ -203,7 +207,7 @@ def parse_graph(answer: str, keys: Sequence[str], leaked: Collection[str]) -> Pa
         if (title := _title(row.get("name")))
     )
     relationships = dict.fromkeys(
-        ParsedRelationship(source, target, _text(row["description"]))
+        ParsedRelationship(source, target, _text(row["description"]), _number(row.get("strength")))
         for row in _rows(reply, "relationships")
         if (source := _title(row.get("source"))) and (target := _title(row.get("target")))
         if normalize_title(source) != normalize_title(target)
@@ -243,16 +247,24 @@ def _text(value: object) -> str:
     return " ".join(value.split()) if isinstance(value, str) else ""
 
 
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
+
+
 def _title(value: object) -> str:
     title = _text(value)
     return title if normalize_title(title) and len(title) <= MAX_TITLE_CHARS else ""
 
 
-def _schema(types: Sequence[str], shown: str, names: Sequence[str], keys: Sequence[str]) -> Schema:
+def _schema(
+    settings: ExtractionSettings, shown: str, names: Sequence[str], keys: Sequence[str]
+) -> Schema:
     name, description = a_text(_NAME_CHARS), a_text(_DESCRIPTION_CHARS)
     end = choice(names) if names else name
-    entity = closed(name=name, type=choice(each.upper() for each in types), description=description)
-    relationship = closed(source=end, target=end, description=description)
+    kind = choice(each.upper() for each in settings.entity_types)
+    entity = closed(name=name, type=kind, description=description)
+    strength = {"strength": number_of(STRENGTHS)} if settings.strength else {}
+    relationship = closed(source=end, target=end, description=description, **strength)
     lists = {
         "entities": listed(entity, most_entities(shown)),
         "relationships": listed(relationship, most_relationships(shown)),

@@ -31,6 +31,7 @@ from graphrag_pipeline.extraction.model.claims import (
     parse_claims,
 )
 from graphrag_pipeline.extraction.model.passes import entity_examples, relation_examples
+from graphrag_pipeline.extraction.model.strength import USUAL, asked_in_tuples, within_scale
 from graphrag_pipeline.extraction.model.tuple_fields import COMPLETE, ended
 from graphrag_pipeline.extraction.model.tuples import (
     TUPLES_VERSION,
@@ -124,7 +125,10 @@ class _ChunkResult:
 def llm_extraction_version(settings: ExtractionSettings, model: str, prompts: Path | None) -> str:
     """Return what decides a model's extractions: model, prompts, examples, settings, parsers."""
     names = (*_prompts(settings), *(["extract_claims"] if settings.claims else []))
-    shaping = settings.model_dump(exclude={"noun_phrases", "extractor", "passes", "format"})
+    unsaid = {"noun_phrases", "extractor", "passes", "format"}
+    # What was made before it could be asked for stays as it is.
+    unsaid |= set() if settings.strength else {"strength"}
+    shaping = settings.model_dump(exclude=unsaid)
     version = prompt_version(*names, folder=prompts, domain=settings.domain)
     reader = TUPLES_VERSION if settings.format not in SCHEMA_PROMPTS else f"json{SCHEMA_VERSION}"
     parsers = f"{reader}:{CLAIMS_VERSION}" if settings.claims else reader
@@ -161,7 +165,7 @@ async def extract_llm(
         on_done(done, len(rows))
 
     await work_through(range(len(rows)), work, 2 * client.options.concurrency)
-    return _gather([result for result in results if result is not None])
+    return _gather([result for result in results if result is not None], settings.strength)
 
 
 def calls_of_chunk(settings: ExtractionSettings) -> int:
@@ -187,7 +191,7 @@ class _Asker:
         names = (*_prompts(settings), *_GOING_ON)
         self._prompts = {name: load_prompt(name, prompts) for name in names}
         self._claims = load_prompt("extract_claims", prompts)
-        self._examples = load_examples(settings.domain, prompts)
+        self._examples = load_examples(settings.domain, prompts, strengths=settings.strength)
         self._example_titles = example_titles(self._examples)
         self._claim_subjects = claim_subjects(self._claims.system)
         self._yes_or_no = _yes_no_bias(client.options.model)
@@ -219,10 +223,10 @@ class _Asker:
             if not graph.completed:
                 result.status, result.error = "cut", _BROKE_OFF
             return graph
-        types = ", ".join(self._settings.entity_types)
+        types, strength = ", ".join(self._settings.entity_types), asked_in_tuples(self._settings)
         if self._settings.passes == 1:
             messages = self._prompts["extract_graph"].render(
-                entity_types=types, examples=self._examples, document=shown
+                entity_types=types, examples=self._examples, document=shown, **strength
             )
             return await self._records(messages, shown, result)
         messages = self._prompts["extract_entities"].render(
@@ -235,6 +239,7 @@ class _Asker:
             names="\n".join(dict.fromkeys(entity.title for entity in first.entities)),
             examples=relation_examples(self._examples),
             document=shown,
+            **strength,
         )
         related = await self._records(messages, shown, result)
         return replace(first, relationships=related.relationships)
@@ -418,12 +423,14 @@ def _yes_no_bias(model: str) -> dict[int, int] | None:
     return None if None in tokens else {token: _BIAS for token in tokens if token is not None}
 
 
-def _gather(results: Sequence[_ChunkResult]) -> LlmExtraction:
+def _gather(results: Sequence[_ChunkResult], has_strengths: bool) -> LlmExtraction:
     return LlmExtraction(
         Extraction(
             pl.DataFrame(list(_entity_rows(results)), schema=ENTITY_MENTIONS, orient="row"),
             pl.DataFrame(
-                list(_relationship_rows(results)), schema=RELATIONSHIP_MENTIONS, orient="row"
+                list(_relationship_rows(results, has_strengths)),
+                schema=RELATIONSHIP_MENTIONS,
+                orient="row",
             ),
         ),
         pl.DataFrame(list(_claim_rows(results)), schema=CLAIMS, orient="row"),
@@ -452,11 +459,15 @@ def _entity_rows(results: Sequence[_ChunkResult]) -> Iterator[tuple[object, ...]
                     yield result.chunk_id, title, "OTHER", "", None, None
 
 
-def _relationship_rows(results: Sequence[_ChunkResult]) -> Iterator[tuple[object, ...]]:
+def _relationship_rows(
+    results: Sequence[_ChunkResult], has_strengths: bool
+) -> Iterator[tuple[object, ...]]:
     for result in results:
         if result.extraction is not None:
             for r in result.extraction.relationships:
-                yield result.chunk_id, r.source, r.target, ended(r.description), 1.0, None, None, ""
+                weight = within_scale(r.strength) if has_strengths else USUAL
+                text = ended(r.description)
+                yield result.chunk_id, r.source, r.target, text, weight, None, None, ""
 
 
 def _claim_rows(results: Sequence[_ChunkResult]) -> Iterator[tuple[object, ...]]:

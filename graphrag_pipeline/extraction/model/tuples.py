@@ -6,9 +6,7 @@ The format asked for is ``("entity"<|>title<|>type<|>description)`` and
 reaches to where the next one does; parentheses, quotes and ``##`` help but are not needed. What
 cannot be read is reported, never raised. All of it takes time linear in the answer's length.
 
-The paper's prompt asks for a strength as well, and an edge's weight is the number of its instances
-all the same (3.1.3). So none is asked for; one that is given, as by a user's own examples, is
-left out.
+A relationship may have a strength, as a last field: see :mod:`.strength`.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from graphrag_pipeline.core.text import normalize_title
@@ -86,6 +84,7 @@ class ParsedRelationship:
     source: str
     target: str
     description: str
+    strength: float | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -295,18 +294,26 @@ def _read_relationship(head: _Head, body: str) -> ParsedRelationship:
     if len(fields) < 3:
         raise _MalformedError(f"relationship with {len(fields)} of 3 fields")
     source, target = (clean(body[start:end]) for start, end in fields[:2])
-    description = _without_strength(body, fields, head.opened)
-    return ParsedRelationship(_title(source, "source"), _title(target, "target"), description)
+    ends = _title(source, "source"), _title(target, "target")
+    return ParsedRelationship(*ends, *_description_and_strength(body, fields, head.opened))
 
 
-def _without_strength(body: str, fields: Sequence[tuple[int, int]], opened: bool) -> str:
-    """Return a relationship's description; it may itself hold a delimiter."""
+def _description_and_strength(
+    body: str, fields: Sequence[tuple[int, int]], opened: bool
+) -> tuple[str, float | None]:
+    """Return a relationship's description, which may itself hold a delimiter, and its strength."""
     last = clean(record_end(body[fields[-1][0] :], opened=opened))
     if len(fields) > 3 and _STRENGTH.fullmatch(last):
-        return clean(body[fields[2][0] : fields[-2][1]])
+        return clean(body[fields[2][0] : fields[-2][1]]), _number(last)
     if len(fields) == 3 and _BARE_NUMBER.fullmatch(last):
-        return ""
-    return clean(record_end(body[fields[2][0] :], opened=opened))
+        return "", _number(last)
+    return clean(record_end(body[fields[2][0] :], opened=opened)), None
+
+
+def _number(strength: str) -> float | None:
+    """Return the number of a strength, such as ``strength: 6,5`` or ``8/10``; a word has none."""
+    found = re.search(r"[-−]?[0-9]+(?:[.,][0-9]+)?", strength)
+    return float(found[0].replace(",", ".").replace("−", "-")) if found else None
 
 
 def _read_unknown(head: _Head, body: str) -> ParsedEntity:
