@@ -56,7 +56,10 @@ ALL = Settings(
         raptor=True, raptor_cluster_tokens=200, hirag=True, attributed=True
     ),
 )
-_OWN = ("meta", "llm_calls", "releases", "model_quality", "community_updates", "batch_stages")
+_OWN = (
+    *("meta", "llm_calls", "releases", "model_quality", "community_updates"),
+    *("batch_stages", "stage_seconds"),
+)
 
 pytestmark = pytest.mark.usefixtures("plain_stores")
 

@@ -33,7 +33,7 @@ from graphrag_pipeline.graph.record_links import link_records
 from graphrag_pipeline.graph.resolution.aliases import aliases_state, read_words
 from graphrag_pipeline.graph.resolution.splits import LINKS, TITLES, split_in_fold
 from graphrag_pipeline.graph.titles import update_titles
-from graphrag_pipeline.ingest.staging import take_in_staged
+from graphrag_pipeline.ingest.staging import is_staged, take_in_staged
 from graphrag_pipeline.store.frames import drop_rows, put_rows, streamed
 from graphrag_pipeline.store.index_store import (
     IndexStore,
@@ -415,6 +415,9 @@ def merge_graph(store: IndexStore, options: GraphSettings, encoding: str) -> Gra
     Tokens are counted in ``encoding``. Does nothing when no batch is staged, no alias has changed
     and no descriptions were merged.
     """
+    with store.read() as con:
+        if not is_staged(con) and graph_current(con, options, encoding):
+            return GraphChanges({}, {}, ())
     with store.transaction() as con:
         return merge_within(con, options, encoding)
 

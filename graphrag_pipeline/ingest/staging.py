@@ -142,6 +142,14 @@ def of_batch(table: str) -> str:
             AND s.staged)"""
 
 
+def is_staged(con: duckdb.DuckDBPyConnection) -> bool:
+    """Whether the graph lacks what ingestion has finished."""
+    staged = con.execute(
+        "SELECT count(*) FROM batch_stages WHERE stage = 'extractions' AND staged"
+    ).fetchone()
+    return staged != (0,)
+
+
 def plan_take_in(con: duckdb.DuckDBPyConnection) -> None:
     """Work out what the next :func:`take_in_staged` will do; nothing of the index is changed.
 

@@ -5,8 +5,10 @@ A program's update runs them one after the other; each is an asset in Dagster, o
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Generic, TypeVar
 
 import duckdb
@@ -26,6 +28,7 @@ from graphrag_pipeline.releases.kept_releases import is_rolled_back, published_r
 from graphrag_pipeline.releases.publishing import PublishedRelease, current_release, publish
 from graphrag_pipeline.reports.levels import LevelReports, update_reports
 from graphrag_pipeline.reports.model_writer import report_writer
+from graphrag_pipeline.store.index_store import IndexStore
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.registry import update_step, vector_tables
 from graphrag_pipeline.structures.structure import Check, Outcome, Step, Structure, VectorTable
@@ -39,6 +42,7 @@ Checked = tuple[tuple[str, ...], str]
 """The key of an asset and the name of a check of it."""
 
 _ALL_DEEPER = 1_000_000
+_SECONDS_BEFORE = "SELECT runs, seconds FROM stage_seconds WHERE stage = ?"
 _ENTITY_CHECKS = (
     Check("ids_unique", "No repeated ids.", invariants.ENTITY_IDS_UNIQUE, "repeated ids"),
     Check(
@@ -80,7 +84,8 @@ class Stage(Generic[T]):
 
     ``name`` is that of its step in Dagster, ``label`` what progress calls it, which it is ``part``
     of ``parts`` of. ``checks`` must hold after the update, by the key of the asset they are of;
-    those that no query counts, ``counts`` counts by name.
+    those that no query counts, ``counts`` counts by name. One that ``is_timed`` has its seconds
+    kept.
     """
 
     name: str
@@ -90,6 +95,7 @@ class Stage(Generic[T]):
     parts: int = 1
     checks: Mapping[tuple[str, ...], Sequence[Check]] = field(default_factory=dict)
     counts: Counts[T] | None = None
+    is_timed: bool = True
 
     def violations(self, workspace: Workspace, outcome: T) -> Mapping[Checked, int]:
         """Return how many things are against each check, by the asset's key and the check's name.
@@ -109,11 +115,24 @@ class Stage(Generic[T]):
             }
 
     def update_and_check(self, workspace: Workspace) -> tuple[T, Mapping[Checked, int]]:
-        """Bring its tables up to date; return the outcome, and what is then against each check."""
+        """Bring its tables up to date; return the outcome, and what is then against each check.
+
+        The seconds it takes are added to those in ``stage_seconds``, if anything was to be done.
+        """
+        began, before = time.perf_counter(), workspace.store.n_changes
         outcome = self.update(workspace)
+        if self.is_timed and workspace.store.n_changes != before:
+            self._note_seconds(workspace.store, time.perf_counter() - began)
         violations = self.violations(workspace, outcome)
         return_freed_memory()
         return outcome, violations
+
+    def _note_seconds(self, store: IndexStore, seconds: float) -> None:
+        with store.transaction(is_counted=False) as con:
+            before = con.execute(_SECONDS_BEFORE, [self.name]).fetchone() or (0, 0.0)
+            con.execute("DELETE FROM stage_seconds WHERE stage = ?", [self.name])
+            row = [self.name, before[0] + 1, before[1] + seconds, datetime.now(UTC)]
+            con.execute("INSERT INTO stage_seconds VALUES (?, ?, ?, ?)", row)
 
     def run(self, workspace: Workspace) -> T:
         """Bring its tables up to date. Raises CheckFailedError where a check then fails."""
@@ -225,6 +244,7 @@ PUBLISH: Stage[PublishedRelease] = Stage(
     update=_publish,
     checks={("published_index",): (_RELEASE_CHECK,)},
     counts=_count_unreadable,
+    is_timed=False,  # A release is a copy of the index, which must not differ from it afterwards.
 )
 """The stage that puts a release in place, the last."""
 

@@ -25,6 +25,7 @@ from graphrag_pipeline.core.settings import InputSettings, Settings, fingerprint
 from graphrag_pipeline.graph.communities import communities_current
 from graphrag_pipeline.graph.fold import graph_current
 from graphrag_pipeline.graph.resolution.resolving import aliases_changed, resolution_current
+from graphrag_pipeline.ingest.staging import is_staged
 from graphrag_pipeline.llm.configured import configured_embedder
 from graphrag_pipeline.llm.errors import TooManyFailuresError
 from graphrag_pipeline.releases.kept_releases import (
@@ -257,7 +258,7 @@ def refresh_needed(workspace: Workspace) -> bool:
     with remembering, workspace.store.read() as con:
         row = con.execute("SELECT count(*) FROM graph_batches").fetchone()
         newest = con.execute(_NEWEST).fetchone()
-        if _is_staged(con):
+        if is_staged(con):
             return True
         if row == (0,) and newest is None:
             return False
@@ -282,7 +283,7 @@ def reasons_to_refresh(workspace: Workspace) -> list[str]:
         checks = {
             "the settings have changed": newest[2] != config_hash(workspace.settings),
             "aliases.csv has changed": aliases_changed(con, workspace.settings),
-            "an earlier run had not finished": _is_staged(con),
+            "an earlier run had not finished": is_staged(con),
             "vectors were missing": bool(_lost(con, workspace)),
         }
     reasons = [reason for reason, is_so in checks.items() if is_so]
@@ -293,14 +294,6 @@ def current_release(workspace: Workspace) -> PublishedRelease | None:
     """Return the release that readers see, None where there is none."""
     release = published_release(workspace.home)
     return None if release is None else _published(workspace.store, release, created=False)
-
-
-def _is_staged(con: duckdb.DuckDBPyConnection) -> bool:
-    """Whether the graph lacks what ingestion has finished."""
-    staged = con.execute(
-        "SELECT count(*) FROM batch_stages WHERE stage = 'extractions' AND staged"
-    ).fetchone()
-    return staged != (0,)
 
 
 def _check_failures(con: duckdb.DuckDBPyConnection, most: float) -> None:

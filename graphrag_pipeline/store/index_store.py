@@ -98,7 +98,7 @@ class IndexStore:
     def n_changes(self) -> int:
         """A number that grows with each transaction, and when others could have the file.
 
-        While it stays the tables are as they were.
+        While it stays, so do the tables that stages read.
         """
         return self._turn().n_changes
 
@@ -109,10 +109,13 @@ class IndexStore:
             yield con
 
     @contextlib.contextmanager
-    def transaction(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Yield a connection inside one transaction: all of it is kept, or none."""
+    def transaction(self, *, is_counted: bool = True) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Yield a connection inside one transaction: all of it is kept, or none.
+
+        One that changes nothing that stages read need not be counted in :attr:`n_changes`.
+        """
         with self._connection() as con:
-            self._turn().n_changes += 1
+            self._turn().n_changes += is_counted
             con.execute("BEGIN")
             try:
                 yield con

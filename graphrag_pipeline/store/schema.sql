@@ -958,6 +958,18 @@ COMMENT ON COLUMN model_quality.alike IS 'Share of descriptions that hold the co
 COMMENT ON COLUMN model_quality.findings IS 'Findings of reports that a model wrote.';
 COMMENT ON COLUMN model_quality.unreferenced IS 'Share of these findings that name no record.';
 
+CREATE TABLE IF NOT EXISTS stage_seconds (
+    stage VARCHAR NOT NULL,
+    runs BIGINT NOT NULL,
+    seconds DOUBLE NOT NULL,
+    finished_at TIMESTAMPTZ NOT NULL
+);
+COMMENT ON TABLE stage_seconds IS 'Time that the stages between ingestion and publishing took, a row a stage, all runs together; that of ingestion is in batch_stages.';
+COMMENT ON COLUMN stage_seconds.stage IS 'The stage by the name of its step in Dagster, such as graph or reports_level_0.';
+COMMENT ON COLUMN stage_seconds.runs IS 'How often it was run to its end with something to do.';
+COMMENT ON COLUMN stage_seconds.seconds IS 'Seconds that these runs took.';
+COMMENT ON COLUMN stage_seconds.finished_at IS 'When the last of them ended.';
+
 -- What ingestion has made of a batch waits here until the graph takes it in, all in one
 -- transaction: the tables above always belong together.
 CREATE SCHEMA IF NOT EXISTS staging;

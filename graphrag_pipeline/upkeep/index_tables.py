@@ -65,7 +65,7 @@ _STAGED = "SELECT count(*) FROM batch_stages WHERE staged"
 # These may be more in an index than in its release, or are of the file itself.
 _NOT_COMPARED = frozenset(
     {"meta", "llm_calls", "releases", "identifiers", "description_summaries"}
-    | {"hirag_basis", "model_quality", "written_from"}
+    | {"hirag_basis", "model_quality", "stage_seconds", "written_from"}
 )
 _Look = Callable[[duckdb.DuckDBPyConnection, Settings], Iterator[Broken]]
 

@@ -47,7 +47,10 @@ AWAY = {
 }
 KILLED_FROM = {"extract": 1, "report": 0}
 """From which of a worker's processes on it is killed, by stage: the one that works, or all."""
-OF_ITS_MACHINE = {"main.llm_calls", "main.meta", "main.model_quality", "main.releases"}
+OF_ITS_MACHINE = {
+    *("main.llm_calls", "main.meta", "main.model_quality", "main.releases"),
+    "main.stage_seconds",
+}
 """Tables that tell of the times and the calls of one run: those of two builds differ."""
 
 

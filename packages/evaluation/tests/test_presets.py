@@ -255,7 +255,7 @@ def test_the_command_fills_the_tables_and_says_what_is_missing(home, tmp_path, m
     later = CliRunner().invoke(app, ["eval", "tables", experiment, "--json"])
     notes = {table["number"]: table["notes"] for table in json.loads(later.stdout)}
     assert notes == {number: table["notes"] for number, table in shown.items()}
-    assert any("reading, chunking and extraction" in note for note in notes["Table 26"])
+    assert any("made before they were kept" in note for note in notes["Table 26"])
     wrong = CliRunner().invoke(app, ["eval", "tables", experiment, "-t", "Table 99"])
     assert wrong.exit_code != 0
     assert "there are Table 1, Table 2" in " ".join(wrong.output.split())

@@ -156,13 +156,17 @@ class ExperimentFindings:
 
         Without one it is the first.
         """
+        return self._facts_asked(condition).get((fact, item))
+
+    def of_kind(self, fact: str, condition: str = "") -> dict[str, float]:
+        """Return all items of a fact, of the index that :meth:`fact` tells of."""
+        facts = self._facts_asked(condition)
+        return {item: value for (kind, item), value in facts.items() if kind == fact}
+
+    def _facts_asked(self, condition: str) -> dict[tuple[str, str], float]:
         if condition not in self._facts_of:
             self._facts_of[condition] = self._facts(condition)
-        return self._facts_of[condition].get((fact, item))
-
-    def of_kind(self, fact: str) -> dict[str, float]:
-        """Return all items of a fact."""
-        return {item: value for (kind, item), value in self.facts.items() if kind == fact}
+        return self._facts_of[condition]
 
     def _facts(self, condition: str) -> dict[tuple[str, str], float]:
         asked = {"experiment": self.experiment, "condition": condition}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from graphrag_evaluation.metrics.index import measure_index
+from graphrag_evaluation.presets.construction import origin_of, stage_seconds
 from graphrag_evaluation.presets.storage import parts_of
 from graphrag_evaluation.store import EvaluationStore
 from graphrag_pipeline.query import operators as op
@@ -28,9 +29,9 @@ SELECT (SELECT count(*) FROM documents) AS documents, count(*) AS chunks,
 """
 # A call that was cached was paid for when it was made.
 _INDEXING = """
-SELECT count(*) AS calls, sum(prompt_tokens + completion_tokens) AS tokens,
-       (SELECT sum(seconds) FROM batch_stages) AS seconds
-FROM llm_calls WHERE NOT cached AND stage NOT IN ('query', 'tune')
+SELECT count(*) FILTER (NOT cached) AS calls, count(*) FILTER (cached) AS cached_calls,
+       sum(prompt_tokens + completion_tokens) FILTER (NOT cached) AS tokens
+FROM llm_calls WHERE stage NOT IN ('query', 'tune')
 """
 Fact = tuple[str, str, float]
 """A fact, what it is of, and its value."""
@@ -51,6 +52,8 @@ def _facts(release: Release) -> Iterator[Fact]:
     yield from (("corpus", name, float(value or 0)) for name, value in corpus.items())
     (indexing,) = release.rows(_INDEXING)
     yield from (("indexing", name, float(value or 0)) for name, value in indexing.items())
+    yield from (("indexing", name, value) for name, value in origin_of(release).items())
+    yield from (("seconds", stage, value) for stage, value in stage_seconds(release).items())
     yield from (("bytes", part, size) for part, size in parts_of(release).items())
     for level in range(LEVELS):
         reports = op.report_records(release, op.reports_at(release, level))

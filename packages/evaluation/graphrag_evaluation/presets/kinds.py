@@ -8,6 +8,7 @@ from typing import Final
 
 from graphrag_evaluation.judging.agreement import agreements
 from graphrag_evaluation.paper import TableKind, TableSpec
+from graphrag_evaluation.presets.construction import stages_needed
 from graphrag_evaluation.presets.experiment_results import ExperimentFindings, overlap
 from graphrag_evaluation.presets.storage import needed_by
 
@@ -170,8 +171,15 @@ def corpus(found: ExperimentFindings, spec: TableSpec) -> list[Group]:
 
 
 def indexing(found: ExperimentFindings, spec: TableSpec) -> list[Group]:
-    """Return what indexing took: one index serves all methods."""
-    return [Group("", {"all": [found.fact("indexing", n) for n in spec.columns.values()]})]
+    """Return what indexing took, of the whole index; and its seconds by what conditions need."""
+
+    def cell(row: str, name: str) -> Cell:
+        if name != "seconds":
+            return found.fact("indexing", name) if row == "all" else None
+        return _construction(found, row) if row != "all" else sum(found.of_kind(name).values())
+
+    names = spec.columns.values()
+    return [Group("", {row: [cell(row, name) for name in names] for row in ("all", *spec.rows)})]
 
 
 def costs(found: ExperimentFindings, spec: TableSpec) -> list[Group]:
@@ -298,10 +306,18 @@ def _cost(found: ExperimentFindings, row: str, name: str) -> Cell:
     if name == "accuracy":
         return _times(found.mean(row, name), 100)
     if name == "construction_s":
-        return found.fact("indexing", "seconds")
+        return _construction(found, row)
     if name == "megabytes":
         parts = found.of_kind("bytes")
         method = found.methods.get(row)
         needs = needed_by(method, list(parts)) if method else []
         return sum(parts[part] for part in needs) / _MEGABYTE if needs else None
     return found.cost(row, name)
+
+
+def _construction(found: ExperimentFindings, condition: str) -> Cell:
+    """Return the seconds of the stages that a condition needs; None where they were not kept."""
+    seconds = found.of_kind("seconds", condition)
+    method = found.methods.get(condition)
+    stages = stages_needed(method, seconds) if method and "graph" in seconds else []
+    return sum(seconds[stage] for stage in stages) if stages else None

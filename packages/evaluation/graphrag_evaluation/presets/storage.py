@@ -31,6 +31,9 @@ _PARTS: Final[Mapping[str, tuple[str, ...]]] = {
 REST: Final = "origins and the rest"
 """Where each record comes from, and what the pipeline needs to go on: no method reads it."""
 
+VECTORS_OF: Final = "vectors of "
+"""How the part begins that is a table of vectors."""
+
 _CHUNKS, _ENTITIES = ("text", "vectors of chunks"), ("graph", "vectors of entities")
 _BRIDGED = (*_CHUNKS, *_ENTITIES)
 _LOCAL = (*_BRIDGED, "communities")
@@ -83,15 +86,25 @@ def parts_of(release: Release) -> dict[str, float]:
     (size,) = release.rows(_SIZE)
     rest = size["total"] - sum(parts.values())
     vectors = {
-        f"vectors of {table}": float(_bytes_in(release.home / VECTORS / f"{table}.lance"))
+        f"{VECTORS_OF}{table}": float(_bytes_in(release.home / VECTORS / f"{table}.lance"))
         for table in sorted(release.facts.vector_versions)
     }
     return {part: size for part, size in {**parts, **vectors, REST: rest}.items() if size > 0}
 
 
+def tables_of_part(part: str) -> tuple[str, ...]:
+    """Return the tables of the database that are a part; none for a table of vectors."""
+    return _PARTS.get(part, ())
+
+
+def needs_of(method: str) -> Sequence[str] | None:
+    """Return the parts that a method needs; None for one that is not known here."""
+    return _NEEDS.get(method)
+
+
 def needed_by(method: str, parts: Sequence[str]) -> list[str]:
     """Return the parts that a method needs; all but the rest for one that is not known here."""
-    needs = _NEEDS.get(method)
+    needs = needs_of(method)
     return [part for part in parts if part != REST and (needs is None or part in needs)]
 
 

@@ -140,10 +140,31 @@ def _notes(
     if is_empty and (not asked or len(absent) < len(asked)):
         yield _WHY_EMPTY.get(spec.kind, _NO_SCORES)
     if not _TIMED.isdisjoint(spec.columns.values()):
-        yield _STAGES_TIMED
+        yield _construction(found)
     if spec.kind == "pairs":
         yield from _normality(found)
     yield from _scorers(found, spec, {**paper.scorers, **spec.scorers})
+
+
+def _construction(found: ExperimentFindings) -> str:
+    """Say what the seconds of construction are the sum of."""
+    origin = found.of_kind("indexing")
+    if "graph" not in found.of_kind("seconds"):
+        return _UNTIMED
+    of_what = "of a fresh build"
+    if origin["releases"] > origin["indexes"]:
+        of_what = f"of all {origin['releases']:,.0f} runs that published, not of a fresh build"
+    parts = [
+        "seconds of construction: of the finished stages that a method needs, from reading to "
+        f"vectors, {of_what}"
+    ]
+    if origin["untimed"]:
+        parts.append(f"those of the first {origin['untimed']:,.0f} runs were not kept")
+    if origin["taken_over"]:
+        parts.append("what was extracted elsewhere took its time there")
+    if origin["cached_calls"]:
+        parts.append(f"{origin['cached_calls']:,.0f} calls were answered by what was paid before")
+    return "; ".join(parts)
 
 
 def _normality(found: ExperimentFindings) -> Iterator[str]:
@@ -173,9 +194,9 @@ def _scorers(
 
 _EVEN = 50.0
 _TIMED = {"construction_s", "seconds"}
-_STAGES_TIMED = (
-    "seconds of indexing are those of reading, chunking and extraction, batch by batch: graph, "
-    "communities, reports and embeddings are not in them"
+_UNTIMED = (
+    "seconds of construction: this index was made before they were kept; one that is made anew, in "
+    "another home, has them"
 )
 _NO_SCORES = "nothing was measured: the questions have no gold answers, or the metric was left out"
 _NO_TYPES = "nothing was measured: no question has a type of two words, as NovelQA's have (mh plot)"
