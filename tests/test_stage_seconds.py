@@ -53,8 +53,8 @@ def test_runs_add_up_and_one_with_nothing_to_do_adds_nothing(
     index.update(docs)
     first, workspace = kept(index), Workspace(index.settings)
     for stage in stages.refresh_stages(index.settings):
-        with Workspace(index.settings).turn():
-            stage.run(Workspace(index.settings))
+        with workspace.turn():
+            stage.run(workspace)
     assert kept(index) == first
     (docs / "b.txt").write_text("Lin Ruolan wrote to Mira Sorrel about the Orlen Dam.")
     index.update(docs)

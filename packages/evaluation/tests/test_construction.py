@@ -101,10 +101,9 @@ def test_an_index_made_here_tells_the_seconds_of_its_stages(tmp_path: Path) -> N
         rows = release.rows("SELECT stage, seconds FROM batch_stages UNION ALL "
                             "SELECT stage, seconds FROM stage_seconds")  # fmt: skip
     with store.read() as con:
-        seconds = dict(con.execute(
-            "SELECT item, value FROM release_facts WHERE fact = 'seconds'").fetchall())  # fmt: skip
-        origin = dict(con.execute(
-            "SELECT item, value FROM release_facts WHERE fact = 'indexing'").fetchall())  # fmt: skip
+        facts = con.execute("SELECT fact, item, value FROM release_facts").fetchall()
+    seconds = {item: value for fact, item, value in facts if fact == "seconds"}
+    origin = {item: value for fact, item, value in facts if fact == "indexing"}
     assert seconds == {row["stage"]: pytest.approx(row["seconds"]) for row in rows}
     assert {"documents", "chunks", "extractions", "graph", "communities"} <= seconds.keys()
     assert origin.items() >= FRESH.items()
