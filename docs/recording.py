@@ -86,6 +86,7 @@ _LISTED = {
     "judge_answers": {"reasoning": "It says more.", "winner": 1},
     "write_assertions": {"assertions": [{"statement": "Fenwright objected.", "sources": [1]}]},
     "check_assertions": {"met": [1]},
+    "check_sentences": {"supported": [1]},
     "label_passage": {"reasoning": "It names her.", "relevant": True},
     "grade_answer": {"reasoning": "It leaves out the year.", "score": 6},
     "find_shared": {"first": [1], "second": [1]},
@@ -310,10 +311,19 @@ def _evaluate(settings: Settings) -> None:
     _grade(settings, long)
 
 
+_ONE = {"value": 1.0, "reason": ""}
+
+
 def _grade(settings: Settings, answer: str) -> None:
     from graphrag_evaluation.criteria import REFERENCE_CRITERIA
     from graphrag_evaluation.inquiring import EvaluationInquiry, ask_inquiries
-    from graphrag_evaluation.judging import assertions, differential, reference, relevance
+    from graphrag_evaluation.judging import (
+        assertions,
+        differential,
+        reference,
+        relevance,
+        self_check,
+    )
     from graphrag_evaluation.store import EvaluationStore
 
     two = {
@@ -335,6 +345,7 @@ def _grade(settings: Settings, answer: str) -> None:
             {"question": "", "chunk_ids": []},
         ),
         (assertions.CHECKING, {"facts": "1. Fenwright objected.", "text": answer}, graded),
+        (self_check.FORM, {"facts": two["first_answer"], "text": answer}, graded),
         (differential.FORM, two, {"first_answer": "a", "second_answer": "b"}),
     ]
     store = EvaluationStore(settings.home_path)
@@ -343,7 +354,7 @@ def _grade(settings: Settings, answer: str) -> None:
             id=form.prompt,
             values={"question": QUESTION, **values},
             columns=columns,
-            finish=lambda said, form=form: {"value": 1.0, "reason": ""} if "met" in said else said,
+            finish=lambda said: said if {*said} - {"met", "supported"} else _ONE,
         )
         ask_inquiries(settings, store, form, [inquiry])
 

@@ -15,6 +15,7 @@ from graphrag_evaluation.judging import (
     judge_step,
     reference,
     relevance,
+    self_check,
 )
 from graphrag_evaluation.preset_runs import note_indexes
 from graphrag_evaluation.pricing import (
@@ -40,7 +41,7 @@ from graphrag_pipeline.llm.pricing import StagePlan
 from graphrag_pipeline.llm.probing import models_in_use, probing
 from graphrag_pipeline.store.spending import ledger_position
 
-GRADINGS = (reference, assertions, relevance)
+GRADINGS = (reference, assertions, relevance, self_check)
 """Modules that plan and run what models do with each answer by itself."""
 
 

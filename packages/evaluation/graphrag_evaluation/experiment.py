@@ -40,7 +40,14 @@ from graphrag_evaluation.answers_elsewhere import METHOD, GivenAnswers, read_ans
 from graphrag_evaluation.file_errors import parsed
 from graphrag_evaluation.paper import Paper, paper_of
 from graphrag_evaluation.step_models import StepModel
-from graphrag_evaluation.steps import Assertions, Claims, Judge, Reference, Relevance
+from graphrag_evaluation.steps import (
+    Assertions,
+    Claims,
+    Judge,
+    Reference,
+    Relevance,
+    SelfCheck,
+)
 from graphrag_evaluation.variants import Changes
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.settings import fingerprint
@@ -135,6 +142,7 @@ class _File(_Strict):
     reference: Reference | None = None
     assertions: Assertions | None = None
     relevance: Relevance | None = None
+    self_check: SelfCheck | None = None
 
 
 @dataclass(frozen=True)
@@ -160,6 +168,7 @@ class Experiment:
     reference: Reference | None = None
     assertions: Assertions | None = None
     relevance: Relevance | None = None
+    self_check: SelfCheck | None = None
     preset: str = ""
     lacking: tuple[tuple[str, str], ...] = ()
     per_document: bool | None = None
@@ -178,7 +187,10 @@ class Experiment:
     @property
     def steps(self) -> list[StepModel]:
         """The steps in which a model looks at the answers, or at what was retrieved for them."""
-        steps = (self.claims, self.reference, self.assertions, self.relevance, self.judge)
+        steps = (
+            self.claims, self.reference, self.assertions, self.relevance, self.self_check,
+            self.judge,
+        )  # fmt: skip
         return [step for step in steps if step]
 
     @property
@@ -189,7 +201,7 @@ class Experiment:
     @property
     def reads_answers(self) -> bool:
         """Whether a model is to look at the answers."""
-        return any((self.judge, self.claims, self.reference, self.assertions))
+        return any((self.judge, self.claims, self.reference, self.assertions, self.self_check))
 
 
 def read_experiment(file: Path) -> Experiment:
@@ -264,6 +276,7 @@ def _experiment(contents: _File, file: Path) -> Experiment:
                 reference=contents.reference,
                 assertions=contents.assertions,
                 relevance=contents.relevance,
+                self_check=contents.self_check,
                 per_document=contents.per_document,
             ),
             contents.preset,

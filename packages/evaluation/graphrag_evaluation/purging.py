@@ -45,8 +45,11 @@ SELECT experiment FROM experiment_answers SEMI JOIN dirty_answers USING (answer_
 _DROPPED = "SELECT (SELECT count(*) FROM dirty_experiments), (SELECT count(*) FROM experiments)"
 _DROP = """
 DELETE FROM experiment_answers WHERE experiment IN (FROM dirty_experiments);
+DELETE FROM answer_samples WHERE answer_id NOT IN (SELECT answer_id FROM experiment_answers)
+    OR sample_id IN (FROM dirty_answers);
 DELETE FROM answers WHERE answer_id IN (FROM dirty_answers)
-    OR answer_id NOT IN (SELECT answer_id FROM experiment_answers);
+    OR answer_id NOT IN (SELECT answer_id FROM experiment_answers UNION ALL
+                         SELECT sample_id FROM answer_samples);
 DELETE FROM experiments WHERE experiment IN (FROM dirty_experiments);
 DELETE FROM conditions WHERE experiment IN (FROM dirty_experiments);
 DELETE FROM comparisons WHERE experiment IN (FROM dirty_experiments);

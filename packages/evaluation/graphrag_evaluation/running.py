@@ -8,7 +8,6 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -209,14 +208,6 @@ def answer_questions(
     if all(workload.error for workload in conditions):
         raise InputError(f"{conditions[0].condition.label}: {conditions[0].error}")
     _begin(store, experiment, set_name)
-    _forget(
-        store,
-        [
-            workload.answer_ids[question.id]
-            for workload in conditions
-            for question in workload.unanswered
-        ],
-    )
     total = sum(len(workload.unanswered) for workload in conditions)
     failures: dict[str, tuple[int, str]] = {}
     unaskable = {w.condition.label: w.error for w in conditions if w.error}
@@ -226,9 +217,8 @@ def answer_questions(
             n_unaskable[workload.condition.name] += len(workload.questions)
     n_answered = 0
 
-    def keep_answer(keep: Callable[[Mapping[str, Any]], None], answer: Mapping[str, Any]) -> None:
+    def note_answer() -> None:
         nonlocal n_answered
-        keep(answer)
         n_answered += 1
         report("answers", n_answered, total)
 
@@ -238,8 +228,7 @@ def answer_questions(
                 conditions[:] = _measured(store, conditions)
                 workload = conditions[number]
             try:
-                with keeping(store, "answers", "answer_id", _SCHEMA) as keep:
-                    problems = _ask(workload, experiment, settings, partial(keep_answer, keep))
+                problems = make_missing(store, experiment, settings, workload, note_answer)
             except UnaskableError as error:
                 unaskable[workload.condition.label] = str(error)
                 n_unaskable[workload.condition.name] += len(workload.questions)
@@ -254,6 +243,28 @@ def answer_questions(
     n_wanted = sum(len(workload.answer_ids) for workload in conditions)
     errors = told_once((w.condition, unaskable.get(w.condition.label, "")) for w in conditions)
     return AnsweredQuestion(len(questions), n_answered, n_wanted - total, errors, failures)
+
+
+def make_missing(
+    store: EvaluationStore,
+    experiment: Experiment,
+    settings: Settings,
+    workload: Workload,
+    note_answer: Callable[[], None],
+) -> list[str]:
+    """Make and keep the answers that a condition lacks; return why some could not be made.
+
+    Those that an earlier run made in part are made again. Raises UnaskableError, and the model's
+    error where every other call would meet it too.
+    """
+    _forget(store, [workload.answer_ids[question.id] for question in workload.unanswered])
+    with keeping(store, "answers", "answer_id", _SCHEMA) as keep:
+
+        def keep_answer(answer: Mapping[str, Any]) -> None:
+            keep(answer)
+            note_answer()
+
+        return _ask(workload, experiment, settings, keep_answer)
 
 
 def told_once(reasons: Iterable[tuple[Condition, str]]) -> dict[str, str]:

@@ -155,6 +155,19 @@ COMMENT ON COLUMN experiment_answers.condition IS 'The condition.';
 COMMENT ON COLUMN experiment_answers.question_id IS 'The question.';
 COMMENT ON COLUMN experiment_answers.answer_id IS 'The answer.';
 
+CREATE TABLE IF NOT EXISTS answer_samples (
+    answer_id VARCHAR NOT NULL,
+    temperature DOUBLE NOT NULL,
+    replicate INTEGER NOT NULL,
+    sample_id VARCHAR NOT NULL,
+    PRIMARY KEY (answer_id, temperature, replicate)
+);
+COMMENT ON TABLE answer_samples IS 'Answers that were made once more by chance, to see what a model says again.';
+COMMENT ON COLUMN answer_samples.answer_id IS 'The answer.';
+COMMENT ON COLUMN answer_samples.temperature IS 'Temperature at which it was made again.';
+COMMENT ON COLUMN answer_samples.replicate IS 'Number of the sample, from 0: one less than its seed.';
+COMMENT ON COLUMN answer_samples.sample_id IS 'The sample: an answer, too.';
+
 CREATE TABLE IF NOT EXISTS scores (
     answer_id VARCHAR NOT NULL,
     question_set VARCHAR NOT NULL,
@@ -314,7 +327,7 @@ CREATE TABLE IF NOT EXISTS gradings (
 );
 COMMENT ON TABLE gradings IS 'What a model said, in a number, of one answer or one retrieved passage.';
 COMMENT ON COLUMN gradings.grading_id IS 'Hash of the texts, the criterion, the replicate, the model and the prompt: of all that the number depends on.';
-COMMENT ON COLUMN gradings.kind IS 'reference: an answer scored against a reference, from 1 to 10. assertion: the share of a question''s assertions that an answer meets. relevance: whether a passage bears on the question, 1 or 0.';
+COMMENT ON COLUMN gradings.kind IS 'reference: an answer scored against a reference, from 1 to 10. assertion: the share of a question''s assertions that an answer meets. relevance: whether a passage bears on the question, 1 or 0. self-check: the share of an answer''s sentences that a sample supports.';
 COMMENT ON COLUMN gradings.question IS 'The question.';
 COMMENT ON COLUMN gradings.answer_id IS 'The answer; empty where a passage is graded.';
 COMMENT ON COLUMN gradings.subject IS 'The criterion, the set_id of the assertions, or the chunk.';

@@ -18,7 +18,8 @@ class _ByCriteria(StepModel):
     """A step that goes by criteria: ``SHIPPED`` ones, and the user's own.
 
     ``criteria`` are names of both, by default all. A table in their place holds own criteria, by
-    name and text, and ``true`` for one that ships.
+    name and text, and ``true`` for one that ships. ``own_criteria`` of a preset may have the name
+    of one that ships: the paper means something else by it.
     """
 
     SHIPPED: ClassVar[Mapping[str, str]]
@@ -39,15 +40,15 @@ class _ByCriteria(StepModel):
         table = values["criteria"]
         chosen = [name for name, text in table.items() if text is not False]
         own = {name: text for name, text in table.items() if not isinstance(text, bool)}
-        return {**values, "criteria": chosen, "own_criteria": own}
-
-    @model_validator(mode="after")
-    def _check_criteria(self) -> Self:
-        if both := sorted(self.SHIPPED.keys() & self.own_criteria.keys()):
+        if both := sorted(cls.SHIPPED.keys() & own.keys()):
             raise ValueError(
                 f"criterion {both[0]!r} ships with the program: write {both[0]} = true, or give "
                 "your own another name"
             )
+        return {**values, "criteria": chosen, "own_criteria": own}
+
+    @model_validator(mode="after")
+    def _check_criteria(self) -> Self:
         if strangers := [name for name in self.criteria if name not in self.meanings]:
             raise ValueError(f"criterion {strangers[0]!r} is none of {', '.join(self.meanings)}")
         if not self.criteria:
@@ -92,6 +93,16 @@ class Assertions(StepModel):
     per_question: Annotated[int, Field(ge=1, le=50)] = 8
     passages: Annotated[int, Field(ge=1, le=200)] = 10
     replicates: Replicates = 1
+
+
+class SelfCheck(StepModel):
+    """Options for comparing answers with others of the same condition, made by chance.
+
+    Each question is answered so many times more, at a temperature at which answers differ.
+    """
+
+    samples: Annotated[int, Field(ge=1, le=20)] = 5
+    sampling_temperature: Annotated[float, Field(gt=0, le=2)] = 1.0
 
 
 class Relevance(StepModel):

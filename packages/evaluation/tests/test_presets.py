@@ -12,6 +12,7 @@ import pytest
 from evaluation_fixture import Filled, fill
 from graphrag_evaluation.evaluating import plan_experiment
 from graphrag_evaluation.experiment import experiment_of, read_experiment
+from graphrag_evaluation.judging.judge import AnswerPair, ShownAnswer, judge_of, open_verdicts
 from graphrag_evaluation.paper import TableKind, paper_of, preset_names
 from graphrag_evaluation.presets.experiment_results import overlap
 from graphrag_evaluation.presets.facts import note_facts
@@ -314,3 +315,28 @@ def test_verdicts_are_counted_by_pairs_orders_criteria_and_replicates() -> None:
     assert paper_of("graphrag").verdicts == 15 * 2 * 4 * 5
     assert paper_of("rag_vs_graphrag").verdicts == 2 * 2 * 2
     assert paper_of("archrag-k").verdicts == 0
+
+
+@pytest.mark.parametrize(
+    ("preset", "criterion", "words"),
+    [
+        ("hirag", "empowerment", "can act on"),
+        ("rag_vs_graphrag", "global diversity", "inclusive of the whole world"),
+        ("graphrag", "empowerment", "judge it for themselves"),
+    ],
+)
+def test_the_judge_is_told_what_the_paper_means(
+    tmp_path: Path, preset: str, criterion: str, words: str
+) -> None:
+    step = paper_of(preset).judge
+    assert step is not None
+    model = judge_of(Settings(home=str(tmp_path)), step.meanings)
+    pair = AnswerPair("q", "Who?", "A", "B", ShownAnswer("a", "He."), ShownAnswer("b", "She."))
+    with EvaluationStore(tmp_path).transaction() as con:
+        asked = open_verdicts(con, [pair], step.criteria, 1, model)
+    told = {inquiry.values["criterion"] for inquiry in asked if inquiry.name == criterion}
+    assert len(told) == 1
+    assert words in told.pop()
+    # The tables of the preset ask for verdicts by these names.
+    listed = {name for table in paper_of(preset).table for name in table.criteria}
+    assert listed <= set(step.criteria)

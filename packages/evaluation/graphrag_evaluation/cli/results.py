@@ -36,7 +36,8 @@ _HEADINGS = {
     "precision@5": "prec@5", "cluster_recall@5": "clusters@5",
     "accuracy": "accuracy", "f1": "f1", "abstained": "abstained",
     "reference_correctness": "correct/10", "reference_completeness": "complete/10",
-    "assertions_met": "assertions", "claims": "claims", "claim_clusters@0.7": "clusters",
+    "assertions_met": "assertions", "self_consistency": "said again",
+    "claims": "claims", "claim_clusters@0.7": "clusters",
 }  # fmt: skip
 _OF_ANSWERS = ("accuracy", "f1", "abstained")
 _NUMBERS = ("claim", "reference_")
