@@ -38,7 +38,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from graphrag_evaluation.answers_elsewhere import METHOD, GivenAnswers, read_answers
 from graphrag_evaluation.file_errors import parsed
-from graphrag_evaluation.paper import Paper, paper_of
+from graphrag_evaluation.paper import Paper, paper_of, with_budget
 from graphrag_evaluation.step_models import StepModel
 from graphrag_evaluation.steps import (
     Assertions,
@@ -392,7 +392,7 @@ def _with(condition: Condition, level: int | None, budget: int | None, several: 
     if level is not None:
         name, parameters["level"] = f"{name} level {level}", level
     if budget is not None:
-        name = f"{name} {budget // 1000}k" if several else name
+        name = with_budget(name, budget) if several else name
         parameters[_BUDGET] = budget
     return replace(condition, name=name, parameters=parameters)
 

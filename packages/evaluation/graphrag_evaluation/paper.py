@@ -16,14 +16,15 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from graphrag_evaluation.file_errors import parsed
 from graphrag_evaluation.metrics.computed import COMPUTED
+from graphrag_evaluation.metrics.retrieval import OF_DOCUMENTS
 from graphrag_evaluation.steps import Claims, Judge
 from graphrag_pipeline.core.errors import InputError
 
 _FOLDER, _SUFFIX = "graphrag_evaluation.presets", ".toml"
 
 TableKind = Literal[
-    "scores", "types", "two_ways", "transposed", "win_rates", "duels", "pairs", "orders", "units",
-    "corpus", "indexing", "costs", "storage", "hierarchies", "graphs", "indexes",
+    "scores", "types", "two_ways", "transposed", "win_rates", "average_wins", "duels", "pairs",
+    "orders", "units", "corpus", "indexing", "costs", "storage", "hierarchies", "graphs", "indexes",
     "overlap", "agreement",
 ]  # fmt: skip
 """How a table is filled: see ``presets.kinds``."""
@@ -111,6 +112,14 @@ class Paper(_Strict):
         return {row.name: row.method for row in self.condition}
 
     @property
+    def names(self) -> frozenset[str]:
+        """The names of the conditions as they are asked: one for each size of context."""
+        names = [row.name for row in self.condition]
+        budgets = self.context_tokens if len(self.context_tokens) > 1 else ()
+        spread = [with_budget(name, budget) for name in names for budget in budgets]
+        return frozenset(spread or names)
+
+    @property
     def verdicts(self) -> int:
         """Calls of the judge for one question, where no two answers are the same."""
         if self.judge is None:
@@ -127,7 +136,12 @@ class Paper(_Strict):
             **{k: v for table in self.table for k, v in table.scorers.items()},
         }
         wanted = dict.fromkeys([*self.metrics, *theirs.values()])
-        return tuple(name for name in wanted if name in COMPUTED)
+        return tuple(name for name in wanted if name in (*COMPUTED, OF_DOCUMENTS))
+
+
+def with_budget(name: str, tokens: int) -> str:
+    """Return the name of a condition that has so many tokens of context, where several have."""
+    return f"{name} {tokens // 1000}k"
 
 
 def preset_names() -> list[str]:

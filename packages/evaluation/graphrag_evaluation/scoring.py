@@ -18,10 +18,13 @@ from graphrag_evaluation.metrics.computed import (
     values_of,
 )
 from graphrag_evaluation.metrics.retrieval import (
+    BY_DOCUMENT,
     IN_CONTEXT,
+    OF_DOCUMENTS,
     RETRIEVAL,
     answer_in_context,
     chunks_of,
+    document_scores,
     retrieval_scores,
 )
 from graphrag_evaluation.store import EvaluationStore
@@ -32,6 +35,9 @@ from graphrag_pipeline.store.index_store import get_meta, memory_database, set_m
 if TYPE_CHECKING:
     from graphrag_pipeline.core.settings import Settings
     from graphrag_pipeline.query.release import Release
+
+ASKED_FOR = (*COMPUTED, OF_DOCUMENTS)
+"""The metrics beyond the usual ones, of answers and of what was retrieved."""
 
 _DUE = """
 SELECT a.answer_id, a.method, a.parameters, a.text, a.model, a.chunk_ids, q.answers, q.passages,
@@ -105,7 +111,7 @@ def score(
     scores = [
         *_of_answers(answers, metrics, encoder),
         *_of_contexts(answers),
-        *(_of_retrieval(answers, release) if release else []),
+        *(_of_retrieval(answers, release, OF_DOCUMENTS in metrics) if release else []),
     ]
     rows = pl.DataFrame(scores, _SCORES, orient="row")
     with store.transaction() as con:
@@ -119,8 +125,8 @@ def score(
 def check_metrics(metrics: Sequence[str], settings: Settings) -> None:
     """Raise InputError for a metric that there is not, or that needs what is not installed."""
     for name in metrics:
-        if name not in COMPUTED and name not in USUAL:
-            names = ", ".join(COMPUTED)
+        if name not in ASKED_FOR and name not in USUAL:
+            names = ", ".join(ASKED_FOR)
             raise InputError(f"unknown metric {name!r}: beyond the usual ones there are {names}")
         check_installed(name)
     if "bertscore" in metrics:
@@ -185,16 +191,23 @@ def _of_contexts(rows: pl.DataFrame) -> Iterator[Score]:
                 yield row["answer_id"], IN_CONTEXT, value
 
 
-def _of_retrieval(rows: pl.DataFrame, release: Release) -> list[Score]:
+def _of_retrieval(rows: pl.DataFrame, release: Release, by_document: bool) -> list[Score]:
     n_chunks = pl.col("chunk_ids").list.len()
-    questions = rows.filter(
-        pl.col("passages").list.len() > 0,
-        ~pl.col("scored").list.contains(RETRIEVAL[-1]),
-        n_chunks.max().over("method", "parameters") > 0,
+    retrieved = rows.filter(
+        pl.col("passages").list.len() > 0, n_chunks.max().over("method", "parameters") > 0
     )
-    if questions.is_empty():
-        return []
-    ids = questions["chunk_ids"].explode().drop_nulls().unique().to_list()
+    columns = ("answer_id", "chunk_ids", "passages")
+    scores: list[Score] = []
     with memory_database() as con:
-        columns = questions.select("answer_id", "chunk_ids", "passages").to_arrow()
-        return retrieval_scores(con, columns, chunks_of(release, ids))
+        questions = _unscored(retrieved, RETRIEVAL[-1]).select(columns)
+        if len(questions):
+            ids = questions["chunk_ids"].explode().drop_nulls().unique().to_list()
+            scores += retrieval_scores(con, questions.to_arrow(), chunks_of(release, ids))
+        questions = _unscored(retrieved, BY_DOCUMENT[-1]).select(columns)
+        if by_document and len(questions):
+            scores += document_scores(con, questions, release)
+    return scores
+
+
+def _unscored(rows: pl.DataFrame, metric: str) -> pl.DataFrame:
+    return rows.filter(~pl.col("scored").list.contains(metric))

@@ -45,8 +45,10 @@ def tables(home: Path, preset: str) -> dict[str, Any]:
 @pytest.mark.parametrize("preset", preset_names())
 def test_every_table_names_its_own_conditions_and_as_many_figures_as_columns(preset) -> None:
     paper = paper_of(preset)
-    names = {row.name for row in paper.condition}
-    assert len(names) == len(paper.condition)
+    names = paper.names
+    assert len({row.name for row in paper.condition}) == len(paper.condition)
+    experiment = experiment_of("e", "q", [], preset=preset)
+    assert names == {each.name for each in experiment.conditions} | dict(experiment.lacking).keys()
     assert set(paper.judge.among if paper.judge else ()) <= names
     numbers = [*(t.number for t in paper.table), *(m.number for m in paper.missing)]
     assert len(set(numbers)) == len(numbers)
@@ -141,6 +143,40 @@ def test_win_rates_stand_as_the_papers_figure_has_them(tmp_path) -> None:
     assert own["Podcast transcripts, comprehensiveness", "C0 - SS"][:2] == (71.92, 28.08)
     here = {(label, name): cells for label, name, cells in table.measured}
     assert here["comprehensiveness", "C0 - SS"][0] == rows["comprehensiveness", "C0"][0]
+
+
+def test_a_context_window_wins_on_average_over_the_others(tmp_path) -> None:
+    names = ["SS 8k", "SS 16k", "SS 32k", "SS 64k"]
+    asked = [Question(f"Question {n}?") for n in range(10)]
+    filled(tmp_path, conditions=names, questions=asked, criteria=("comprehensiveness",),
+           strength=dict(zip(names, (0.9, 0.5, 0.3, 0.1), strict=True)))  # fmt: skip
+    by_number = tables(tmp_path, "context-window")
+    average, matrix = by_number["Appendix C"], by_number["Appendix C, pairs"]
+    assert average.printed == (("all data sets", "SS 8k", (58.1, 52.4, 51.3)),)
+    rates = {name: cells for _, name, cells in matrix.measured if _ == "comprehensiveness"}
+    for n, (_, name, cells) in enumerate(average.measured):
+        others = [rate for m, rate in enumerate(rates[name]) if m != n]
+        assert cells[0] == pytest.approx(sum(others) / 3)
+        assert cells[1:] == (None, None, None)
+    # Over all pairs one's win is another's loss.
+    assert sum(cells[0] for _, _, cells in average.measured) == pytest.approx(4 * 50)
+    assert average.measured[0][2][0] > 60
+
+
+def test_passages_are_the_documents_and_the_table_says_so(home) -> None:
+    with open_release(home, settings=settings_for(home)) as release:
+        (counts,) = release.rows("SELECT (SELECT count(*) FROM documents) AS documents, "
+                                 "count(*) AS chunks FROM chunks")  # fmt: skip
+        assert counts["documents"] < counts["chunks"]
+        note_facts(EvaluationStore(home), release)
+        fill(home, Filled("e", conditions=["BM25"], questions=[Question("Who?")]))
+        with EvaluationStore(home).transaction() as con:
+            con.execute("UPDATE answers SET release = ?", [release.facts.id])
+    for preset, number in (("archrag", "Table 1"), ("hirag", "Table 4")):
+        table = tables(home, preset)[number]
+        cells = dict(zip(table.columns, table.measured[0][2], strict=True))
+        assert counts["documents"] in (cells.get("Passages"), cells.get("# of Passages"))
+        assert any("chunks of one count as one" in note for note in table.notes)
 
 
 def test_a_baseline_stands_before_the_method_it_is_compared_with(tmp_path) -> None:

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+import polars as pl
+
 from graphrag_evaluation.metrics.answers import (
     NO_ANSWER,
     contains,
@@ -31,12 +33,25 @@ DEPTHS: Final = (2, 5, 10, 20)
 RETRIEVAL: Final = tuple(f"{name}@{k}" for k in DEPTHS for name in ("recall", "all_gold"))
 """Scores that gold passages give: the share of them held by the first k chunks, and whether all."""
 
+OF_DOCUMENTS: Final = "document_recall"
+"""Recall where passages are documents: chunks of one document count as one."""
+
+BY_DOCUMENT: Final = tuple(f"{OF_DOCUMENTS}@{k}" for k in DEPTHS)
+"""The scores that :data:`OF_DOCUMENTS` asks for."""
+
 IN_CONTEXT: Final = "answer_in_context"
 """The score that gold answers give to the context, whatever was answered."""
 
 _CHUNKS = """
 SELECT c.id AS chunk_id, d.title, d.uri, c.text FROM chunks c JOIN documents d
 ON d.id = c.document_id WHERE c.id IN (SELECT unnest($ids::JSON::VARCHAR[]))
+"""
+_DOCUMENTS = """
+SELECT id AS chunk_id, title, uri, text FROM documents
+WHERE id IN (SELECT unnest($ids::JSON::VARCHAR[]))
+"""
+_DOCUMENT_OF = """
+SELECT id, document_id FROM chunks WHERE id IN (SELECT unnest($ids::JSON::VARCHAR[]))
 """
 # Python's white space; \s alone is that of ASCII.
 _SPACE = r"[\s\pZ\x1c-\x1f\x{85}]+"
@@ -75,6 +90,30 @@ SELECT answer_id, 'all_gold@' || k, (n_held = n_gold)::INTEGER::DOUBLE FROM coun
 def chunks_of(release: Release, ids: Sequence[str]) -> pa.Table:
     """Return (chunk_id, title, uri, text) of chunks: title and uri are their document's."""
     return release.columns(_CHUNKS, ids=list(ids))
+
+
+def document_scores(
+    con: duckdb.DuckDBPyConnection, questions: pl.DataFrame, release: Release
+) -> list[tuple[str, str, float]]:
+    """Return (answer_id, metric, value) by the ``BY_DOCUMENT`` metrics; see below for questions.
+
+    A document comes where the first of its chunks comes. It is a gold passage by its title and
+    text, as a chunk is, whichever of its chunks were retrieved.
+    """
+    ids = questions["chunk_ids"].explode().drop_nulls().unique().to_list()
+    of = {row["id"]: row["document_id"] for row in release.rows(_DOCUMENT_OF, ids=ids)}
+    ranked = [
+        [*dict.fromkeys(of[id] for id in chunk_ids if id in of)][: max(DEPTHS)]
+        for chunk_ids in questions["chunk_ids"].to_list()
+    ]
+    documents = sorted({id for each in ranked for id in each})
+    rows = questions.with_columns(chunk_ids=pl.Series(ranked, dtype=pl.List(pl.String)))
+    texts = release.columns(_DOCUMENTS, ids=documents)
+    return [
+        (answer, metric.replace("recall", OF_DOCUMENTS), value)
+        for answer, metric, value in retrieval_scores(con, rows.to_arrow(), texts)
+        if metric.startswith("recall@")
+    ]
 
 
 def retrieval_scores(

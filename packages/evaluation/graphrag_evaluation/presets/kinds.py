@@ -100,6 +100,20 @@ def win_rates(found: ExperimentFindings, spec: TableSpec) -> list[Group]:
     ]  # fmt: skip
 
 
+def average_wins(found: ExperimentFindings, spec: TableSpec) -> list[Group]:
+    """Return how often each row wins over another row, on average over these, by criterion."""
+
+    def cell(row: str, criterion: str) -> Cell:
+        rates = [found.win_rate(criterion, row, other) for other in spec.rows if other != row]
+        known = [rate for rate in rates if rate is not None]
+        return spec.scale * sum(known) / len(known) if known else None
+
+    return [
+        Group("", {row: [cell(row, criterion) for criterion in spec.columns.values()]
+                   for row in spec.rows})
+    ]  # fmt: skip
+
+
 def duels(found: ExperimentFindings, spec: TableSpec) -> list[Group]:
     """Criteria by two conditions, a group for each baseline."""
 
@@ -259,6 +273,7 @@ KINDS: Final[Mapping[TableKind, Filler]] = {
     "two_ways": two_ways,
     "transposed": transposed,
     "win_rates": win_rates,
+    "average_wins": average_wins,
     "duels": duels,
     "pairs": pairs,
     "orders": orders,

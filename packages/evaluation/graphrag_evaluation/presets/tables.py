@@ -132,9 +132,8 @@ def _notes(
     is_empty: bool,
 ) -> Iterator[str]:
     """Say which conditions a table lacks and why, or that nothing of it was measured."""
-    names = {row.name for row in paper.condition}
     wanted = dict.fromkeys([*spec.rows, *spec.columns.values(), spec.against])
-    asked = [name for name in wanted if name in names]
+    asked = [name for name in wanted if name in paper.names]
     absent = [name for name in asked if name not in found.answered]
     yield from (f"{name}: {reasons.get(name, 'gave no answer')}" for name in absent)
     if is_empty and (not asked or len(absent) < len(asked)):
@@ -204,7 +203,9 @@ _NO_JUDGE = "nothing was measured: no judge compared the answers"
 _NO_INDEX = "nothing was measured: the index lacks it"
 _WHY_EMPTY = {
     "two_ways": _NO_TYPES,
-    **dict.fromkeys(("win_rates", "duels", "pairs", "orders", "agreement"), _NO_JUDGE),
+    **dict.fromkeys(
+        ("win_rates", "average_wins", "duels", "pairs", "orders", "agreement"), _NO_JUDGE
+    ),
     **dict.fromkeys(
         ("hierarchies", "graphs", "indexes", "units", "indexing", "storage"), _NO_INDEX
     ),
