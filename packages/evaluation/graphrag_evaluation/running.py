@@ -120,7 +120,9 @@ def load_questions(store: EvaluationStore, experiment: Experiment) -> tuple[str,
     file = Path(experiment.questions)
     name = experiment.questions
     place_of: dict[str, str] = {}
-    if file.is_file():
+    with store.read() as con:
+        is_kept = name in set_names(con)
+    if file.is_file() or (file.is_dir() and not is_kept):
         questions = read_questions(file)
         place_of = {question.id: question.place for question in questions}
         name = _kept(store, file, questions)

@@ -271,20 +271,51 @@ def test_natural_questions_are_read_simplified_or_as_tokens_also_packed(read, tm
         read(json.dumps(GOOGLE), "nq.jsonl", "nq")
 
 
-def test_novelqa_takes_the_text_of_the_gold_option_and_both_its_layouts(read) -> None:
-    asked = {
-        "Aspect": "times", "Complexity": "mh", "Question": "How many letters?",
-        "Options": {"A": "11", "B": "9", "C": "12", "D": "10"},
-    }  # fmt: skip
-    wanted = Question("How many letters?", ("9",), type="mh times", document="questions")
-    assert read({"Q0148": {**asked, "Gold": "B"}, "Q0149": {**asked, "Answer": "9"}}) == [wanted]
-    earlier = [{**asked, "QID": "Q0148", "Complex": "mh", "Answer": "B"}]
+NOVEL = {
+    "Aspect": "times", "Complexity": "mh", "Question": "How many letters?",
+    "Options": {"A": "11", "B": "9", "C": "12", "D": "10"},
+}  # fmt: skip
+
+
+def test_novelqa_shows_options_and_takes_the_text_of_the_gold_one_in_both_its_layouts(read) -> None:
+    text = "How many letters? Options: A. 11; B. 9; C. 12; D. 10"
+    wanted = Question(text, ("9",), type="mh times", document="questions")
+    assert read({"Q0148": {**NOVEL, "Gold": "B"}, "Q0149": {**NOVEL, "Answer": "9"}}) == [wanted]
+    earlier = [{**NOVEL, "QID": "Q0148", "Complex": "mh", "Answer": "B"}]
     assert read(earlier, "Frankenstein.json") == [replace(wanted, document="Frankenstein")]
-    assert read({"Q0148": asked})[0].answers == ()
+    assert read({"Q0148": NOVEL})[0].answers == ()
+    assert read({"Q0148": {**NOVEL, "Options": {}}})[0].text == "How many letters?"
+    open_ended = read({"Q0148": {**NOVEL, "Gold": "B"}}, format="novelqa-generative")
+    assert open_ended == [replace(wanted, text="How many letters?")]
     with pytest.raises(InputError, match=r"entry Q0002: no question: .* field Question"):
-        read({"Q0001": asked, "Q0002": {**asked, "Question": ""}})
+        read({"Q0001": NOVEL, "Q0002": {**NOVEL, "Question": ""}})
     with pytest.raises(InputError, match="entry Q1: Options must hold objects"):
-        read({"Q1": {**asked, "Options": ["11"]}})
+        read({"Q1": {**NOVEL, "Options": ["11"]}})
+    with pytest.raises(InputError, match="entry Q1: Options are A to D, and one is called 1"):
+        read({"Q1": {**NOVEL, "Options": {"1": "11"}}})
+
+
+def test_a_folder_of_books_is_read_book_by_book(tmp_path) -> None:
+    folder = tmp_path / "Data" / "PublicDomain"
+    folder.mkdir(parents=True)
+    (folder / "B01.json").write_text(json.dumps({"Q2": NOVEL}))
+    (folder / "B00.json").write_text(json.dumps({"Q1": NOVEL}))
+    (tmp_path / "Data" / "bookmeta.json").write_text(json.dumps({"B00": {"title": "Emma"}}))
+    assert [each.document for each in read_questions(tmp_path / "Data")] == ["B00", "B01"]
+    with pytest.raises(InputError, match=r"holds no \.json"):
+        read_questions(_made(tmp_path / "empty"))
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
+
+
+def test_a_file_of_no_known_form_is_refused_with_the_forms_there_are(read) -> None:
+    with pytest.raises(InputError, match=r"no question: .*of which there are own, musique, "):
+        read([{"Q": "How many?", "A": "9"}])
+    with pytest.raises(InputError, match=r"answers in gold_label: .*of which there are own, "):
+        read([{"question": "How many?", "gold_label": "9"}])
 
 
 def test_odsum_takes_every_summary_and_the_meetings(read) -> None:

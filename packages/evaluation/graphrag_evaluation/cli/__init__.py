@@ -10,6 +10,7 @@ from graphrag_evaluation.cli import (
     labels,
     questions,
     results,
+    submission,
     tables,
     win_rates,
 )
@@ -26,6 +27,7 @@ for _command in (
     experiments.plan,
     results.results,
     tables.tables,
+    submission.submission,
     results.compare,
     index.index,
     questions.questions,

@@ -138,7 +138,7 @@ def questions(
     """Keep the questions of a file, let a model write some, or show the question sets.
 
     Formats: own, musique, hotpotqa, 2wikimultihopqa, multihop-rag, qmsum, squality, nq, novelqa,
-    odsum, narrativeqa, ultradomain, rag-qa-arena.
+    novelqa-generative, odsum, narrativeqa, ultradomain, rag-qa-arena. Of a folder all .json files.
     """
     from graphrag_evaluation.question_writing import question_sets
     from graphrag_evaluation.question_writing.generating import Numbers

@@ -42,6 +42,10 @@ SELECT metric, avg(value) AS value FROM index_metrics WHERE release IN ({_ASKED}
 _QUESTIONS = """
 SELECT count(DISTINCT question_id) FROM experiment_answers WHERE experiment = ?
 """
+_OF_NOVELS = """
+SELECT count(*) > 0 FROM experiments JOIN questions q USING (question_set)
+WHERE experiment = ? AND contains(q.type, ' ')
+"""
 _METHODS = """
 SELECT condition, method FROM conditions WHERE experiment = ? ORDER BY position
 """
@@ -105,6 +109,7 @@ class ExperimentFindings:
         first = next((name for name in self.methods if self.methods[name] != METHOD), "")
         self.facts = self._facts(first)
         self._facts_of = {"": self.facts}
+        (self.asked_of_novels,) = con.execute(_OF_NOVELS, [experiment]).fetchone() or (False,)
         (self.questions,) = con.execute(_QUESTIONS, [experiment]).fetchone() or (0,)
 
     def mean(self, condition: str, metric: str, kind: str = "all") -> float | None:

@@ -137,7 +137,8 @@ def _notes(
     absent = [name for name in asked if name not in found.answered]
     yield from (f"{name}: {reasons.get(name, 'gave no answer')}" for name in absent)
     if is_empty and (not asked or len(absent) < len(asked)):
-        yield _WHY_EMPTY.get(spec.kind, _NO_SCORES)
+        is_novelqa = spec.kind == "two_ways" and found.asked_of_novels
+        yield _NO_GOLD if is_novelqa else _WHY_EMPTY.get(spec.kind, _NO_SCORES)
     if not _TIMED.isdisjoint(spec.columns.values()):
         yield _construction(found)
     if spec.kind == "pairs":
@@ -199,6 +200,10 @@ _UNTIMED = (
 )
 _NO_SCORES = "nothing was measured: the questions have no gold answers, or the metric was left out"
 _NO_TYPES = "nothing was measured: no question has a type of two words, as NovelQA's have (mh plot)"
+_NO_GOLD = (
+    "nothing was measured: the questions have no gold answers; eval submission writes NovelQA's "
+    "answers for its competition, which scores them"
+)
 _NO_JUDGE = "nothing was measured: no judge compared the answers"
 _NO_INDEX = "nothing was measured: the index lacks it"
 _WHY_EMPTY = {

@@ -13,6 +13,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from graphrag_evaluation.questions.documents import (
     file_name,
     text_and_name,
 )
-from graphrag_evaluation.questions.entries import entries, file_type, text_of
+from graphrag_evaluation.questions.entries import entries, file_type, question_files, text_of
 from graphrag_evaluation.questions.fields import (
     Entry,
     UnreadableEntryError,
@@ -33,12 +34,12 @@ from graphrag_evaluation.questions.fields import (
     question_text,
 )
 from graphrag_evaluation.questions.natural_questions import nq
+from graphrag_evaluation.questions.novelqa import novelqa, novelqa_generative
 from graphrag_evaluation.questions.published import (
     hotpotqa,
     multihop_rag,
     musique,
     narrativeqa,
-    novelqa,
     odsum,
     qmsum,
     rag_qa_arena,
@@ -58,7 +59,7 @@ Reader = Callable[[Entry], Iterable[Question]]
 
 
 def read_questions(path: Path, format: str = "") -> list[Question]:
-    """Return the questions of a file, in order.
+    """Return the questions of a file, or of the .json files in a folder, in order.
 
     One asked twice of the same document counts once, with all its answers and passages. Of data
     sets that ask each document apart every question names its own: by title in Natural Questions,
@@ -74,9 +75,9 @@ def read_questions(path: Path, format: str = "") -> list[Question]:
     if format and format not in FORMATS:
         raise InputError(f"no format {format!r} of questions: choose one of {', '.join(FORMATS)}")
     is_plain = file_type(path) == ".txt" and not format
-    questions = _plain(path) if is_plain else _structured(path, format)
+    each = (_plain(f) if is_plain else _structured(f, format) for f in question_files(path))
     distinct: dict[str, Question] = {}
-    for question in questions:
+    for question in chain.from_iterable(each):
         earlier = distinct.get(question.id)
         distinct[question.id] = _merge(earlier, question) if earlier else question
     if not distinct:
@@ -132,7 +133,8 @@ def _structured(path: Path, format: str) -> Iterator[Question]:
             for question in FORMATS[name](whole):
                 yield replace(question, document=question.document or about, place=place)
         except UnreadableEntryError as error:
-            raise InputError(f"{path}, {place}: {error}") from None
+            is_told = format or not isinstance(entry, Mapping) or _format_of(entry) != "own"
+            raise InputError(f"{path}, {place}: {error}{'' if is_told else _KNOWN}") from None
 
 
 def _own(entry: Entry) -> Iterator[Question]:
@@ -140,8 +142,7 @@ def _own(entry: Entry) -> Iterator[Question]:
     answers = entry["answers"] if entry.get("answers") else entry.get("answer")
     if not answers and (gold := _other_answers(entry)):
         raise UnreadableEntryError(
-            f"it may have its answers in {' and '.join(gold)}: call the field answers, or name the "
-            f"format: {', '.join(FORMATS)}"
+            f"it may have its answers in {' and '.join(gold)}: call the field answers"
         )
     yield Question(
         text=question_text(entry, *_QUESTION),
@@ -197,12 +198,15 @@ FORMATS: Mapping[str, Reader] = {
     "squality": squality,
     "nq": nq,
     "novelqa": novelqa,
+    "novelqa-generative": novelqa_generative,
     "odsum": odsum,
     "narrativeqa": narrativeqa,
     "ultradomain": ultradomain,
     "rag-qa-arena": rag_qa_arena,
 }
 """The formats of questions by name."""
+
+_KNOWN = f"; or name the format, of which there are {', '.join(FORMATS)}"
 
 
 _SIGNS: Sequence[tuple[str, tuple[str, ...]]] = (

@@ -31,7 +31,7 @@ def document_of(format: str, entry: Entry, file: Path, place: str) -> str:
     if format == "squality":
         metadata = object_of(entry.get("metadata") or {}, "metadata")
         return clean(metadata.get("passage_id") or metadata.get("uid"))
-    if format == "novelqa":
+    if format in ("novelqa", "novelqa-generative"):
         return clean(entry.get("Book") or entry.get("BID")) or _stem(file)
     if format == "narrativeqa":
         document = entry.get("document")

@@ -15,6 +15,8 @@ from graphrag_pipeline.core.errors import InputError
 
 _LINES = (".jsonl", ".ndjson")
 _PACKED = ".gz"
+BOOKS = "bookmeta.json"
+"""NovelQA's list of its books, beside their questions."""
 _LISTED = ("question", "query", "questions", "general_query_list", "specific_query_list", "data")
 """Fields of an object that is an entry, or holds a list of them; others hold entries by key."""
 
@@ -23,6 +25,16 @@ def file_type(path: Path) -> str:
     """Return how a file's name ends, without ``.gz``."""
     packed = path.suffix.lower() == _PACKED
     return Path(path.stem if packed else path.name).suffix.lower()
+
+
+def question_files(path: Path) -> list[Path]:
+    """Return the files of questions that a path is or holds, in order; bookmeta.json is none."""
+    if not path.is_dir():
+        return [path]
+    files = sorted(file for file in path.rglob("*.json") if file.name != BOOKS)
+    if not files:
+        raise InputError(f"{path} holds no .json: name a file of questions, or their folder")
+    return files
 
 
 def entries(path: Path) -> Iterator[tuple[str, Any]]:

@@ -95,20 +95,6 @@ def squality(entry: Entry) -> Iterator[Question]:
         yield Question(question_text(query, "question_text"), answers)
 
 
-def novelqa(entry: Entry) -> Iterator[Question]:
-    """NovelQA: the gold option's text is the answer, complexity and aspect are the type.
-
-    Complexity is mh, sh or dtl, the aspect such as times or meaning, as tables 3 and 6 to 11 of
-    rag_vs_graphrag have them. The public files keep the gold options back: no answer then.
-    """
-    options = object_of(entry.get("Options") or {}, "Options")
-    gold = [entry.get(name) for name in ("Gold", "Answer") if entry.get(name)]
-    answers = [options.get(value, value) if isinstance(value, str) else value for value in gold]
-    complexity = clean(entry.get("Complexity") or entry.get("Complex"))
-    kind = f"{complexity} {clean(entry.get('Aspect'))}".strip()
-    yield Question(question_text(entry, "Question"), answers_of(answers, entry), type=kind)
-
-
 def odsum(entry: Entry) -> Iterator[Question]:
     """ODSum, raw or with its articles: all summaries are references, meetings the gold passages."""
     query = question_text(entry, "query", "Query", "question_text")
