@@ -138,7 +138,7 @@ class Submission:
 
     @property
     def questions(self) -> int:
-        """How many questions the books have."""
+        """The number of questions of all books."""
         return sum(map(len, self.answers.values()))
 
 
