@@ -9,7 +9,11 @@ import pytest
 from graphrag_pipeline.core.prompting import fence, load_prompt, prompt_names
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.writing.references import Shown
-from graphrag_pipeline.query.writing.support import reference_fields, support_of
+from graphrag_pipeline.query.writing.support import (
+    numbers_nowhere,
+    reference_fields,
+    support_of,
+)
 from graphrag_pipeline.reports.references import check_references
 
 IDS_OF_EXAMPLES = {987654321, 987654322, 987654323}
@@ -109,3 +113,36 @@ def test_the_mark_of_a_fence_is_no_source():
             f"[Data: id={mark}]",
         ):
             assert check_references(f"So{written}.", records).cited == (), written
+
+
+@pytest.mark.parametrize(
+    ("answer", "numbers"),
+    [
+        ("The number is 207-555-1234 [Data: Sources (404)].", ["207", "555", "1234"]),
+        ("It was closed on 9 September 2012.", []),
+        ("It was closed on 2012-09-09, in 2012.", []),
+        ("It cost 46,000, 46.000, 46 000 or 46\u202f500 crowns.", []),
+        ("It cost 1.5 million, and 61 million.", ["61"]),
+        ("٤٦٠٠٠ crowns", []),
+        ("1. Closed in 2012\n2) Open in 2017\n12. Closed again", ["2017"]),
+        ("Two of 3 of its 4 piers, A4 paper, EN1992 and pier10.", []),
+        ("12 of 19 in 2012", ["19"]),
+    ],
+)
+def test_numbers_that_the_model_was_not_shown_are_told_as_they_are_written(answer, numbers):
+    shown = ["Sources\n7,bridge.md,Closed on 2012-09-12 for 46000, 46,500 and 1,500,000 crowns."]
+    assert numbers_nowhere(answer, shown) == numbers
+
+
+def test_a_made_up_number_is_a_doubt_where_there_was_something_to_read():
+    text = "Call 207-555-1234 in 1953 [Data: Sources (0)]."
+
+    def doubts(records, **more):
+        return reference_fields(text, records, 0, told=["in 1953"], **more)["doubts"]
+
+    told = (
+        "3 numbers of the answer stand nowhere in what the model was shown, worked out or made up"
+    )
+    assert [line for line in doubts(RECORDS) if "number" in line] == [f"{told}: 207, 555, 1234."]
+    assert not [line for line in doubts(Shown()) if "number" in line]
+    assert not doubts(RECORDS, may_refer=False)

@@ -235,6 +235,10 @@ class Asking:
         turns = [{"role": role, "content": text} for role, text in self._history]
         return [*rendered[:n_system], *turns, *rendered[n_system:]]
 
+    def told(self, final: Final) -> list[str]:
+        """Return all texts that the last call has before it."""
+        return [message["content"] for message in self._last_messages(final)]
+
     def _last_messages(self, final: Final) -> list[Message]:
         *before, last = self.messages(final.prompt, final.values)
         rules = [short.rule(may_guess=final.may_guess)] if self.is_short else []

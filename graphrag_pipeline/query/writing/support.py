@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -23,6 +23,10 @@ from graphrag_pipeline.query.writing.references import Reference, Shown
 
 _REFERENCE = re.compile(r"[ \t]?\[Data: ([^\[\]]*)\]")
 _SECTION = re.compile(r"(\w+) \(([^()]*)\)")
+_NUMBER = re.compile(
+    r"(?<![\w.,])(?:\d{1,3}(?:[ \u00a0\u202f]\d{3})+|\d+(?:[.,'\u2019]\d+)*)(?!\w)"
+)
+_OF_A_LIST = re.compile(r"^[ \t#*]*\d+[.)](?=\s)", re.MULTILINE)
 _MOST_SHOWN = 300
 _MOST_NAMED = 5
 _STOPPED = "The model repeated itself and was stopped there: the answer may lack its end."
@@ -41,13 +45,15 @@ def reference_fields(
     shown: Shown,
     n_removed: int,
     *,
+    told: Iterable[str] = (),
     may_refer: bool = True,
     is_stopped: bool = False,
 ) -> dict[str, Any]:
     """Return what an answer says of its references, by the names of its fields.
 
-    ``may_refer`` is false where the model was told to refer to nothing, ``is_stopped`` true where
-    it was stopped because it went round in circles.
+    ``told`` are the texts that the model had before it when it wrote. ``may_refer`` is false where
+    it was told to refer to nothing, ``is_stopped`` true where it was stopped because it went round
+    in circles.
     """
     support = support_of(text, shown)
     names_no_source = may_refer and not support.n_references
@@ -60,6 +66,7 @@ def reference_fields(
             *([_STOPPED] if is_stopped else []),
             *([_unnamed(shown)] if names_no_source else []),
             *_doubts(support, n_removed),
+            *(_made_up(numbers_nowhere(text, told)) if may_refer and shown.records else []),
         ),
     }
 
@@ -84,6 +91,40 @@ def _doubts(support: Support, n_removed: int) -> Iterator[str]:
         )
     if n_removed:
         yield f"{counted(n_removed, 'reference')} removed that named nothing the model was shown."
+
+
+def _made_up(numbers: Sequence[str]) -> Iterator[str]:
+    if numbers:
+        first = ", ".join(numbers[:_MOST_NAMED]) + (" ..." if numbers[_MOST_NAMED:] else "")
+        yield (
+            f"{counted(len(numbers), 'number')} of the answer stand nowhere in what the model was "
+            f"shown, worked out or made up: {first}."
+            if len(numbers) > 1
+            else f"A number of the answer stands nowhere in what the model was shown, worked out "
+            f"or made up: {first}."
+        )
+
+
+def numbers_nowhere(text: str, told: Iterable[str]) -> list[str]:
+    """Return the numbers of a text, as it writes them, that stand in none of these texts.
+
+    Those of one digit are left out, which may stand there as a word, and so are those that count
+    the points of a list. How a number is written does not matter: ``46,000`` stands in ``46000``,
+    and ``1.5`` in ``1,500,000``.
+
+    >>> numbers_nowhere("1. In 1953 it cost 46,000; call 207-555.", ["1953: 46000 crowns"])
+    ['207', '555']
+    """
+    known = {_digits(number) for each in told for number in _NUMBER.findall(each)}
+    plain = _OF_A_LIST.sub("", _REFERENCE.sub("", text))
+    numbers = dict.fromkeys(_NUMBER.findall(plain))
+    return [n for n in numbers if sum(map(str.isdecimal, n)) > 1 and _digits(n) not in known]
+
+
+def _digits(number: str) -> str:
+    """Return the digits of a number but the zeros around them, whatever script they are of."""
+    digits = (str(unicodedata.decimal(sign)) for sign in number if sign.isdecimal())
+    return "".join(digits).strip("0")
 
 
 def support_of(text: str, shown: Shown) -> Support:
