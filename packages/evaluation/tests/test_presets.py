@@ -163,6 +163,35 @@ def test_a_context_window_wins_on_average_over_the_others(tmp_path) -> None:
     assert average.measured[0][2][0] > 60
 
 
+def test_answers_that_all_tie_are_no_empty_table(tmp_path) -> None:
+    names = ["SS 8k", "SS 16k"]
+    asked = [Question(f"Question {n}?") for n in range(4)]
+    # Whichever is shown first wins: both orders together are even.
+    bias = {(names[0], names[1]): 1.0, (names[1], names[0]): 1.0}
+    even = dict.fromkeys(names, 0.5)
+    filled(tmp_path, conditions=names, questions=asked, strength=even, bias=bias)
+    for table in tables(tmp_path, "context-window").values():
+        assert not table.is_empty
+        assert not any("no judge" in note for note in table.notes)
+    unjudged = tmp_path / "unjudged"
+    unjudged.mkdir()
+    filled(unjudged, conditions=names, questions=asked)
+    for table in tables(unjudged, "context-window").values():
+        assert table.is_empty
+        assert "nothing was measured: no judge compared the answers" in table.notes
+
+
+def test_a_table_whose_name_has_a_comma_is_chosen_by_it(tmp_path, monkeypatch) -> None:
+    filled(tmp_path, conditions=["HiRAG"], questions=[Question("Who?")])
+    with EvaluationStore(tmp_path).transaction() as con:
+        con.execute('UPDATE experiments SET spec = \'{"preset": "hirag"}\'')
+    monkeypatch.setenv("GRAPHRAG_HOME", str(tmp_path))
+    one = CliRunner().invoke(app, ["eval", "tables", "-t", "Table 5, indexing", "--json"])
+    assert [table["number"] for table in json.loads(one.stdout)] == ["Table 5, indexing"]
+    two = CliRunner().invoke(app, ["eval", "tables", "-t", "Table 5, table 4", "--json"])
+    assert [table["number"] for table in json.loads(two.stdout)] == ["Table 4", "Table 5"]
+
+
 def test_passages_are_the_documents_and_the_table_says_so(home) -> None:
     with open_release(home, settings=settings_for(home)) as release:
         (counts,) = release.rows("SELECT (SELECT count(*) FROM documents) AS documents, "
@@ -293,8 +322,9 @@ def test_the_command_fills_the_tables_and_says_what_is_missing(home, tmp_path, m
     notes = {table["number"]: table["notes"] for table in json.loads(later.stdout)}
     assert notes == {number: table["notes"] for number, table in shown.items()}
     assert any("made before they were kept" in note for note in notes["Table 26"])
-    wrong = CliRunner().invoke(app, ["eval", "tables", experiment, "-t", "Table 99"])
+    wrong = CliRunner().invoke(app, ["eval", "tables", experiment, "-t", "Table 1, Table 99"])
     assert wrong.exit_code != 0
+    assert "--table Table 99: there is none" in " ".join(wrong.output.split())
     assert "there are Table 1, Table 2" in " ".join(wrong.output.split())
 
 

@@ -97,9 +97,17 @@ def tables(
         every = tables_of_experiment(con, name, scorer)
     if not every:
         raise InputError(f"{name} has no preset of a paper: eval run --preset makes one that has")
-    wanted = [part.strip().casefold() for part in number.split(",") if part.strip()]
-    chosen = [table for table in every if not wanted or table.number.casefold() in wanted]
-    if not chosen:
-        numbers = ", ".join(table.number for table in every)
-        raise InputError(f"--table {number}: there are {numbers}")
-    return chosen
+    return _chosen(every, number) if number.strip() else every
+
+
+def _chosen(tables: Sequence[PaperTable], number: str) -> list[PaperTable]:
+    """Return the tables that are named, in their order; a name may itself hold a comma."""
+    by_name = {table.number.casefold(): table for table in tables}
+    if (whole := by_name.get(number.strip().casefold())) is not None:
+        return [whole]
+    wanted = [part.strip() for part in number.split(",") if part.strip()]
+    if strangers := [name for name in wanted if name.casefold() not in by_name]:
+        numbers = ", ".join(table.number for table in tables)
+        raise InputError(f"--table {strangers[0]}: there is none of the name; there are {numbers}")
+    named = {name.casefold() for name in wanted}
+    return [table for name, table in by_name.items() if name in named]

@@ -56,6 +56,7 @@ _NEEDS: Final[Mapping[str, tuple[str, ...]]] = {
     "ppr": (*_BRIDGED, "vectors of relationships"),
     "lightrag": (*_BRIDGED, "vectors of relationships"),
     "fast_graphrag": _BRIDGED,
+    "kag": (*_CHUNKS, "graph", "vectors of relationships"),
     "raptor": (*_CHUNKS, "raptor", "vectors of raptor_nodes"),
     "hirag": (*_BRIDGED, "hirag", "communities", "vectors of hirag_entities"),
     "archrag": (*_BRIDGED, "archrag", "communities", "vectors of attributed_communities"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any, Literal
 
 import duckdb
@@ -100,8 +101,14 @@ def _table(
     found: ExperimentFindings, spec: TableSpec, paper: Paper, reasons: Mapping[str, str]
 ) -> PaperTable:
     groups = KINDS[spec.kind](found, spec)
-    cells = [cell for group in groups for row in group.rows.values() for cell in row]
-    is_empty = all(cell is None or cell == _EVEN for cell in cells)
+    cells = [
+        cell
+        for group in groups
+        for name, row in group.rows.items()
+        for cell, column in zip_longest(row, spec.columns.values())
+        if spec.kind != "win_rates" or name != column
+    ]
+    is_empty = all(cell is None for cell in cells)
     return PaperTable(
         number=spec.number,
         title=spec.title,
@@ -192,7 +199,6 @@ def _scorers(
     yield from (f"{', '.join(names)}: {by}" for by, names in scripts.items())
 
 
-_EVEN = 50.0
 _TIMED = {"construction_s", "seconds"}
 _UNTIMED = (
     "seconds of construction: this index was made before they were kept; one that is made anew, in "
