@@ -219,6 +219,42 @@ def test_cells_of_an_ods_sheet_are_numbers_and_dates_as_they_are():
     assert document.text == "name: Ada\nn: 3.5\nday: 2020-01-02"
 
 
+def ods_row(*cells: str) -> str:
+    """Return a row; "2 Tons" is merged with the cell beside it, "|2 Port" with that below."""
+    parts = []
+    for cell in cells:
+        kind = "rows" if cell.startswith("|") else "columns"
+        is_merged = cell.startswith(("2 ", "|2 "))
+        merged = f' table:number-{kind}-spanned="2"' if is_merged else ""
+        text = cell.partition("2 ")[2] if is_merged else cell
+        name = "table:covered-table-cell" if cell == "-" else "table:table-cell"
+        inside = f"<text:p>{text}</text:p>" if text not in ("", "-") else ""
+        parts.append(f"<{name}{merged}>{inside}</{name}>")
+    return f"<table:table-row>{''.join(parts)}</table:table-row>"
+
+
+def test_a_sheet_of_opendocument_has_its_merged_head_and_the_table_below_another():
+    rows = [
+        ods_row("2 ", "-", ""),
+        ods_row("|2 Port", "2 Tons", "-"),
+        ods_row("-", "2023", "2024"),
+        ods_row("Quay", "11", "12"),
+        ods_row("Mole", "21", "22"),
+        ods_row(""),
+        ods_row("Boat", "Berths", "Crew"),
+        ods_row("Gull", "14", "4"),
+        ods_row("Tern", "15", "5"),
+    ]
+    documents = read("t.ods", make_ods("".join(rows))).documents
+    assert [document.text for document in documents] == [
+        "Port: Quay\nTons 2023: 11\nTons 2024: 12",
+        "Port: Mole\nTons 2023: 21\nTons 2024: 22",
+        "Boat: Gull\nBerths: 14\nCrew: 4",
+        "Boat: Tern\nBerths: 15\nCrew: 5",
+    ]
+    assert documents[2].key == "table-2!row-1"
+
+
 def test_a_missing_library_is_named_with_the_command_that_installs_it(monkeypatch):
     real = builtins.__import__
 

@@ -21,6 +21,7 @@ from graphrag_pipeline.ingest.reading.model import (
     whole_document,
 )
 from graphrag_pipeline.ingest.reading.sheets import Sheet, read_sheets
+from graphrag_pipeline.ingest.reading.table_head import LOOKED_AT
 
 
 def _names(text: str) -> frozenset[str]:
@@ -191,6 +192,10 @@ class _Sheets(_Reader):
         super().__init__()
         self.sheets: list[Sheet] = []
         self.rows: list[list[str]] = []
+        self.gaps: list[int] = []
+        self.spans: list[tuple[int, int, int, int]] = []
+        self.row_spans: list[tuple[int, int, int, int]] = []
+        self.is_gap = False
         self.row: list[str] = []
         self.cell: list[str] = []
         self.value = ""
@@ -205,16 +210,18 @@ class _Sheets(_Reader):
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         if name == "table:table":
-            self.rows = []
-            self.sheets.append(Sheet(attributes.get("table:name", ""), self.rows))
+            self.rows, self.gaps, self.spans, self.is_gap = [], [], [], False
+            name = attributes.get("table:name", "")
+            self.sheets.append(Sheet(name, self.rows, self.spans, self.gaps))
         elif name == "table:table-row":
-            self.row = []
+            self.row, self.row_spans = [], []
             self.row_repeated = _number(attributes.get("table:number-rows-repeated"), 1, 1 << 20)
         elif name in ("table:table-cell", "table:covered-table-cell"):
             self.cell = []
             self.value = _typed(attributes)
             columns = attributes.get("table:number-columns-repeated")
             self.repeated = _number(columns, 1, 1 << 14)
+            self._note_span(attributes)
         elif name == "text:s":
             self.cell.append(" " * _number(attributes.get("text:c"), 1, _MOST_SPACES))
         elif name == "text:p" and self.cell:
@@ -229,7 +236,13 @@ class _Sheets(_Reader):
         elif name == "table:table-row":
             while self.row and not self.row[-1]:
                 self.row.pop()
-            if self.row:
+            if not self.row:
+                self.is_gap = bool(self.rows)
+            else:
+                if self.is_gap:
+                    self.gaps.append(len(self.rows))
+                self.is_gap = False
+                self.spans += self.row_spans
                 again = self.row_repeated - 1
                 self._spend(again * len(self.row), again * sum(map(len, self.row)))
                 self.rows.extend([self.row] * self.row_repeated)
@@ -237,6 +250,14 @@ class _Sheets(_Reader):
     def text(self, text: str) -> None:
         if self.open[-1].startswith("text:"):
             self.cell.append(text)
+
+    def _note_span(self, attributes: dict[str, str]) -> None:
+        """Note a merged cell at the top of the sheet by its first and last row and column."""
+        wide = _number(attributes.get("table:number-columns-spanned"), 1, 1 << 14)
+        high = _number(attributes.get("table:number-rows-spanned"), 1, 1 << 20)
+        row, column = len(self.rows), len(self.row)
+        if wide * high > 1 and row < LOOKED_AT:
+            self.row_spans.append((row, row + high - 1, column, column + wide - 1))
 
     def _spend(self, cells: int, characters: int) -> None:
         self.cells += cells
