@@ -167,6 +167,25 @@ def test_spectral_clustering_cuts_where_a_part_hangs_together_least():
     assert [c.id for c in clusters] == [c.id for c in spectral_clusters(ids, edges, 5, 2)]
 
 
+def test_spectral_clustering_of_links_that_weigh_one_follows_the_links_and_not_likeness():
+    # A path of six, of which the first two are unlike the others.
+    links = [(n, n + 1) for n in range(5)]
+    vectors = np.array([[1, 0]] * 2 + [[0.1, 0.995]] * 4, np.float32)
+    ids = pl.Series(list("abcdef"))
+    own = pl.DataFrame({"node_id": ids, "entity_id": ids})
+    one, two = np.array(links).T
+    nodes = AttributedNodes(ids, vectors, (one, two), own)
+
+    def clusters(by: str) -> list[tuple[str, ...]]:
+        edges = CLUSTERINGS[by].edges(nodes, None)
+        made = spectral_clusters(list(ids), edges, 3, 1)
+        return sorted(tuple(sorted(cluster.members)) for cluster in made)
+
+    assert set(CLUSTERINGS["spectral_unweighted"].edges(nodes, None)["similarity"]) == {1.0}
+    assert clusters("spectral_unweighted") == [("a", "b", "c"), ("d", "e", "f")]
+    assert clusters("spectral_links") == [("a", "b"), ("c", "d", "e", "f")]
+
+
 def test_calinski_harabasz_is_the_papers():
     vectors = np.array([[0, 0], [0, 2], [4, 0], [4, 2]], np.float32)
     # Between: 4 x 2 squared / (2 - 1); within: 4 x 1 / (4 - 2).
@@ -231,7 +250,7 @@ def test_ablations_cluster_otherwise_and_are_left_again(copied, by):
     sizes = engine.rows("SELECT size FROM attributed_communities WHERE level = 1")
     assert sum(size for (size,) in sizes) == 84
     # Three parts of four circles each: a fifteenth of 28 nodes is two clusters a part.
-    n_reports = {"links": 12, "spectral": 6, "spectral_links": 6}
+    n_reports = {"links": 12, "spectral": 6, "spectral_links": 6, "spectral_unweighted": 6}
     assert done.reports[1] == n_reports.get(by, done.reports[1]) > 0
     follow(clustered("attributed"))
     assert copied.rows(query) == before

@@ -274,13 +274,14 @@ class HierarchySettings(Section):
     attributed_levels: Annotated[int, Field(ge=1, le=10)] = 4
     """attributed: most levels of communities above the entities."""
     attributed_clustering: Literal[
-        "attributed", "links", "spectral", "spectral_links", "scan", "node2vec",
-        "codicil", "codicil_spectral", "codicil_scan", "codicil_node2vec",
+        "attributed", "links", "spectral", "spectral_links", "spectral_unweighted", "scan",
+        "node2vec", "codicil", "codicil_spectral", "codicil_scan", "codicil_node2vec",
     ] = "attributed"  # fmt: skip
     """attributed: what clusters them. Leiden over links and likeness (attributed, as ArchRAG does)
     or over links alone (links). What ArchRAG is compared with, made anew at every change: spectral
-    clustering of links and likeness (spectral) or of links alone (spectral_links), SCAN, node2vec
-    with k-means; and Leiden (codicil) or one of these over the edges of CODICIL. Time or memory of
+    clustering of links and likeness (spectral) or of links alone, weighed by likeness
+    (spectral_links) or all by one as its authors do (spectral_unweighted), SCAN, node2vec with
+    k-means; and Leiden (codicil) or one of these over the edges of CODICIL. Time or memory of
     spectral clustering and node2vec grow with the square of the entities."""
     attributed_parameters: dict[str, Annotated[float, Field(gt=0)]] = {}
     """attributed: parameters of SCAN (epsilon .5, mu 2) or node2vec (p 1, q .5, dimensions 128)."""

@@ -16,8 +16,9 @@ of one, without a report, so that every level covers every entity.
 
 ``hierarchies.attributed_clustering`` has what the paper compares this with too (table 3, figures 8
 and 9), see :data:`CLUSTERINGS`: Leiden over the links alone, each of weight one; spectral
-clustering, with the edges between like nodes and without them; SCAN; node2vec with k-means; and
-each of them on the edges of CODICIL, with ``hierarchies.attributed_parameters``.
+clustering, with the edges between like nodes and without them, where each weighs one in the
+authors' code; SCAN; node2vec with k-means; and each of them on the edges of CODICIL, with
+``hierarchies.attributed_parameters``.
 
 The clusters of each level are repaired as the graph changes (:mod:`~graphrag_pipeline.
 community_repair`), and made anew past ``communities.max_drift``. A report is written again only
@@ -331,6 +332,7 @@ CLUSTERINGS: Mapping[str, Clustering] = {
     "links": Clustering(links_of),
     "spectral": Clustering(augmented, spectral_clusters),
     "spectral_links": Clustering(_linked, spectral_clusters),
+    "spectral_unweighted": Clustering(links_of, spectral_clusters),
     "scan": Clustering(augmented, scan_clusters),
     "node2vec": Clustering(augmented, node2vec_clusters),
     "codicil": Clustering(_fused),
