@@ -41,6 +41,10 @@ def names(text: str) -> dict[str, str]:
             "山田太郎さんは東京の会社で働く。山田さんは医者です。",
             {"山田太郎": PERSON, "山田": PERSON, "東京": GEO},
         ),
+        (
+            "やまだたろうは医師である。ヤマダ電機は大きい。彼はバス会社で働く。",
+            {"ヤマダ電機": ORGANIZATION, "バス": "OTHER"},
+        ),
     ],
 )  # fmt: skip
 def test_people_places_and_firms_are_found_and_nothing_else(

@@ -480,15 +480,15 @@ def test_each_part_of_our_own_is_where_its_door_says() -> None:
 def test_files_are_read_once_their_format_is_installed_and_no_others_again(
     site: Path, tmp_path: Path
 ) -> None:
-    before = reader_versions([".txt", ".captions"])
-    before_of_pdf = reader_versions([".txt", ".pdf"])
+    before = reader_versions([".py", ".captions"])
+    before_of_pdf = reader_versions([".py", ".pdf"])
     assert "are not read, only" in reason(tmp_path)
     for module in PACKAGE.glob("*.py"):
         shutil.copy(module, site)
     install(site, DESCRIBED["name"], DESCRIBED["entry-points"])
     doors._installed.cache_clear()
-    assert reader_versions([".txt", ".captions"]) == f"{before}-subtitles1"
-    assert reader_versions([".txt", ".pdf"]) == before_of_pdf
+    assert reader_versions([".py", ".captions"]) == f"{before}-subtitles1"
+    assert reader_versions([".py", ".pdf"]) == before_of_pdf
     (document,) = read_file(
         tmp_path / "a.captions", ReadingOptions(), data=SUBTITLES.encode()
     ).documents

@@ -327,7 +327,7 @@ def test_every_ending_in_the_list_of_formats_is_read_and_no_other_is():
 def test_batches_with_files_that_were_refused_before_are_read_again_and_no_others():
     for suffix in SOUND:
         assert reader_versions([".txt", suffix]) != reader_versions([".txt"])
-    assert reader_versions([".txt", ".py", ".csv"]) == f"-records{RECORDS_VERSION}"
+    assert reader_versions([".txt", ".py", ".csv"]) == f"-records{RECORDS_VERSION}-text2"
 
 
 @pytest.mark.parametrize("suffix", [".tex", ".bib", ".vtt", ".adoc", ".org", ".ics"])

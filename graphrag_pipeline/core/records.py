@@ -34,6 +34,21 @@ def record_line(title: str, line: str) -> str:
     return f"{title} — {line}"
 
 
+def names_nothing(value: str) -> bool:
+    """Whether the value of a field is a number, a date or plain words, and no name.
+
+    >>> names_nothing("12 m"), names_nothing("May 2019"), names_nothing("in use")
+    (True, True, True)
+    >>> names_nothing("Pier 39"), names_nothing("Baltor Freight")
+    (False, False)
+    """
+    has_capital = any(sign.isalpha() and not sign.islower() for sign in value)
+    if not has_capital or value[0].isdigit() or value.lower() in _WORDS["nothing"]:
+        return True
+    words = _WORD.findall(value.lower())
+    return any(map(str.isdigit, value)) and all(word in _WORDS["date"] for word in words)
+
+
 def named_key(line: str, name: str) -> str:
     """Return the line of a key with the name of what it refers to.
 

@@ -46,13 +46,17 @@ WHERE document_id IN (SELECT id FROM staging.documents WHERE batch = $key)
 """
 # Another batch that waits for the graph may have extracted from a chunk under other blocks.
 _STAGED_ELSEWHERE = "SELECT chunk_id AS id FROM staging.extractions WHERE batch <> $key"
-# What a record is called: the value of the line that names it.
+# What a record is called: the value of the line that names it; of facts, the document's title.
 _SUBJECTS = """
 SELECT document_id, trim(regexp_replace(regexp_replace(
            substr(text, start_char + 1, end_char - start_char), '^.*?: ', ''), '\\s+', ' ', 'g')
        ) AS subject
 FROM ({blocks}) b JOIN (SELECT id AS document_id, text FROM ({documents})) d USING (document_id)
 WHERE kind = 'title'
+UNION ALL
+SELECT document_id, trim(regexp_replace(title, '\\s+', ' ', 'g'))
+FROM (SELECT DISTINCT document_id FROM ({blocks}) WHERE kind = 'fact') b
+JOIN (SELECT id AS document_id, title FROM ({documents})) d USING (document_id)
 """
 _TAKEN_IN = {
     "documents": "SELECT * FROM main.documents WHERE id IN (SELECT unnest($ids))",

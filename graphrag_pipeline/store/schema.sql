@@ -154,7 +154,7 @@ COMMENT ON TABLE blocks IS 'What of each document is not running prose. Blocks o
 COMMENT ON COLUMN blocks.document_id IS 'The document; joins documents.id.';
 COMMENT ON COLUMN blocks.start_char IS 'First character in documents.text, from 0.';
 COMMENT ON COLUMN blocks.end_char IS 'End of the block, exclusive.';
-COMMENT ON COLUMN blocks.kind IS 'heading, code, table or list; of a record, title, field (names something), key (of another record, perhaps) or value.';
+COMMENT ON COLUMN blocks.kind IS 'heading, code, table or list; of a record, title, field (names something), key (of another record, perhaps) or value; fact, a field of what a document is about.';
 COMMENT ON COLUMN blocks.batch IS 'The batch that brought the document; joins batches.batch.';
 
 CREATE TABLE IF NOT EXISTS chunks (

@@ -15,7 +15,7 @@ from functools import cache
 from itertools import takewhile
 
 from graphrag_pipeline.core.word_lists import word_lists
-from graphrag_pipeline.extraction.rules.japanese import is_japanese, japanese_names
+from graphrag_pipeline.extraction.rules.japanese import is_japanese, japanese_names, katakana_bodies
 
 CJK = (
     "\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
@@ -139,7 +139,8 @@ def find_cjk(text: str) -> list[Found]:
     japanese = is_japanese(text, len(_CJK_CHARACTER.findall(text)))
     parts = list(_parts(text))
     by_rule = japanese_names(text) if japanese else _chinese(text, parts)
-    for candidate in (*_titles(text), *by_rule, *_repeated(text, parts)):
+    bodies = katakana_bodies(text) if japanese else ()
+    for candidate in (*bodies, *_titles(text), *by_rule, *_repeated(text, parts)):
         _take(candidate, free, names)
     return sorted(names)
 

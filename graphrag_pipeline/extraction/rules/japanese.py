@@ -15,6 +15,7 @@ _HAN = "\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _KATAKANA = "\u30a1-\u30fa\u30fc"
 _LEAST_KANA = 8
 _RUN = re.compile(f"[{_HAN}]+")
+_KATAKANA_SIGN = re.compile(f"[{_KATAKANA}]")
 _NAME_RUN = re.compile(f"[{_HAN}{_KATAKANA}]+")
 _MOST_GIVEN = 3
 _LEAST_SIGNS = 2
@@ -40,6 +41,17 @@ def japanese_names(text: str) -> Iterator[Place]:
     yield from ((start, end, "PERSON") for (start, end) in people)
     yield from _again(text, {text[start:end] for start, end in people})
     yield from _places(text)
+
+
+def katakana_bodies(text: str) -> Iterator[Place]:
+    """Yield the organisations that begin in katakana, ヤマダ電機: a run of it is but their part.
+
+    What ends in 会社 alone is hardly called so: バス会社 is a bus company.
+    """
+    for start, end, kind in _bodies(text):
+        is_generic = text[start:end].endswith("会社") and "株式" not in text[start:end]
+        if _KATAKANA_SIGN.match(text, start) and not is_generic:
+            yield start, end, kind
 
 
 def _bodies(text: str) -> Iterator[Place]:

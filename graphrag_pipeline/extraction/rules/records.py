@@ -16,6 +16,7 @@ from graphrag_pipeline.core.records import (
     column_of,
     field_head,
     field_words,
+    names_nothing,
     relation_of,
 )
 from graphrag_pipeline.core.word_lists import word_lists
@@ -41,8 +42,9 @@ from graphrag_pipeline.extraction.rules.words import usually_lower
 if TYPE_CHECKING:
     import polars as pl
 
-RECORD_KINDS = ("title", "field", "key", "value")
-"""The kinds of blocks that are lines of a record."""
+RECORD_KINDS = ("title", "field", "key", "value", "fact")
+"""The kinds of blocks that are lines of a record; a fact is a field of what a document is about."""
+_NAMING = ("field", "fact")
 
 _WORDS = word_lists("nlp_records.txt")
 _TYPES = (
@@ -73,9 +75,9 @@ def extract_records(chunks: pl.DataFrame) -> Extraction:
     import polars as pl
 
     lines = _lines(chunks)
-    names = _names(lines.filter(pl.col("kind").is_in(["title", "field"])))
+    names = _names(lines.filter(pl.col("kind").is_in(["title", *_NAMING])))
     subjects = _subjects(lines, names)
-    fields = names.filter(pl.col("kind") == "field")
+    fields = names.filter(pl.col("kind").is_in(_NAMING))
     told = (
         _with_subject(fields)
         .with_columns(
@@ -303,6 +305,8 @@ def names_in_field(kind: str, path: str, value: str) -> list[Piece]:
     by_field = _type_by_field(path)
     if kind == "title":
         return [(0, len(value), " ".join(value.split()), by_field or type_of_name(value))]
+    if kind == "fact" and names_nothing(value):
+        return []
     pieces: list[Piece] = []
     for start, end in list(_pieces(path, value, by_field))[:_MOST_PIECES]:
         title = " ".join(value[start:end].split())

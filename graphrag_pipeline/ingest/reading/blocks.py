@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, without_controls
 
-BlockKind = Literal["heading", "code", "table", "list", "title", "field", "key", "value"]
+BlockKind = Literal["heading", "code", "table", "list", "title", "field", "key", "value", "fact"]
 
 
 class Block(NamedTuple):

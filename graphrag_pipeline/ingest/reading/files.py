@@ -12,8 +12,8 @@ from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 from graphrag_pipeline.ingest.reading.code import CODE_BY_NAME, CODE_NAMES, CODE_SUFFIXES
 from graphrag_pipeline.ingest.reading.decoding import decode
+from graphrag_pipeline.ingest.reading.facts import with_facts
 from graphrag_pipeline.ingest.reading.formats import FORMATS, format_of, supported_suffixes
-from graphrag_pipeline.ingest.reading.line_blocks import line_blocks
 from graphrag_pipeline.ingest.reading.model import (
     SMALL,
     FileFormat,
@@ -22,6 +22,7 @@ from graphrag_pipeline.ingest.reading.model import (
     ReadResult,
     Unreadable,
     clean_result,
+    readable_name,
     whole_document,
 )
 
@@ -33,10 +34,12 @@ _OUT_OF_MEMORY = "there is not enough memory to read the file"
 
 def _read_text(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     text = clean_text(decode(data, options.encoding))
-    return whole_document(path, text, blocks=line_blocks(text, markdown=False))
+    title = readable_name(path)
+    text, blocks = with_facts(text, title, markdown=False)
+    return whole_document(path, text, title, blocks=blocks)
 
 
-TEXT = FileFormat(_read_text, {}, SMALL)
+TEXT = FileFormat(_read_text, versions.TEXT, SMALL)
 PLAIN = FileFormat(_read_text, versions.PLAIN, SMALL)
 _TEXT_BY_NAME = FileFormat(_read_text, versions.NAMED, SMALL)
 _NAMED: dict[str, FileFormat] = {

@@ -12,7 +12,7 @@ import yaml
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 from graphrag_pipeline.ingest.reading.decoding import decode
-from graphrag_pipeline.ingest.reading.line_blocks import line_blocks
+from graphrag_pipeline.ingest.reading.facts import with_facts
 from graphrag_pipeline.ingest.reading.markdown_markup import without_data, without_markup
 from graphrag_pipeline.ingest.reading.model import (
     SMALL,
@@ -20,6 +20,7 @@ from graphrag_pipeline.ingest.reading.model import (
     ReadingOptions,
     ReadResult,
     Scalar,
+    readable_name,
     whole_document,
 )
 from graphrag_pipeline.ingest.reading.wiki_links import with_links, without_links
@@ -36,7 +37,9 @@ def read_markdown(path: Path, data: bytes, options: ReadingOptions) -> ReadResul
     text = with_links(without_markup(without_data(_without_comments(body))))
     metadata = {key: _plain(value) for key, value in metadata.items()}
     title = metadata.pop("title", "") or without_links(_first_heading(text))
-    return whole_document(path, text, str(title), metadata, line_blocks(text, markdown=True))
+    title = one_line(str(title)) or readable_name(path)
+    text, blocks = with_facts(text, title, markdown=True)
+    return whole_document(path, text, title, metadata, blocks)
 
 
 def _plain(value: Scalar) -> Scalar:

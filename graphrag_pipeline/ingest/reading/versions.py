@@ -30,6 +30,8 @@ RECORDS_VERSION = "7"
 RST_VERSION = "2"
 RTF_VERSION = "2"
 SUBTITLES_VERSION = "2"
+TEXT_VERSION = "2"
+"""Of `.txt` alone, which once stood for what all readers share."""
 WEB_ARCHIVES_VERSION = "2"
 XLS_VERSION = "2"
 XML_VERSION = "2"
@@ -53,6 +55,7 @@ KINDS = {
     "plain": "plain text and logs",
     "records": "tables and records",
     "subtitles": "subtitles",
+    "text": "plain text files",
     "web archives": "saved web pages",
 }
 """What the files of a reader are called, where its own name does not say it."""
@@ -77,11 +80,24 @@ RECORDS = {"records": RECORDS_VERSION}
 RST = {"reStructuredText": RST_VERSION}
 RTF = {"RTF": _with_library("striprtf", RTF_VERSION)}
 SUBTITLES = {"subtitles": SUBTITLES_VERSION}
+TEXT = {"text": TEXT_VERSION}
 WEB_ARCHIVES = {"web archives": WEB_ARCHIVES_VERSION}
 XLS = {"XLS": _with_library("xlrd", XLS_VERSION)}
 XML = {"XML": XML_VERSION}
 WITHIN = {
-    **(PLAIN | SUBTITLES | LATEX | OUTLINES | HTML | MARKDOWN | RST | NOTEBOOK | CODE | NAMED),
+    **(
+        TEXT
+        | PLAIN
+        | SUBTITLES
+        | LATEX
+        | OUTLINES
+        | HTML
+        | MARKDOWN
+        | RST
+        | NOTEBOOK
+        | CODE
+        | NAMED
+    ),
     **(CONFIGS | XML | BIBLIOGRAPHIES | CALENDARS | WEB_ARCHIVES | RECORDS),
     **(MAIL | OFFICE | PDF | PACKED | OUTLOOK | RTF | XLS),
 }

@@ -18,6 +18,7 @@ from graphrag_pipeline.query.evidence.answer_kinds import (
     shares_written,
     wanted_of,
 )
+from graphrag_pipeline.query.evidence.asked_fields import asks_for_fact
 from graphrag_pipeline.query.evidence.sentences import Sentence, sentences_of
 from graphrag_pipeline.query.evidence.themes import is_name
 from graphrag_pipeline.query.evidence.widening import RankedPassage, widened
@@ -50,7 +51,8 @@ REPEATED_WORTH = 0.5
 LEAST_SHARE = 0.45
 """A passage that scores less than this share of the best says nothing to the question."""
 
-_OF_RECORDS = frozenset(("field", "key", "value"))
+_FACT = "fact"
+_OF_RECORDS = frozenset(("field", "key", "value", _FACT))
 _NAMES_SHOWN = 5
 _LONGEST_THEME = 400
 # Sentences looked at beyond those asked for, in place of those that become part of another.
@@ -200,11 +202,16 @@ def _ranked(
     wanted: AskedFor | None,
     most: int,
 ) -> list[tuple[RankedPassage, Sentence]]:
-    quotes = [sentence.quote for sentence in sentences]
     kinds = _kinds(index, sentences)
+    sentences = [_alone(s) if k == _FACT else s for s, k in zip(sentences, kinds, strict=True)]
+    quotes = [sentence.quote for sentence in sentences]
     texts, kinds = _with_subjects(index, sentences, quotes, kinds)
     # Who speaks is no answer to a question about that person.
     said = [_unspoken(text, sentence) for text, sentence in zip(texts, sentences, strict=True)]
+    for place, kind in enumerate(kinds):
+        title, quote = sentences[place].window.row["title"], quotes[place]
+        if kind == _FACT and not asks_for_fact(question, title, quote):
+            said[place] = quote
     scores = relevance(index, question.without_quantity, said, sharing=index.lexical)
     if index.lexical and not any(scores):
         return []
@@ -259,6 +266,12 @@ def _led_to(
         if words.strip() and words in said and words not in asked:
             led.add(document)
     return led
+
+
+def _alone(sentence: Sentence) -> Sentence:
+    """Return a sentence that announces nothing of what follows."""
+    end = sentence.start + len(sentence.first)
+    return sentence._replace(last=sentence.place, end=end, quote=sentence.first)
 
 
 def _unspoken(text: str, sentence: Sentence) -> str:

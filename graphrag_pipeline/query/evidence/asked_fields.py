@@ -1,0 +1,44 @@
+"""Facts that a question asks for: by the name of the field, or by what the document is about.
+
+Each fact of a note is quoted with the note's title. It counts as what says something of that title
+only where it is asked for: otherwise all facts of Quay 4 would stand before what is said of it.
+"""
+
+from __future__ import annotations
+
+from graphrag_pipeline.core.records import SEPARATOR, field_head
+from graphrag_pipeline.core.text import terms
+from graphrag_pipeline.core.word_lists import word_lists
+from graphrag_pipeline.query.question import AnalysedQuestion
+
+_LEAST, _MOST_MORE = 3, 5  # characters of a stem, and of the ending after it
+_MEASURES = {
+    **{"deep": "depth", "long": "length", "high": "height", "tall": "height", "wide": "width"},
+    **{"broad": "breadth", "heavy": "weight", "old": "age", "fast": "speed"},
+}
+_PLACES = word_lists("nlp_records.txt")["place"]
+
+
+def asks_for_fact(question: AnalysedQuestion, title: str, line: str) -> bool:
+    """Whether a question asks for a fact ``field: value`` about a document's title.
+
+    Nothing of Quay 7 is asked for by a question about Quay 4. Who "owns" something is asked for by
+    its "owner". Where a question says no more than the title, all facts are asked for, or those of
+    places.
+    """
+    field = line.partition(SEPARATOR)[0]
+    own = set(terms(title))
+    asked = set(question.terms) - own
+    figures = {word for word in question.terms if word.isdigit()}
+    if figures and not figures.issuperset(filter(str.isdigit, own)):
+        return False
+    if not asked:
+        return question.asks_for != "place" or field_head(field) in _PLACES
+    asked |= {_MEASURES[word] for word in asked if word in _MEASURES}
+    return any(_are_of_one_stem(word, said) for said in terms(field) for word in asked)
+
+
+def _are_of_one_stem(one: str, other: str) -> bool:
+    short, long = sorted((one, other), key=len)
+    is_ending = len(short) >= _LEAST and len(long) - len(short) <= _MOST_MORE
+    return one == other or (is_ending and long.startswith(short))
