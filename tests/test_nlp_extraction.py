@@ -556,3 +556,20 @@ def test_a_preposition_that_opens_a_list_item_is_no_part_of_a_name(mark):
 def test_a_compound_adjective_is_no_name():
     text = "Read-only files are kept. The Debian-derived Knoppix is small, says Jean-Luc Picard."
     assert titles(text, noun_phrases=False) == {"Knoppix", "Jean-Luc Picard"}
+
+
+@pytest.mark.parametrize(
+    ("line", "people"),
+    [
+        ("[2024-05-01 10:00] Bo: Viggo Stahl paid.", {"Bo", "Viggo Stahl"}),
+        ("[2024-05-01] Ana Kovac to Bo Lind: Hello.", {"Ana Kovac", "Bo Lind"}),
+        ("[2024-05-01 10:00] Rose Hill: It is open.", {"Rose Hill"}),
+        ("[2024-05-01 10:00] Nordwind GmbH: The bill is open.", set()),
+        ("[2024-05-01 10:00] Debian Bug Tracking System: Thanks.", set()),
+        ("[2024-05-01 10:00] Assistant: How are you?", set()),
+        ("[2024-05-01 10:00] user: How are you?", set()),
+        ("Bo: It was paid.", set()),
+    ],
+)
+def test_whoever_writes_a_dated_message_and_to_whom_are_people(line, people):
+    assert {title for title, kind in kinds(line).items() if kind == "PERSON"} == people

@@ -23,6 +23,8 @@ from graphrag_pipeline.extraction.rules.entity_types import (
     OTHER,
     PERSON,
     WORK,
+    has_organisation_word,
+    may_be_given,
 )
 from graphrag_pipeline.extraction.rules.links import (
     LINKS_TO,
@@ -37,7 +39,7 @@ from graphrag_pipeline.extraction.rules.repeated_terms import find_repeated_term
 from graphrag_pipeline.extraction.rules.sentences import Span, sentence_spans
 from graphrag_pipeline.extraction.rules.tokens import Tokens, read_tokens
 from graphrag_pipeline.extraction.rules.uncased import find_uncased
-from graphrag_pipeline.extraction.rules.words import Lexicon
+from graphrag_pipeline.extraction.rules.words import Lexicon, usually_lower
 
 if TYPE_CHECKING:
     import polars as pl
@@ -49,6 +51,13 @@ _SLICE = 200  # chunks
 _SUBJECTS = frozenset((PERSON, ORGANIZATION, GEO, EVENT, WORK, OTHER))
 _ROW = re.compile(r"[^\n]*[^\W_][^\n]*")
 _HEAD = re.compile(r"[^\n]*\n[|: +-]*--[|: +-]*(?:\n|$)")
+_SHORT = 3  # letters of a nickname, whatever word it is besides
+_AUTHOR = r"[^\W\d_a-z][^\W_]*(?:[ .'’-]{1,2}[^\W\d_]+){0,3}"
+_MESSAGE = re.compile(
+    rf"^\[\d{{4}}-\d\d-\d\d(?: \d\d:\d\d)?\] (?P<author>{_AUTHOR})"
+    rf"(?: to (?P<recipient>{_AUTHOR}))?: ",
+    re.MULTILINE,
+)
 _PRONOUN = re.compile(r"(He|She|It|They|His|Her|Its|Their)\b")
 
 
@@ -232,6 +241,7 @@ def _read(
     mentions = find_names(text, tokens, sentences, dates=options.dates)
     mentions += _outside(_terms(tokens, options), [b for b in blocks if b[2] == "table"])
     mentions += _uncased_mentions(text, sentences, blocks, options)
+    mentions = _with_authors(text, sentences, mentions)
     mentions.sort(key=lambda mention: (mention.start, -mention.end))
     by_sentence = _by_sentence(text, mentions)
     return _Reading(text, sentences, by_sentence, _topics(text, sentences, by_sentence), written)
@@ -330,6 +340,38 @@ def _uncased_mentions(
         if options.noun_phrases or kind != CONCEPT
     ]
     return _outside(mentions, [b for b in blocks if b[2] == "code"]) if mentions else mentions
+
+
+def _with_authors(text: str, sentences: list[Span], mentions: list[Mention]) -> list[Mention]:
+    """Return mentions in which those who wrote messages, and to whom, are people."""
+    if "] " not in text:
+        return mentions
+    names = {
+        match.span(group)
+        for match in _MESSAGE.finditer(text)
+        for group in ("author", "recipient")
+        if match[group]
+    }
+    if not names:
+        return mentions
+    starts = [start for start, _ in sentences]
+    people = [
+        Mention(start, end, PERSON, bisect_right(starts, start) - 1)
+        for start, end in sorted(names)
+        if _may_be_person(text[start:end])
+    ]
+    covered = [(person.start, person.end, PERSON) for person in people]
+    return [*_outside(mentions, covered), *people]
+
+
+def _may_be_person(name: str) -> bool:
+    """Whether whoever writes a message by this name may be somebody, and no firm or program."""
+    words = name.split()
+    is_written_so = not any(len(word) > 1 and word[-1].isupper() for word in words)
+    is_common = any(len(word) > _SHORT and usually_lower(word.lower()) for word in words)
+    is_named = type_of_name(name) in (PERSON, OTHER)
+    is_sure = may_be_given(words[0]) or not (is_common or has_organisation_word(words))
+    return is_written_so and is_named and is_sure
 
 
 def _by_sentence(text: str, mentions: list[Mention]) -> dict[int, dict[str, Mention]]:
