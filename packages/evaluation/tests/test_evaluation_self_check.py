@@ -96,6 +96,11 @@ def test_what_is_made_up_is_not_said_again_and_no_sample_is_paid_twice(
     # Of three sentences two, one and two are said again by seeds 1, 2 and 3, one by seed 4.
     scores = "SELECT DISTINCT metric, round(value, 6) FROM scores WHERE metric = 'self_consistency'"
     assert rows(home, scores) == [("self_consistency", round((2 + 1 + 2 + 1) / 12, 6))]
+    fewer = spec(tmp_path, "[self_check]\nsamples = 1")
+    with StrictServer(lambda _: "", faults=by_chance) as server:
+        run_experiment(settings_for(home, server), fewer)
+        assert server.requests == []
+    assert rows(home, scores) == [("self_consistency", round(2 / 3, 6))]
     texts = """SELECT DISTINCT replicate, b.text FROM answer_samples
                JOIN answers a USING (answer_id) JOIN answers b ON b.answer_id = sample_id
                WHERE a.text = ? ORDER BY ALL"""
