@@ -17,7 +17,7 @@ SMALL = Settings(embeddings={"dimensions": 32})  # type: ignore[arg-type]
 
 def kept(index: Index) -> dict[str, tuple[int, float]]:
     _, rows = index.sql("SELECT stage, runs, seconds FROM stage_seconds")
-    return {stage: (runs, seconds) for stage, runs, seconds in rows}
+    return {stage: (runs, seconds) for stage, runs, seconds in rows}  # pyright: ignore
 
 
 @pytest.fixture

@@ -155,7 +155,7 @@ def write_submission(
     texts = dict(con.execute(_ANSWERS, [experiment, condition]).fetchall())
     books = list(_books(files))
     tasks = {MULTICHOICE: novelqa, GENERATIVE: novelqa_generative}
-    ids = {task: [_id(reader, *entry) for _, *entry in books] for task, reader in tasks.items()}
+    ids = {task: [_id(reader, e, about) for _, e, about in books] for task, reader in tasks.items()}
     task = next((task for task, asked in ids.items() if not texts.keys().isdisjoint(asked)), "")
     if not task:
         raise InputError(f"{experiment} asked no question of {files}: name the files it asked")
