@@ -200,3 +200,13 @@ def test_the_measure_asks_an_index_what_a_file_asks(tmp_path):
     assert first.is_retrieved
     assert first.is_answered
     assert not second.is_retrieved
+
+
+def test_a_passage_does_not_go_on_with_what_it_says_already(tmp_path):
+    line = "The pump at Kolding failed and Ebba Stormgaard fixed it at once. "
+    publish(tmp_path, documents={"Log": 40 * line, "Note": "The pump at Rowan ran. It is old."})
+    with QueryEngine(tmp_path, settings=settings_for(tmp_path)) as engine:
+        (shown,) = points(engine, "Who fixed the pump at Kolding?")
+        ran = points(engine, "Which pump at Rowan ran?")
+    assert shown == line.strip()
+    assert ran[0] == "The pump at Rowan ran. It is old."

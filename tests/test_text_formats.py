@@ -336,3 +336,10 @@ def test_what_opens_and_never_closes_takes_no_more_than_its_length(suffix):
     for unit in ("{", "\\begin{itemize}", "\\footnote{", "@a{b,c={", "$", "[[", "|", "\\frac{a}{"):
         read(f"a{suffix}", unit * (50_000 // len(unit)))
     assert time.process_time() - start < 5
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.log", "README"])
+def test_files_written_into_addresses_are_no_text(name):
+    picture = "data:image/png;base64," + 400 * "iVBORw0KGgo"
+    document = only(read(name, f"The quay ({picture}) is old. data:image/png;base64, begins."))
+    assert document.text == "The quay () is old. data:image/png;base64, begins."

@@ -14,6 +14,7 @@ from graphrag_pipeline.ingest.reading.code import CODE_BY_NAME, CODE_NAMES, CODE
 from graphrag_pipeline.ingest.reading.decoding import decode
 from graphrag_pipeline.ingest.reading.facts import with_facts
 from graphrag_pipeline.ingest.reading.formats import FORMATS, format_of, supported_suffixes
+from graphrag_pipeline.ingest.reading.markdown_markup import without_files
 from graphrag_pipeline.ingest.reading.model import (
     SMALL,
     FileFormat,
@@ -33,7 +34,7 @@ _OUT_OF_MEMORY = "there is not enough memory to read the file"
 
 
 def _read_text(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
-    text = clean_text(decode(data, options.encoding))
+    text = without_files(clean_text(decode(data, options.encoding)))
     title = readable_name(path)
     text, blocks = with_facts(text, title, markdown=False)
     return whole_document(path, text, title, blocks=blocks)

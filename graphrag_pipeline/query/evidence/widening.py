@@ -125,14 +125,20 @@ def _n_chars(placed: Sequence[_Placed]) -> int:
 
 
 def _going_on(placed: Sequence[_Placed], longest: int) -> list[_Placed]:
-    """Return passages, in turn with the sentences after them, while all are short enough."""
+    """Return passages, in turn with the sentences after them, while all are short enough.
+
+    A passage does not go on with what it says already, as a log does.
+    """
     longer = list(placed)
     for n in range(_MOST_AFTER * len(placed)):
         one = longer[n % len(placed)]
         end = one.window.next_end(one.end) if one.end else 0
         if not end or _n_chars(longer) + end - one.end > longest:
             continue
+        following = one.window.text(one.end, end).strip()
         document = one.passage.citation.document_id
+        if following in one.window.text(one.start, one.end):
+            continue
         if not any(other.meets(document, one.end, end) for other in longer):
             longer[n % len(placed)] = one.spanning(one.start, end)
     return longer
