@@ -23,6 +23,8 @@ StepKind = Literal["retrieval", "deduction", "arithmetic", "summary"]
 KINDS: tuple[StepKind, ...] = get_args(StepKind)
 
 _LONGEST = 400
+_TASK_CHARS, _SUBJECT_CHARS = 200, 80
+"""Most characters of a step that a model is asked for: a small one fills what it is given."""
 MISSING_SCHEMA = closed(enough=BOOLEAN, question=a_text(_LONGEST))
 """The schema of a judgement: whether results are enough, and what is to be asked if not."""
 _NAMED, _PAIR = 4, 2
@@ -57,7 +59,7 @@ class LogicalStep:
 
 def plan_schema(most: int) -> Schema:
     """Return the schema of a plan of at most so many steps."""
-    step = closed(kind=choice(KINDS), task=a_text(_LONGEST), subject=a_text(_LONGEST))
+    step = closed(kind=choice(KINDS), task=a_text(_TASK_CHARS), subject=a_text(_SUBJECT_CHARS))
     return closed(steps=listed(step, most))
 
 
