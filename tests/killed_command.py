@@ -55,9 +55,9 @@ class _Steps:
         transaction = IndexStore.transaction
 
         @contextlib.contextmanager
-        def stepping(store: IndexStore) -> Iterator[duckdb.DuckDBPyConnection]:
+        def stepping(store: IndexStore, **more: bool) -> Iterator[duckdb.DuckDBPyConnection]:
             self._step(str(store.path))
-            with transaction(store) as con:
+            with transaction(store, **more) as con:
                 yield con
                 self._step(str(store.path))
 

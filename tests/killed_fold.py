@@ -58,8 +58,8 @@ def _fold(fatal: int, home: Path) -> None:
     transaction = IndexStore.transaction
 
     @contextlib.contextmanager
-    def dying(store: IndexStore) -> Iterator[Any]:
-        with transaction(store) as con:
+    def dying(store: IndexStore, **more: bool) -> Iterator[Any]:
+        with transaction(store, **more) as con:
             yield _Fatal(con, fatal)
         _die()
 

@@ -192,8 +192,8 @@ def _write_and_note(folder: Path, notes: Path) -> None:
     transaction = IndexStore.transaction
 
     @contextmanager
-    def noting(store: IndexStore) -> Iterator[duckdb.DuckDBPyConnection]:
-        with transaction(store) as con:
+    def noting(store: IndexStore, **more: bool) -> Iterator[duckdb.DuckDBPyConnection]:
+        with transaction(store, **more) as con:
             yield con
             with notes.open("a") as file:
                 file.write(f"{hashlib.sha256(state(con).encode()).hexdigest()}\n")

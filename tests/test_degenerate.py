@@ -212,7 +212,8 @@ def test_thousands_of_tiny_files_take_seconds(engine: Engine, files: int) -> Non
     with published(engine) as release:
         assert release.facts.counts["n_documents"] == files
     print(f"{files:,} files: {spent:.1f} s of CPU")
-    assert spent < 3 * files / 1000
+    # About 3 ms a file; the same takes a third more beside other work.
+    assert spent < 5 * files / 1000
     again = cpu_seconds(lambda: update(engine))
     print(f"again, unchanged: {again:.1f} s of CPU")
     assert again < max(2, files / 2000)
