@@ -23,7 +23,8 @@ from graphrag_pipeline.core.prompting import Prompt, load_prompt, prompt_version
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.llm.configured import model_prices, prompts_folder, with_model
-from graphrag_pipeline.llm.errors import ModelError
+from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
+from graphrag_pipeline.llm.parsing import parse_json_object
 from graphrag_pipeline.llm.pricing import StagePlan
 from graphrag_pipeline.llm.running import work_through
 from graphrag_pipeline.llm.schemas import text
@@ -107,6 +108,14 @@ def made_by(form: QuestionForm, step: StepModel, settings: Settings) -> str:
     """Return a hash of the model and the prompt; ``settings`` are the step's."""
     prompt = prompt_version(form.prompt, folder=prompts_folder(settings))
     return make_id(form.name, prompt, *map(repr, step.answered_by(settings)))
+
+
+def whole_numbers(text: str, key: str) -> list[int]:
+    """Return the list under a key of an answer in JSON. Raises ModelOutputError for another."""
+    numbers = parse_json_object(text)[0].get(key)
+    if not isinstance(numbers, list) or not all(type(number) is int for number in numbers):
+        raise ModelOutputError(f'the answer must hold "{key}", a list of whole numbers')
+    return numbers
 
 
 def unanswered(

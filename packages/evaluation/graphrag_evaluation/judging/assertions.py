@@ -25,6 +25,7 @@ from graphrag_evaluation.inquiring import (
     plan_unseen,
     put_means,
     unanswered,
+    whole_numbers,
 )
 from graphrag_evaluation.metrics.answers import bare, sentence_texts
 from graphrag_evaluation.questions.fields import ASSERTIONS, sourced
@@ -68,10 +69,7 @@ def parse_assertions(text: str) -> Mapping[str, Any]:
 
 def parse_met(text: str) -> Mapping[str, Any]:
     """Return the numbers of the assertions that are met. Raises ModelOutputError."""
-    numbers = parse_json_object(text)[0].get("met")
-    if not isinstance(numbers, list) or not all(type(number) is int for number in numbers):
-        raise ModelOutputError('the answer must hold "met", a list of whole numbers')
-    return {"met": numbers}
+    return {"met": whole_numbers(text, "met")}
 
 
 WRITING = QuestionForm(

@@ -30,6 +30,7 @@ from graphrag_evaluation.inquiring import (
     plan_unseen,
     put_means,
     unanswered,
+    whole_numbers,
 )
 from graphrag_evaluation.metrics.answers import bare, sentence_texts
 from graphrag_evaluation.pricing import plan_answers
@@ -43,8 +44,6 @@ from graphrag_evaluation.running import (
 from graphrag_evaluation.step_models import model_label
 from graphrag_pipeline.core.identity import content_hash, make_id
 from graphrag_pipeline.core.progress import report
-from graphrag_pipeline.llm.errors import ModelOutputError
-from graphrag_pipeline.llm.parsing import parse_json_object
 from graphrag_pipeline.llm.schemas import INTEGER, closed, listed
 from graphrag_pipeline.store.frames import streamed
 
@@ -80,10 +79,7 @@ ORDER BY ALL
 
 def parse_supported(text: str) -> Mapping[str, Any]:
     """Return the numbers of the sentences that are supported. Raises ModelOutputError."""
-    numbers = parse_json_object(text)[0].get("supported")
-    if not isinstance(numbers, list) or not all(type(number) is int for number in numbers):
-        raise ModelOutputError('the answer must hold "supported", a list of whole numbers')
-    return {"supported": numbers}
+    return {"supported": whole_numbers(text, "supported")}
 
 
 FORM = QuestionForm(
