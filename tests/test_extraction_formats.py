@@ -120,6 +120,24 @@ def test_a_relationship_counts_by_its_strength_where_that_is_asked_for(
         assert rows["strength"]["enum"] == list(range(1, 11))
 
 
+@pytest.mark.parametrize(
+    ("written", "strength"),
+    [
+        ("7", 7),
+        ("1" + "0" * 400, 10),
+        ("1e999", None),
+        ("-2.5", 1),
+        ("NaN", None),
+        ('"high"', None),
+    ],
+)
+def test_a_strength_of_any_size_is_read(written: str, strength: float | None) -> None:
+    answer = json.dumps({"relationships": [{**RELATED, "strength": 0}]})
+    answer = answer.replace('"strength": 0', f'"strength": {written}')
+    (relationship,) = parse_graph(answer, ["relationships"], ()).relationships
+    assert relationship.strength == strength
+
+
 def test_who_asks_for_no_strength_asks_as_before_it_could_be_asked_for() -> None:
     ways: list[dict[str, Any]] = [
         {"format": "tuples"},

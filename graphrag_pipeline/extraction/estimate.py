@@ -222,10 +222,8 @@ def conversations(settings: Settings) -> Iterator[tuple[int, float]]:
         yield message_tokens(graph.render(entity_types=types, **around)), 1.0
     else:
         entities = load_prompt("extract_entities", folder)
-        yield (
-            message_tokens(entities.render(entity_types=types, examples=examples, document="")),
-            0.5,
-        )
+        asked = entities.render(entity_types=types, examples=examples, document="")
+        yield message_tokens(asked), 0.5
         relations = load_prompt("extract_relations", folder)
         title_tokens = ENTITIES * TITLE_TOKENS
         yield message_tokens(relations.render(names="", **around)) + title_tokens, 0.5

@@ -9,7 +9,6 @@ no gleaning, and an answer is never asked to go on.
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -207,7 +206,7 @@ def parse_graph(answer: str, keys: Sequence[str], leaked: Collection[str]) -> Pa
         if (title := _title(row.get("name")))
     )
     relationships = dict.fromkeys(
-        ParsedRelationship(source, target, _text(row["description"]), _number(row.get("strength")))
+        ParsedRelationship(source, target, _text(row["description"]), _strength(row))
         for row in _rows(reply, "relationships")
         if (source := _title(row.get("source"))) and (target := _title(row.get("target")))
         if normalize_title(source) != normalize_title(target)
@@ -247,8 +246,9 @@ def _text(value: object) -> str:
     return " ".join(value.split()) if isinstance(value, str) else ""
 
 
-def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
+def _strength(row: Json) -> float | None:
+    value = row.get("strength")
+    return within_scale(value) if isinstance(value, int | float) else None
 
 
 def _title(value: object) -> str:

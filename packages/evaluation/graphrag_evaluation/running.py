@@ -259,6 +259,8 @@ def make_missing(
     Those that an earlier run made in part are made again. Raises UnaskableError, and the model's
     error where every other call would meet it too.
     """
+    if not workload.unanswered:
+        return []
     _forget(store, [workload.answer_ids[question.id] for question in workload.unanswered])
     with keeping(store, "answers", "answer_id", _SCHEMA) as keep:
 
