@@ -12,6 +12,7 @@ from graphrag_pipeline.cli.left_out import show_left_out
 from graphrag_pipeline.cli.wording import amount, money
 from graphrag_pipeline.core.rows import one_line
 from graphrag_pipeline.core.text import counted
+from graphrag_pipeline.releases.homonyms import homonyms_line
 from graphrag_pipeline.releases.quality import quality_line
 from graphrag_pipeline.releases.silent_languages import silent_lines
 from graphrag_pipeline.store.sources import changed_files
@@ -150,6 +151,8 @@ def _show_failed(summary: dict[str, Any]) -> None:
         console.say_whole(f"by the model: {quality_line(quality)}")
     for line in silent_lines(summary["silent_languages"]):
         console.say_whole(line)
+    if number := summary["homonyms"]:
+        console.say_whole(homonyms_line(number))
     if summary["failed_chunks"]:
         console.say(
             f"{counted(summary['failed_chunks'], 'chunk')} could not be extracted (see the table "

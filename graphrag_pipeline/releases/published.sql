@@ -21,13 +21,13 @@ COMMENT ON COLUMN entity_names.is_alias IS 'Whether that name is from entity_ali
 
 CREATE VIEW homonyms AS
 WITH RECURSIVE found AS (
-    SELECT c.document_id, unnest([m.source_id, m.target_id]) AS entity_id,
-           unnest([m.target_id, m.source_id]) AS neighbor_id
-    FROM resolved_relationship_mentions m JOIN chunks c ON c.id = m.chunk_id),
+    SELECT DISTINCT c.document_id, unnest([r.source_id, r.target_id]) AS entity_id,
+           unnest([r.target_id, r.source_id]) AS neighbor_id
+    FROM relationship_chunks m JOIN relationships r ON r.id = m.relationship_id
+    JOIN chunks c ON c.id = m.chunk_id),
 met AS MATERIALIZED (
-    SELECT DISTINCT entity_id, document_id, neighbor_id FROM found
+    SELECT entity_id, document_id, neighbor_id FROM found
     SEMI JOIN (FROM entities WHERE type NOT IN ('CONCEPT', 'DATE', 'GEO')) e ON e.id = entity_id
-    SEMI JOIN entities n ON n.id = neighbor_id
     QUALIFY count(*) OVER (PARTITION BY entity_id, document_id) > 1),
 few AS MATERIALIZED (
     FROM met SEMI JOIN (SELECT entity_id FROM met GROUP BY entity_id
