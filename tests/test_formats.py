@@ -17,9 +17,9 @@ from read_files import only, read, reason
 from graphrag_pipeline.ingest.reading import ReadDocument, ReadingOptions
 from graphrag_pipeline.ingest.reading.rst import read_rst
 
-OPENDOCUMENT = " ".join(
+OPENDOCUMENT = 'xmlns:draw="urn:oasis:names:tc:opendocument:xmlns:drawing:1.0" ' + " ".join(
     f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"'
-    for name in ("office", "text", "table", "meta", "draw", "presentation")
+    for name in ("office", "text", "table", "meta", "presentation")
 )
 
 
@@ -82,6 +82,28 @@ def make_opendocument(body: str, title: str = "") -> bytes:
 
 def make_odt(text: str, title: str = "") -> bytes:
     return make_opendocument(f"<office:text>{text}</office:text>", title)
+
+
+def make_slide(title: str, texts: str, notes: str = "") -> str:
+    """Return a slide as LibreOffice writes one: its notes have a thumbnail and a page number."""
+    frame = (
+        '<draw:frame presentation:class="{}"><draw:text-box><text:p>{}</text:p></draw:text-box>'
+        "</draw:frame>"
+    )
+    number = frame.format("page-number", "<text:page-number>&lt;number&gt;</text:page-number>")
+    items = (
+        f"<text:list><text:list-item>{frame.format('outline', texts)}</text:list-item></text:list>"
+    )
+    return (
+        f"<draw:page>{frame.format('title', title)}{items}"
+        "<presentation:notes><draw:page-thumbnail/>"
+        f"{frame.format('notes', notes)}{number}</presentation:notes></draw:page>"
+    )
+
+
+def make_odp(*slides: str, title: str = "") -> bytes:
+    body = f"<office:presentation>{''.join(slides)}</office:presentation>"
+    return make_opendocument(body, title)
 
 
 def make_ods(rows: str) -> bytes:
@@ -149,6 +171,7 @@ SOUND = {
     ".pptx": make_pptx(),
     ".xlsx": make_xlsx(S=[["id", "text"], ["a", "one"], ["b", "two"]]),
     ".odt": make_odt("<text:h>One</text:h><text:p>two</text:p>"),
+    ".odp": make_odp(make_slide("One", "two", "three")),
     ".ods": make_ods("<table:table-row><table:table-cell><text:p>a</text:p></table:table-cell>"
                      "</table:table-row>" * 2),
     ".epub": make_epub(["<h1>One</h1><p>two</p>"]),
@@ -171,6 +194,35 @@ def test_a_presentation_is_its_slides_with_titles_tables_and_notes():
     words = ("Whales & ships", "- Ahab sails", "- Ishmael tells", "crew", "30", "Speak slowly.")
     places = [document.text.index(part) for part in words]
     assert places == sorted(places)
+
+
+def test_a_presentation_of_libreoffice_has_its_titles_and_notes_and_no_page_numbers():
+    slides = (
+        make_slide("Harbour plan", "Quay 4 is rebuilt.", "Ana asked."),
+        make_slide("Costs", "9"),
+    )
+    document = only(read("a.odp", make_odp(*slides, title="PowerPoint Presentation")))
+    assert document.title == "Harbour plan"
+    heads = [document.text[b.start : b.end] for b in document.blocks if b.kind == "heading"]
+    assert heads == ["Harbour plan", "Costs"]
+    said = "Harbour plan\n\n- Quay 4 is rebuilt.\n\nNotes:\n\nAna asked.\n\nCosts\n\n- 9"
+    assert document.text == said
+    assert only(read("a.odp", make_odp(*slides, title="Of 2024"))).title == "Of 2024"
+
+
+def test_a_show_and_a_presentation_with_macros_are_read_as_others_are():
+    plain = read("a.pptx", make_pptx())
+    with zipfile.ZipFile(io.BytesIO(make_pptx())) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    kinds = {
+        "a.ppsx": "application/vnd.openxmlformats-officedocument.presentationml.slideshow.main+xml",
+        "a.pptm": "application/vnd.ms-powerpoint.presentation.macroEnabled.main+xml",
+    }
+    usual = "application/vnd.openxmlformats-officedocument.presentationml.presentation.main+xml"
+    for name, kind in kinds.items():
+        types = parts["[Content_Types].xml"].replace(usual.encode(), kind.encode())
+        assert kind.encode() in types
+        assert read(name, zipped({**parts, "[Content_Types].xml": types})) == plain
 
 
 def test_rows_of_a_sheet_are_documents_as_those_of_a_csv_file_are():
@@ -201,8 +253,32 @@ def test_a_text_of_libreoffice_keeps_its_structure_and_loses_comments_and_deleti
     )
     document = only(read("a.odt", make_odt(body)))
     assert document.title == "Plan & goal"
-    assert document.text == "Plan & goal\n\nWe go ( soon).\n\n- ship"
+    assert document.text == "Plan & goal\n\nWe go (soon).\n\n- ship"
     assert only(read("a.odt", make_odt(body, "Property"))).title == "Property"
+
+
+@pytest.mark.parametrize("is_repeated", [True, False])
+def test_the_merged_head_of_a_table_in_a_text_names_its_columns(is_repeated):
+    def cells(style: str, *texts: str, first: str = "") -> str:
+        text = f'<text:p text:style-name="{style}">{{}}</text:p>'
+        cell = f"<table:table-cell {{}}>{text}</table:table-cell>"
+        return cell.format(first, texts[0]) + "".join(cell.format("", text) for text in texts[1:])
+
+    style = "P1" if is_repeated else "Table_20_Heading"
+    covered = "<table:covered-table-cell><text:p>old</text:p></table:covered-table-cell>"
+    wide, high = 'table:number-columns-spanned="2"', 'table:number-rows-spanned="2"'
+    head = (
+        f"<table:table-row>{cells(style, 'Quay', first=high)}"
+        f"{cells(style, 'Ships', first=wide)}{covered}</table:table-row>"
+        f"<table:table-row>{covered}{cells(style, '2022', '2023')}</table:table-row>"
+    )
+    if is_repeated:
+        head = f"<table:table-header-rows>{head}</table:table-header-rows>"
+    row = f"<table:table-row>{cells('Standard', 'Quay 4', '120', '133')}</table:table-row>"
+    document = only(read("a.odt", make_odt(f"<table:table>{head}{row}</table:table>")))
+    assert document.text == (
+        "| Quay | Ships 2022 | Ships 2023 |\n| --- | --- | --- |\n| Quay 4 | 120 | 133 |"
+    )
 
 
 def test_cells_of_an_ods_sheet_are_numbers_and_dates_as_they_are():

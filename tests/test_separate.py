@@ -86,7 +86,7 @@ def test_a_file_gives_the_same_in_the_process_of_its_own(tmp_path):
     files["long.csv"] = b"id,text\n" + b"".join(b'%d,"a, b"\n' % n for n in range(5_000))
     files["refused.pdf"] = b"no pdf"
     packed = {suffix for suffix in supported_suffixes() if not format_of(suffix).safe_bytes}
-    assert {Path(name).suffix for name in files} >= packed - {".xlsm", ".odp"}
+    assert {Path(name).suffix for name in files} >= packed - {".xlsm", ".docm", ".pptm", ".ppsx"}
     with readers_in(tmp_path, 2_000) as readers:
         for name, data in files.items():
             expected = read_file(Path(name), ReadingOptions(), data=data)

@@ -29,6 +29,7 @@ _PROPERTIES = {
     "language": "language",
     "publisher": "publisher",
 }
+_PLACEHOLDERS = frozenset(("powerpoint presentation", "presentation", "slide 1"))
 
 
 def open_archive(
@@ -157,3 +158,9 @@ def properties_of(root: ElementTree.Element) -> dict[str, Scalar]:
         if name and node.text and node.text.strip():
             values.setdefault(name, node.text)
     return values
+
+
+def own_title(about: dict[str, Scalar]) -> str:
+    """Take the title out of the properties of a document; return "" for one that says nothing."""
+    title = str(about.pop("title", ""))
+    return "" if title.strip().lower() in _PLACEHOLDERS else title

@@ -11,7 +11,13 @@ from pathlib import Path
 from xml.parsers import expat
 
 from graphrag_pipeline.ingest.reading import versions
-from graphrag_pipeline.ingest.reading.archives import Parts, open_archive, parse_xml, properties
+from graphrag_pipeline.ingest.reading.archives import (
+    Parts,
+    open_archive,
+    own_title,
+    parse_xml,
+    properties,
+)
 from graphrag_pipeline.ingest.reading.html import parse_html
 from graphrag_pipeline.ingest.reading.model import (
     FileFormat,
@@ -34,7 +40,7 @@ _MOST_CELLS = 1_000_000
 _DROPPED = _names(
     "office:annotation office:forms text:tracked-changes text:table-of-content "
     "text:alphabetical-index text:note-citation office:settings office:event-listeners "
-    "presentation:footer presentation:date-time draw:page-thumbnail style:region-left "
+    "presentation:footer presentation:date-time text:page-number style:region-left "
     "table:content-validations table:tracked-changes text:sequence-decls"
 )
 _TAGS = {
@@ -43,9 +49,12 @@ _TAGS = {
     "text:list-item": "li",
     "text:list-header": "li",
     "table:table": "table",
+    "table:table-header-rows": "thead",
     "table:table-row": "tr",
-    "table:table-cell": "td",
 }
+_SPANS = {"table:number-rows-spanned": "rowspan", "table:number-columns-spanned": "colspan"}
+_HEAD = "Table_20_Heading"
+"""The style of paragraphs in heads of tables, which not everybody has repeated on each page."""
 
 
 def read_opendocument(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
@@ -60,7 +69,7 @@ def read_opendocument(path: Path, data: bytes, options: ReadingOptions) -> ReadR
     page = parse_html(_Markup().of(content))
     if not page.text:
         raise Unreadable("the document holds no text")
-    title = str(about.pop("title", "")) or page.heading
+    title = own_title(about) or page.heading
     return whole_document(path, page.text, title, about, page.blocks)
 
 
@@ -84,6 +93,8 @@ def _content(parts: Parts) -> bytes:
 
 class _Reader:
     """Follows the elements of the body; what is in a dropped one is not seen."""
+
+    dropped = _DROPPED
 
     def __init__(self) -> None:
         self.open: list[str] = []
@@ -111,7 +122,7 @@ class _Reader:
             raise Unreadable(f"elements are nested more than {_MOST_DEPTH} deep")
         if self.dropped_from:
             return
-        if name in _DROPPED:
+        if name in self.dropped:
             self.dropped_from = len(self.open)
         else:
             self.start(name, {_short(key): value for key, value in attributes.items()})
@@ -137,25 +148,35 @@ def _short(name: str) -> str:
 class _Markup(_Reader):
     """Says a text or a presentation again in HTML."""
 
+    dropped = _DROPPED | {"table:covered-table-cell"}
+
     def __init__(self) -> None:
         super().__init__()
-        self.parts: list[str] = []
+        self.parts = [""]
         self.closing: list[str] = []
-        self.inside = 0
+        self.inside = self.notes_from = 0
 
     def of(self, xml: bytes) -> str:
         self.parse(xml)
         return "".join(self.parts)
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
+        if attributes.get("text:style-name") == _HEAD and self.parts[-1].startswith("<td"):
+            self.parts[-1] = self.parts[-1].replace("td", "th", 1)
+            self.closing[-1] = "</th>"
         opened, closed = self._tags(name, attributes)
         self.parts.append(opened)
         self.closing.append(closed)
         self.inside += name in ("text:p", "text:h")
+        if name == "presentation:notes":
+            self.notes_from = len(self.parts)
 
     def end(self, name: str) -> None:
         self.parts.append(self.closing.pop())
         self.inside -= name in ("text:p", "text:h")
+        notes = self.parts[self.notes_from :] if name == "presentation:notes" else []
+        if any(part.strip() and not part.startswith("<") for part in notes):
+            self.parts.insert(self.notes_from, "<p>Notes:</p>")
 
     def text(self, text: str) -> None:
         if self.inside:
@@ -168,17 +189,21 @@ class _Markup(_Reader):
         if name == "text:note":
             return " (", ")"
         if "text:note" in self.open:
-            return " ", ""
-        if name == "draw:frame" and attributes.get("presentation:class") == "title":
+            begins = next(filter(None, reversed(self.parts)), "") == " ("
+            return ("" if begins else " "), ""
+        if name == "drawing:frame" and attributes.get("presentation:class") == "title":
             return "<h2>", "</h2>"
-        if name == "presentation:notes":
-            return "<p>Notes:</p>", ""
         if name == "text:s":
             return " " * _number(attributes.get("text:c"), 1, _MOST_SPACES), ""
         if name == "text:tab":
             return "\t", ""
         if name == "text:line-break":
             return "<br>", ""
+        if name == "table:table-cell":
+            spans = (
+                (_SPANS[key], _number(n, 1, 1000)) for key, n in attributes.items() if key in _SPANS
+            )
+            return f"<td{''.join(f' {name}={n}' for name, n in spans)}>", "</td>"
         tag = _TAGS.get(name)
         if tag == "p" and "</h2>" in self.closing:
             return " ", ""

@@ -11,6 +11,7 @@ from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.archives import (
     bytes_of,
     open_archive,
+    own_title,
     properties,
     require_plain_xml,
 )
@@ -25,8 +26,9 @@ from graphrag_pipeline.ingest.reading.model import (
 )
 
 _MOST_ELEMENTS = 400_000  # lxml and python-pptx take about 0.5 kB for each
+_TYPES = "[Content_Types].xml"
+"""It tells a show, `.ppsx`, from a presentation; python-pptx reads the second only."""
 _FURNITURE = frozenset(("DATE", "FOOTER", "SLIDE_NUMBER", "HEADER"))
-_PLACEHOLDERS = frozenset(("powerpoint presentation", "presentation", "slide 1"))
 
 
 def read_pptx(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
@@ -37,6 +39,7 @@ def read_pptx(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     parts = open_archive(data, options, kind="a presentation", suffix=".pptx")
     require_plain_xml(parts, _MOST_ELEMENTS)
     about = properties(parts, "docProps/core.xml")
+    parts[_TYPES] = parts.get(_TYPES, b"").replace(b".slideshow.", b".presentation.")
     file = bytes_of(parts)
     with require_extra("pptx", "office", "pptx"):
         from pptx import Presentation
@@ -45,10 +48,7 @@ def read_pptx(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     page = parse_html(markup)
     if not page.text:
         raise Unreadable("the presentation holds no text")
-    title = str(about.pop("title", ""))
-    if title.strip().lower() in _PLACEHOLDERS:
-        title = ""
-    return whole_document(path, page.text, title or page.heading, about, page.blocks)
+    return whole_document(path, page.text, own_title(about) or page.heading, about, page.blocks)
 
 
 def _slide(slide: Any) -> Iterator[str]:
