@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from unittest.mock import ANY
 
 import polars as pl
 import pytest
 
-from conftest import Engine
-from graphrag_pipeline.core.settings import Settings
+from conftest import Engine, build_graph
+from graphrag_pipeline import Index
+from graphrag_pipeline.core.settings import ResolutionSettings, Settings
 from graphrag_pipeline.extraction.rules.nlp import NlpOptions, extract_nlp
+from graphrag_pipeline.graph.resolution.resolving import resolution_current
 from graphrag_pipeline.ingest.reading.html import read_html
 from graphrag_pipeline.ingest.reading.markdown import read_markdown
 from graphrag_pipeline.ingest.reading.model import ReadingOptions
@@ -145,6 +148,132 @@ def test_links_follow_a_changing_corpus_as_a_fresh_build_has_them(tmp_path):
     pairs = {frozenset(row[:2]) for row in rows[0][0] if row[2] == "links to"}
     assert {frozenset(("Quay 4", "Crane 7")), frozenset(("Quay 4", "Quay 5"))} <= pairs
     assert frozenset(("Quay 5", "Crane 7")) in pairs
+
+
+HANDBOOK = """# Quay 4 handbook
+
+The quay lies in Odense. Baltor Freight rents it from the Port of Odense.
+"""
+CRANE = """# Crane seven
+
+Crane seven stands on [[q4]], see [the plan](notes/q4.md). [[Hansa Works]] built it.
+"""
+LINKING = {"notes/q4.md": HANDBOOK, "crane.md": CRANE}
+
+
+def linked_with(engine: Engine, title: str) -> set[str]:
+    query = "SELECT source, target FROM relationships WHERE type = 'links to'"
+    pairs = [{*pair} for pair in _rows(engine, query)]
+    return {end for pair in pairs if title in pair for end in pair - {title}}
+
+
+def test_a_link_by_file_ends_at_what_the_title_of_its_document_names(tmp_path):
+    engine = build_graph(tmp_path, LINKING)
+    assert linked_with(engine, "Crane seven") == {"Quay 4 handbook", "Hansa Works"}
+    assert _rows(engine, "SELECT method, rule, title, canonical_title FROM entity_aliases") == [
+        ("rule", "file name", "q4", "Quay 4 handbook")
+    ]
+    assert _rows(engine, "SELECT title FROM entities WHERE title = 'q4'") == []
+
+
+@pytest.mark.parametrize(
+    ("files", "why"),
+    [
+        ({"notes/q4.md": None}, "there is no such document"),
+        ({"b/q4.md": "# Another\n\nA text."}, "two files are called so"),
+        ({"b.md": "# Quay 4 handbook\n\nA text of its own."}, "two documents have the title"),
+        ({"b.md": "# Q4\n\nWhat Q4 is."}, "it is the title of another"),
+        (
+            {"b.md": "# Year\n\nBaltor Freight says that q4 was a good quarter for Q4 and Q4.\n"},
+            "text",
+        ),
+    ],
+)
+def test_a_name_that_is_not_of_one_file_alone_stays_what_it_is(tmp_path, files, why):
+    engine = build_graph(tmp_path, {**LINKING, **files})
+    linked = {title.casefold() for title in linked_with(engine, "Crane seven")}
+    assert linked == {"q4", "hansa works"}, why
+
+
+def test_the_user_keeps_a_file_and_a_title_apart(tmp_path):
+    aliases = tmp_path / "aliases.csv"
+    aliases.write_text("action,a,b\nnever,q4,Quay 4 handbook\n")
+    settings = Settings(resolution=ResolutionSettings(aliases_file=str(aliases)))
+    engine = Engine(tmp_path / "a", settings)
+    engine.write(LINKING)
+    engine.index()
+    assert linked_with(engine, "Crane seven") == {"q4", "Hansa Works"}
+
+
+STEPS = {
+    "notes/q4.md": (HANDBOOK, HANDBOOK.replace("Quay 4 handbook", "The fourth quay"), None),
+    "old/q4.md": (None, "# Pier\n\nThe pier of Odense.", HANDBOOK),
+    "crane.md": (CRANE, None, CRANE.replace("[[q4]]", "[[The fourth quay]]")),
+    "year.md": (
+        None,
+        "# Year\n\nBaltor Freight likes Q4. Q4 was good.",
+        "# Year\n\nSee [[q4|it]].",
+    ),
+}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_links_by_file_after_any_history_are_those_of_a_fresh_build(tmp_path, seed):
+    chance = random.Random(seed)
+    engine = Engine(tmp_path / "history", Settings())
+    files: dict[str, str] = {}
+    ends = set()
+    for number in range(5):
+        name = chance.choice(sorted(STEPS)) if number else "crane.md"
+        text = chance.choice([t for t in STEPS[name] if t != files.get(name)]) if number else CRANE
+        engine.write({name: text})
+        engine.index()
+        files = {**files, name: text} if text else {n: t for n, t in files.items() if n != name}
+        fresh = build_graph(tmp_path / str(number), files)
+        for query in (
+            "SELECT source, target, type, description, weight, pmi FROM relationships ORDER BY ALL",
+            "SELECT title, type, description, degree, frequency FROM entities ORDER BY ALL",
+            "FROM entity_aliases ORDER BY ALL",
+        ):
+            assert _rows(engine, query) == _rows(fresh, query), (number, name)
+        with engine.store.read() as con:
+            assert resolution_current(con, engine.settings)
+        ends |= linked_with(engine, "Crane seven")
+    assert "q4" in ends
+
+
+def test_a_link_by_file_follows_a_document_that_is_renamed(tmp_path):
+    engine = build_graph(tmp_path, {"notes/quay.md": HANDBOOK, "crane.md": CRANE})
+    assert linked_with(engine, "Crane seven") == {"q4", "Hansa Works"}
+    engine.write({"notes/quay.md": None, "notes/q4.md": HANDBOOK})
+    engine.index()
+    assert linked_with(engine, "Crane seven") == {"Quay 4 handbook", "Hansa Works"}
+    engine.write({"notes/q4.md": None, "q5.md": HANDBOOK})
+    engine.index()
+    assert linked_with(engine, "Crane seven") == {"q4", "Hansa Works"}
+
+
+def test_a_caller_sees_the_title_of_a_linked_document_only_where_he_may_see_that(tmp_path):
+    texts = {"notes/q4.md": HANDBOOK, "open/crane.md": CRANE, "notes/a.md": "# A\n\nA text."}
+    for name, text in texts.items():
+        path = tmp_path / "documents" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    rules = [
+        {"match": "/notes/", "labels": ["staff"]},
+        {"match": "/open/", "labels": ["public", "staff"]},
+    ]
+    access = {"mode": "filtered", "rules": rules}
+    index = Index(Settings.exactly({"home": str(tmp_path / "home"), "access": access}))
+    index.update(tmp_path / "documents")
+    names = {}
+    with index.open() as engine:
+        for label in ("public", "staff"):
+            rows = engine.view({label}).index.rows("SELECT known_as FROM entity_names")
+            names[label] = {row["known_as"] for row in rows}
+    assert {"q4", "Quay 4 handbook"} <= names["staff"]
+    assert "q4" in names["public"]
+    assert "Quay 4 handbook" not in names["public"]
 
 
 def _build(engine: Engine) -> None:

@@ -47,7 +47,7 @@ def shown(text: str) -> str:
 def links_in(text: str) -> Iterator[Link]:
     """Yield the links of a text to other documents."""
     for link in _LINK.finditer(text):
-        if title := _title_of(link["address"]):
+        if title := title_of_file(unquote(link["address"])):
             yield link.start("words"), link.end("words"), title
 
 
@@ -80,9 +80,9 @@ def _blanked(link: re.Match[str]) -> str:
     )
 
 
-def _title_of(address: str) -> str:
+def title_of_file(path: str) -> str:
     """Return what a document is called by its file: its name without ending, in words."""
-    stem = unquote(address).replace("\\", "/").rpartition("/")[2].rpartition(".")[0]
+    stem = path.replace("\\", "/").rpartition("/")[2].rpartition(".")[0]
     if stem.casefold() in _OF_NO_NAME:
         return ""
     return " ".join((stem if " " in stem else _BETWEEN_WORDS.sub(" ", stem)).split())

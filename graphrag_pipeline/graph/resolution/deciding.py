@@ -15,7 +15,7 @@ from graphrag_pipeline.graph.resolution.blocks import decide_blocks
 from graphrag_pipeline.graph.resolution.candidates import TitleVectors, find_alike
 from graphrag_pipeline.graph.resolution.merging import Alias, Refusal, merge_pairs
 from graphrag_pipeline.graph.resolution.names import conflict, take_apart
-from graphrag_pipeline.graph.resolution.pairs import Entity, Pair, as_json
+from graphrag_pipeline.graph.resolution.pairs import BY_FILE, SHARED, Entity, Pair, as_json
 from graphrag_pipeline.graph.resolution.state import (
     add_keys,
     find_blocks,
@@ -166,6 +166,8 @@ def user_pairs(con: duckdb.DuckDBPyConnection, user: Sequence[UserRow]) -> list[
             entity_of.get(id) or Entity(id, take_apart(title, "")) for id, title in (one, two)
         )
         evidence = {"line": row.line, **({"note": row.note} if row.note else {})}
+        if row.is_file:
+            return Pair(first, second, BY_FILE, confidence, "rule", {**SHARED, "file": row.note})
         return Pair(first, second, _BY_USER, confidence, "user", evidence)
 
     pairs = []
@@ -230,9 +232,9 @@ def merge_scope(
     joined = [pair for pair in told if pair.confidence and pair.one.id in in_scope]
     aliases: list[Alias] = []
     for part, own in _components(rows, joined):
-        by_user = [pair for pair in own if pair.method == "user"]
-        by_model = [pair for pair in own if pair.method != "user"]
-        merged, refusals = merge_pairs(by_user, never, [*_pairs(part), *by_model], named)
+        by_word = [pair for pair in own if pair.is_told]
+        by_model = [pair for pair in own if not pair.is_told]
+        merged, refusals = merge_pairs(by_word, never, [*_pairs(part), *by_model], named)
         aliases += merged
         _put_refusals(con, refusals)
     known = _those_in(con, "seen", [alias.entity.id for alias in aliases])

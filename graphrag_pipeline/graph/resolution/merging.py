@@ -51,12 +51,12 @@ class Groups:
     def join(self, pair: Pair) -> str:
         """Join the groups of a pair; return why not, or an empty text if they are one now.
 
-        What a user says is not asked for conflicts.
+        What a user or a link says is not asked for conflicts.
         """
         first, second = self._group(pair.one), self._group(pair.two)
         if first == second:
             return ""
-        why = self._against(self._members[first], self._members[second], pair.method == "user")
+        why = self._against(self._members[first], self._members[second], pair.is_told)
         if why:
             return why
         if len(self._members[first]) < len(self._members[second]):
@@ -86,11 +86,11 @@ class Groups:
             self._members[entity.id] = [entity]
         return self._of[entity.id]
 
-    def _against(self, firsts: Sequence[Entity], seconds: Sequence[Entity], by_user: bool) -> str:
+    def _against(self, firsts: Sequence[Entity], seconds: Sequence[Entity], is_told: bool) -> str:
         ids = {second.id for second in seconds}
         if any(self._never.get(first.id, set()) & ids for first in firsts):
             return "kept apart by the user"
-        if by_user:
+        if is_told:
             return ""
         whys = (conflict(first.name, second.name) for first in firsts for second in seconds)
         return next(filter(None, whys), "")

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 from graphrag_pipeline.graph.resolution.names import Name
 
+BY_FILE = "file name"
+"""The rule of a pair that links say: what a file is called, and the title of its document."""
 SHARED: Mapping[str, object] = {"shared_documents": None}
 """Evidence to be completed, when it is written, with how many documents mention both."""
 
@@ -72,6 +74,11 @@ class Pair:
         """Both ids, in order."""
         first, second = sorted((self.one.id, self.two.id))
         return first, second
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the user or a link says so, whatever the names are."""
+        return self.method == "user" or self.rule == BY_FILE
 
     @property
     def strength(self) -> tuple[float, tuple[str, str], str, str]:

@@ -26,6 +26,7 @@ from graphrag_pipeline.graph.resolution.deciding import (
     user_pairs,
     user_words,
 )
+from graphrag_pipeline.graph.resolution.linked_files import linked_files
 from graphrag_pipeline.graph.resolution.model_pairs import FAILED, PROMPT, ROLE, ask_about
 from graphrag_pipeline.graph.resolution.pairs import Pair
 from graphrag_pipeline.graph.resolution.splits import note_splits, split_mentions, split_places
@@ -70,12 +71,13 @@ def resolve_entities(store: IndexStore, settings: Settings) -> Resolution:
     Raises ConfigError for an ``aliases.csv`` that cannot be used, and the model's error when no
     further call can succeed; the aliases are then as they were.
     """
-    user = read_user_aliases(settings.aliases_path)
+    own = read_user_aliases(settings.aliases_path)
     with store.read() as con:
         plan_take_in(con)
+        user = _said(con, settings, own, _NEXT)
         places = split_places(con, user, "next_documents")
         state = _state(settings, user, mentions_hash(con, _NEXT), places)
-        summary = replace(_stored(con), absent=_absent(con, user))
+        summary = replace(_stored(con), absent=_absent(con, own))
         if get_meta(con, _STATE) == state and not summary.failed:
             return summary
         titles = _titles_ahead(con, settings)
@@ -85,18 +87,18 @@ def resolve_entities(store: IndexStore, settings: Settings) -> Resolution:
         if settings.resolution.method == "llm":
             with store.transaction() as con:
                 plan_take_in(con)
+                user = _said(con, settings, own, _NEXT)
                 split_mentions(con, user)
                 pairs = _pairs_to_ask(con, settings, user, ahead)
             decided = ask_about(pairs, settings)
     with store.transaction() as con:
         plan_take_in(con)
+        user = _said(con, settings, own, _NEXT)
         before = aliases_state(con)
         resolve_within(con, settings, user, ahead, decided)
         places = split_places(con, user, "next_documents")
         set_meta(con, _STATE, _state(settings, user, seen_hash(con), places))
-        return replace(
-            _stored(con), changed=aliases_state(con) != before, absent=_absent(con, user)
-        )
+        return replace(_stored(con), changed=aliases_state(con) != before, absent=_absent(con, own))
 
 
 def resolve_within(
@@ -130,6 +132,7 @@ def resolve_by_rule(
     that is for a model to decide, which is not asked here.
     """
     plan_take_in(con)
+    user = _said(con, settings, user, _NEXT)
     note_splits(con, user)
     look_at_mentions(con)
     if settings.resolution.method != "off":
@@ -217,7 +220,7 @@ def resolution_current(con: duckdb.DuckDBPyConnection, settings: Settings) -> bo
 
     Raises ConfigError if the user's file cannot be used.
     """
-    user = read_user_aliases(settings.aliases_path)
+    user = _said(con, settings, read_user_aliases(settings.aliases_path))
     places = split_places(con, user)
     return get_meta(con, _STATE) == _state(settings, user, mentions_hash(con), places)
 
@@ -227,7 +230,16 @@ def aliases_changed(con: duckdb.DuckDBPyConnection, settings: Settings) -> bool:
 
     Raises ConfigError if it cannot be used.
     """
-    return get_meta(con, _USER) != _words(read_user_aliases(settings.aliases_path))
+    user = _said(con, settings, read_user_aliases(settings.aliases_path))
+    return get_meta(con, _USER) != _words(user)
+
+
+def _said(
+    con: duckdb.DuckDBPyConnection, settings: Settings, own: Sequence[UserRow], prefix: str = _NOW
+) -> list[UserRow]:
+    """Return the user's own lines, after those that links to files say."""
+    files = linked_files(con, prefix) if settings.resolution.method != "off" else []
+    return [*files, *own]
 
 
 def _words(user: Sequence[UserRow]) -> str:

@@ -27,6 +27,8 @@ _FIELDS = ("a", "b", "note", DOCUMENTS)
 class UserRow:
     """A line of the file; ``a_id`` and ``b_id`` are the ids of entities with these titles.
 
+    One of line 0 says the same of a file that is linked to; ``note`` is its path.
+
     A line that says a type has it in ``b``, which is no title then. ``documents`` is the name of a
     document, the end of it, or a folder, in which a * stands for anything.
     """
@@ -37,6 +39,11 @@ class UserRow:
     b: str
     note: str
     documents: str = ""
+
+    @property
+    def is_file(self) -> bool:
+        """Whether a link says so, not the user."""
+        return not self.line
 
     @property
     def a_id(self) -> str:

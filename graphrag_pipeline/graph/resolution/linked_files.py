@@ -1,0 +1,47 @@
+"""Links by file: what a link calls by a document's file is what the document's title names.
+
+A link to ``notes/q4.md`` makes a mention of "q4". Where that document is in the corpus and titled
+"Quay 4 handbook", both are one, called by the title, as if ``aliases.csv`` said so. A name that is
+not of one file alone, or that the text says where it links to nothing, stays what it is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import duckdb
+
+from graphrag_pipeline.core.identity import make_id
+from graphrag_pipeline.core.text import normalize_title
+from graphrag_pipeline.extraction.rules.links import LINKS_TO, title_of_file
+from graphrag_pipeline.graph.resolution.user_aliases import RENAME, UserRow
+
+_LINKED = """
+WITH linked AS MATERIALIZED (
+    SELECT DISTINCT target_id AS id, chunk_id FROM {prefix}relationship_mentions WHERE type = $type)
+SELECT DISTINCT id FROM linked WHERE id NOT IN (
+    SELECT m.entity_id FROM {prefix}entity_mentions m SEMI JOIN linked l ON l.id = m.entity_id
+    ANTI JOIN linked l ON l.id = m.entity_id AND l.chunk_id = m.chunk_id)
+"""
+_FILES = "SELECT source, title FROM {prefix}documents WHERE uri = source ORDER BY source"
+
+
+def linked_files(con: duckdb.DuckDBPyConnection, prefix: str = "") -> list[UserRow]:
+    """Return a row for each file that is linked to, from what it is called to its document's title.
+
+    ``prefix`` is that of the tables, or of the views that show them as they will be.
+    """
+    linked = con.execute(_LINKED.format(prefix=prefix), {"type": LINKS_TO}).fetchall()
+    if not linked:
+        return []
+    files = con.execute(_FILES.format(prefix=prefix)).fetchall()
+    names = [(title_of_file(source), title, source) for source, title in files]
+    keys = [(normalize_title(name), normalize_title(title)) for name, title, _ in names]
+    n_called = Counter(key for pair in keys for key in {*pair})
+    ids = {id for (id,) in linked}
+    return [
+        UserRow(line=0, action=RENAME, a=name, b=title, note=source)
+        for (name, title, source), (called, titled) in zip(names, keys, strict=True)
+        if called != titled and n_called[called] == n_called[titled] == 1
+        if called and titled and make_id("entity", called) in ids
+    ]
