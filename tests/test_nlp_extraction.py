@@ -66,6 +66,19 @@ def test_text_is_cut_into_sentences(text, expected):
     assert sentences(text) == expected
 
 
+def test_a_part_of_a_person_is_no_name_and_a_title_stays_whole():
+    text = "End of Marita Olsen. She read The Diary of Anne Frank, and The End of Watch."
+    assert kinds(text) == {
+        "Marita Olsen": "PERSON",
+        "Diary of Anne Frank": "OTHER",
+        "End of Watch": "OTHER",
+    }
+
+
+def test_the_legal_form_of_a_firm_is_no_code():
+    assert kinds("Marita Olsen leads Nordwind GmbH.")["Nordwind GmbH"] == "ORGANIZATION"
+
+
 def test_a_hard_wrapped_paragraph_is_not_cut_at_its_line_ends():
     text = (
         "Once upon a time, of all the good days in the year, on Christmas\n"

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from conftest import Engine
 from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.extraction.rules.records import names_in_field
 from graphrag_pipeline.index import Index
 from graphrag_pipeline.ingest.reading import ReadingOptions, read_file
 
@@ -137,6 +138,21 @@ def test_beside_a_text_only_fields_that_name_something_are_written():
         "date": "2020-01-01",
         "url": "https://a.b/c",
     }
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "kind"),
+    [
+        ("owner", "Baltor Freight", "ORGANIZATION"),
+        ("customer", "Nordwind GmbH", "ORGANIZATION"),
+        ("owner", "Xanthe Stone", "PERSON"),
+        ("tenant", "Ola Brink", "PERSON"),
+        ("captain", "Xanthe Freight", "PERSON"),
+    ],
+)
+def test_an_owner_is_a_firm_where_the_name_ends_with_a_trade_and_no_surname(field, value, kind):
+    (piece,) = names_in_field("field", field, value)
+    assert piece[2:] == (value, kind)
 
 
 @pytest.mark.parametrize(

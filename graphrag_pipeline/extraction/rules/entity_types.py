@@ -105,6 +105,11 @@ def begins_name(word: str) -> bool:
     return may_be_given(word) or any(word.casefold() in _lower_cues(name) for name in sections)
 
 
+def is_surname(word: str) -> bool:
+    """Say whether a word is a listed surname, in any case."""
+    return word.casefold() in _people("surname")
+
+
 def is_event_word(word: str) -> bool:
     """Say whether a word names a kind of event."""
     return word.casefold() in _lower_cues("event")
@@ -112,6 +117,8 @@ def is_event_word(word: str) -> bool:
 
 def looks_like_code(word: str) -> bool:
     """Say whether a word is an identifier, a file, a version or an address rather than a name."""
+    if word in _cues("org"):
+        return False
     if word.isalpha():
         return bool(_SMALL_CAMEL.match(word)) and not _CAMEL_SURNAME.match(word)
     if "_" in word or "@" in word or "/" in word:

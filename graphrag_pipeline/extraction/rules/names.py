@@ -34,6 +34,7 @@ _BEFORE_A_YEAR = word_lists("nlp_names.txt")["before_year"]
 _MAX_NAME_TOKENS = 14
 _MAX_NAME_CHARACTERS = 120
 _WHOLE_HEADS = word_lists("nlp_names.txt")["whole_head"]
+_PARTS_OF = word_lists("nlp_names.txt")["of_part"]
 _FOR_HEADS = word_lists("nlp_names.txt")["for_head"]
 _CONSTANTS = word_lists("nlp_names.txt")["constant"]
 _PARTS = word_lists("nlp_names.txt")["part"]
@@ -196,6 +197,8 @@ def _trimmed(tokens: Tokens, first: int, stop: int) -> Iterator[Piece]:
         first += 1
     if _is_marked(tokens.texts[first:stop]):
         first += 1
+    if _is_part_of_person(tokens.texts[first:stop]):
+        first += 2
     while stop - first > 2 and _is_office_before_name(tokens, first, stop):
         if classes[first] == "N":
             yield first, first + 1
@@ -219,6 +222,16 @@ def _is_marked(words: list[str]) -> bool:
         and words[0].isupper()
         and not any(map(str.isupper, words[1:]))
         and usually_lower(words[0].lower())
+    )
+
+
+def _is_part_of_person(words: list[str]) -> bool:
+    """Say whether a part of something stands before a person: End of Ann Lee."""
+    return (
+        len(words) > 2
+        and words[1] == "of"
+        and words[0].casefold() in _PARTS_OF
+        and types.may_be_given(words[2])
     )
 
 

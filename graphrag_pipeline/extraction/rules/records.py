@@ -33,6 +33,7 @@ from graphrag_pipeline.extraction.rules.entity_types import (
     OTHER,
     PERSON,
     WORK,
+    is_surname,
 )
 from graphrag_pipeline.extraction.rules.names import find_names
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
@@ -307,11 +308,13 @@ def names_in_field(kind: str, path: str, value: str) -> list[Piece]:
         return [(0, len(value), " ".join(value.split()), by_field or type_of_name(value))]
     if kind == "fact" and names_nothing(value):
         return []
+    is_of_firms = field_head(path) in _WORDS["person_or_firm"]
     pieces: list[Piece] = []
     for start, end in list(_pieces(path, value, by_field))[:_MOST_PIECES]:
         title = " ".join(value[start:end].split())
         if title:
-            pieces.append((start, end, _turned(title, by_field), _type(title, by_field)))
+            kind_of_name = _type(title, by_field, is_of_firms=is_of_firms)
+            pieces.append((start, end, _turned(title, by_field), kind_of_name))
     return pieces
 
 
@@ -320,13 +323,21 @@ def _type_by_field(path: str) -> str:
     return next((kind for section, kind in _TYPES if head in _WORDS[section]), "")
 
 
-def _type(title: str, by_field: str) -> str:
+def _type(title: str, by_field: str, *, is_of_firms: bool) -> str:
     if title.islower() or (len(title.split()) == 1 and usually_lower(title.casefold())):
         return CONCEPT
     by_words = type_of_name(title)
     if not by_field or (by_field == PERSON and by_words == ORGANIZATION):
         return by_words
-    return by_field
+    is_firm = by_field == PERSON and by_words == OTHER and is_of_firms and _is_firm(title)
+    return ORGANIZATION if is_firm else by_field
+
+
+def _is_firm(title: str) -> bool:
+    """Say whether a name ends with what somebody deals in, and no surname: Baltor Freight."""
+    words = title.split()
+    last = words[-1]
+    return len(words) > 1 and usually_lower(last.casefold()) and not is_surname(last)
 
 
 def type_of_name(title: str) -> str:
