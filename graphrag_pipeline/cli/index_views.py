@@ -65,6 +65,8 @@ def show_status(summary: dict[str, Any]) -> None:
     _show_counts(summary)
     _show_spent(summary)
     _show_failed(summary)
+    if number := summary["homonyms"]:
+        console.say_whole(homonyms_line(number))
     _show_estimate(summary)
     pending = len(summary["pending_batches"])
     console.fact("pending", counted(pending, "batch", "batches"))
@@ -151,8 +153,6 @@ def _show_failed(summary: dict[str, Any]) -> None:
         console.say_whole(f"by the model: {quality_line(quality)}")
     for line in silent_lines(summary["silent_languages"]):
         console.say_whole(line)
-    if number := summary["homonyms"]:
-        console.say_whole(homonyms_line(number))
     if summary["failed_chunks"]:
         console.say(
             f"{counted(summary['failed_chunks'], 'chunk')} could not be extracted (see the table "

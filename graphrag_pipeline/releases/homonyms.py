@@ -42,9 +42,8 @@ def count_homonyms(con: duckdb.DuckDBPyConnection) -> int:
 def homonyms_line(number: int) -> str:
     """Return a sentence on the names of a release that may stand for two things."""
     return (
-        f"{counted(number, 'name')} may stand for two things: see graphrag-pipeline sql "
-        '"SELECT entity, in_some, in_others FROM homonyms"; a line split in aliases.csv keeps '
-        "two of one name apart (see Who is who in the documentation)"
+        f"{counted(number, 'name')} may stand for two things: graphrag-pipeline sql "
+        '"SELECT * FROM homonyms" lists them, a line split in aliases.csv tells two apart'
     )
 
 
