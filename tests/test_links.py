@@ -176,6 +176,14 @@ def test_a_link_by_file_ends_at_what_the_title_of_its_document_names(tmp_path):
     assert _rows(engine, "SELECT title FROM entities WHERE title = 'q4'") == []
 
 
+def test_each_of_many_links_by_file_ends_at_a_title(tmp_path):
+    notes = {f"n{n}.md": f"# Handbook of quay {n}\n\nSee [[n{n + 1}]].\n" for n in range(12)}
+    engine = build_graph(tmp_path, {**notes, "n12.md": "# Handbook of quay 12\n\nThe end.\n"})
+    for n in range(1, 12):
+        ends = {f"Handbook of quay {n - 1}", f"Handbook of quay {n + 1}"}
+        assert linked_with(engine, f"Handbook of quay {n}") == ends
+
+
 @pytest.mark.parametrize(
     ("files", "why"),
     [

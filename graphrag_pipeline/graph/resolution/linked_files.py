@@ -16,9 +16,11 @@ from graphrag_pipeline.core.text import normalize_title
 from graphrag_pipeline.extraction.rules.links import LINKS_TO, title_of_file
 from graphrag_pipeline.graph.resolution.user_aliases import RENAME, UserRow
 
+# The ends of a mention are in the order of their ids.
 _LINKED = """
 WITH linked AS MATERIALIZED (
-    SELECT DISTINCT target_id AS id, chunk_id FROM {prefix}relationship_mentions WHERE type = $type)
+    SELECT DISTINCT unnest([source_id, target_id]) AS id, chunk_id
+    FROM {prefix}relationship_mentions WHERE type = $type)
 SELECT DISTINCT id FROM linked WHERE id NOT IN (
     SELECT m.entity_id FROM {prefix}entity_mentions m SEMI JOIN linked l ON l.id = m.entity_id
     ANTI JOIN linked l ON l.id = m.entity_id AND l.chunk_id = m.chunk_id)
