@@ -46,7 +46,7 @@ from graphrag_pipeline.releases.quality import (
 from graphrag_pipeline.releases.sources import record_sources
 from graphrag_pipeline.reports.levels import reports_current
 from graphrag_pipeline.reports.model_writer import report_writer
-from graphrag_pipeline.store.file_copies import copy_blocks, quoted
+from graphrag_pipeline.store.file_copies import copy_blocks, deleted_rows, is_half_empty, quoted
 from graphrag_pipeline.store.file_sums import record_sums
 from graphrag_pipeline.store.hash_memory import remembering_hashes
 from graphrag_pipeline.store.hashing import hash_of
@@ -84,6 +84,15 @@ _CONTENT = (
     "entities_kept_apart",
     "quarantine",
 )
+_OF_DOCUMENTS = (
+    "main.documents",
+    "main.blocks",
+    "main.chunks",
+    "main.entity_mentions",
+    "main.relationship_mentions",
+    "main.claims",
+)
+"""Tables whose rows go with their document alone."""
 _ANSWERS_DEPEND_ON = {
     "base_url",
     "model",
@@ -372,8 +381,14 @@ def _next_moment(store: IndexStore) -> datetime:
 
 
 def publish_copy(store: IndexStore, home: Path) -> None:
-    """Put a copy of the index in place, as what readers open. Raises StorageError."""
-    if store.is_half_empty:
+    """Put a copy of the index in place, as what readers open. Raises StorageError.
+
+    The index is written anew first where documents have gone, for rows that are deleted are copied
+    with the others, and where half of it is empty.
+    """
+    with store.read() as con:
+        is_anew = is_half_empty(con) or not deleted_rows(con).keys().isdisjoint(_OF_DOCUMENTS)
+    if is_anew:
         store.write_anew()
     store.copy_to(Home(home).published, _make_release)
 

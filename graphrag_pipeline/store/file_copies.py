@@ -40,15 +40,15 @@ SELECT {is_copied} AS is_copied, block_id, additional_block_ids
 FROM pragma_storage_info('whole."{schema}"."{table}"')
 """
 _BLOCKS_OF_METADATA = "SELECT DISTINCT true, block_id FROM pragma_metadata_info('whole')"
-_MOST_FREE = 32 * 2**20
+_MOST_FREE = 16 * 2**20
 _MOST_DELETED = 2048
-_IS_SPARSE = """
+_MOST_IS_FREE = """
 SELECT free_blocks * block_size > $most AND free_blocks > used_blocks
 FROM pragma_database_size() WHERE database_name = current_database()
 """
 _SIZES = """
 SELECT schema_name, table_name, estimated_size FROM duckdb_tables()
-WHERE database_name = current_database() AND estimated_size > ?
+WHERE database_name = current_database() AND estimated_size > 0
 """
 
 
@@ -98,19 +98,27 @@ def copy_blocks(source: Path, target: Path, *, without: str) -> None:
 def is_half_empty(con: duckdb.DuckDBPyConnection) -> bool:
     """Whether most blocks of a connection's file are free, or most rows of a table are deleted.
 
-    DuckDB writes into free blocks, and lets go of deleted rows where a hundred thousand and more
-    stand beside each other. A few of either are no matter.
+    A few are no matter. DuckDB writes into free blocks, and lets go of deleted rows by a hundred
+    thousand at a time.
     """
-    if con.execute(_IS_SPARSE, {"most": _MOST_FREE}).fetchone() == (True,):
-        return True
+    is_worst = (
+        n_deleted > max(n_rows, _MOST_DELETED) for n_deleted, n_rows in deleted_rows(con).values()
+    )
+    return any(is_worst) or con.execute(_MOST_IS_FREE, {"most": _MOST_FREE}).fetchone() == (True,)
+
+
+def deleted_rows(con: duckdb.DuckDBPyConnection) -> dict[str, tuple[int, int]]:
+    """Return how many rows of a table are deleted, and still in the file, and how many are not.
+
+    Its key is its schema and its name: ``main.documents``. Tables without any are left out.
+    """
     counts = [
-        f'SELECT {n_rows} AS of_all, count(*) AS n_rows FROM "{schema}"."{table}"'
-        for schema, table, n_rows in con.execute(_SIZES, [_MOST_DELETED]).fetchall()
+        f"""SELECT '{schema}.{table}' AS name, {size} - count(*) AS n_deleted, count(*) AS n_rows
+            FROM "{schema}"."{table}" HAVING n_deleted > 0"""
+        for schema, table, size in con.execute(_SIZES).fetchall()
     ]
-    if not counts:
-        return False
-    is_worst = f"SELECT bool_or(of_all - n_rows > greatest(n_rows, {_MOST_DELETED}))"
-    return con.execute(f"{is_worst} FROM ({' UNION ALL '.join(counts)})").fetchone() == (True,)
+    rows = con.execute(" UNION ALL ".join(counts)).fetchall() if counts else []
+    return {name: (n_deleted, n_rows) for name, n_deleted, n_rows in rows}
 
 
 def _wanted_blocks(source: Path, without: str) -> tuple[int, list[int]]:

@@ -19,7 +19,7 @@ from graphrag_pipeline.core.hardening.files import make_folder, replace_durably
 from graphrag_pipeline.core.hardening.locks import FairLock
 from graphrag_pipeline.core.hardening.temporary import temporary_folder
 from graphrag_pipeline.store.absent_pandas import remember_absent_pandas
-from graphrag_pipeline.store.file_copies import copy_rows, is_half_empty
+from graphrag_pipeline.store.file_copies import copy_rows
 from graphrag_pipeline.store.frames import streamed
 from graphrag_pipeline.store.limits import DatabaseLimits
 from graphrag_pipeline.store.memory_database import hide_progress, memory_database, spare_threads
@@ -162,12 +162,6 @@ class IndexStore:
                 replace_durably(beside, self.path)
         except (OSError, duckdb.Error) as error:
             raise StorageError(f"cannot write {self.path}: {_first_line(error)}") from error
-
-    @property
-    def is_half_empty(self) -> bool:
-        """Whether so little of the file is rows that it is better written anew."""
-        with self._connection() as con:
-            return is_half_empty(con)
 
     def copy_to(
         self,
