@@ -6,7 +6,7 @@ from pathlib import Path
 
 import duckdb
 
-from graphrag_pipeline.store.memory_database import memory_database
+from graphrag_pipeline.store.index_store import memory_database
 
 CLOCKS = ("TIMESTAMP", "DATE", "TIME")
 """How the types of columns begin that tell the time."""

@@ -14,6 +14,7 @@ import pytest
 from checkouts import an_index_answers, copy_to, environment, pip_arguments, run
 from test_check import ready
 
+from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.upkeep.backups import back_up
 
 pytestmark = [pytest.mark.nightly, pytest.mark.slow]
@@ -70,6 +71,17 @@ def test_nothing_holds_back_the_newest_dagster(tmp_path) -> None:
     newest = re.search(r"^dagster==(\S+)", text, re.M)
     assert newest is not None
     assert _resolved(tmp_path, f"dagster=={newest[1]}", extras=[])["dagster"] == newest[1]
+
+
+@pytest.mark.parametrize("version", ["1.2.0", "1.3.2", "1.4.4"])
+def test_an_older_duckdb_opens_what_is_published(tmp_path, version) -> None:
+    published = Home(ready(tmp_path / "ours").home).published
+    code = "import sys, duckdb; con = duckdb.connect(sys.argv[1], read_only=True); "
+    code += "print(con.execute('SELECT count(*) FROM entities').fetchall()[0][0] > 0, "
+    code += "[con.execute(f'SELECT count(*) FROM {call}').fetchall() for call in sys.argv[2:]])"
+    calls = ["neighbors('a', hops := 2)", "shortest_path('a', 'b')", "homonyms"]
+    with_it = [UV, "run", "--quiet", "--no-project", "--with", f"duckdb=={version}", "python"]
+    assert run([*with_it, "-c", code, published, *calls], tmp_path).startswith("True")
 
 
 def _python(version: str) -> Path:

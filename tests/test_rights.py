@@ -22,8 +22,7 @@ from graphrag_pipeline.llm.database import open_database
 from graphrag_pipeline.orchestration.runs import dagster_home
 from graphrag_pipeline.pipeline.updating import cut_batches
 from graphrag_pipeline.store.batches import BatchLog
-from graphrag_pipeline.store.index_store import IndexStore
-from graphrag_pipeline.store.memory_database import memory_database
+from graphrag_pipeline.store.index_store import IndexStore, memory_database
 from graphrag_pipeline.store.workspace import Workspace
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="rights of a path are POSIX's")

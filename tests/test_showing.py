@@ -30,8 +30,7 @@ sys.modules["IPython"] = types.ModuleType("IPython")
 sys.modules["IPython"].get_ipython = Shell
 sys.modules["ipywidgets"] = None
 from pathlib import Path
-from graphrag_pipeline.store.index_store import IndexStore
-from graphrag_pipeline.store.memory_database import memory_database
+from graphrag_pipeline.store.index_store import IndexStore, memory_database
 
 memory_database().close()
 with IndexStore(Path(sys.argv[1]) / "index.duckdb").transaction() as con:

@@ -22,9 +22,8 @@ from graphrag_pipeline.index import Index
 from graphrag_pipeline.ingest import mention_files
 from graphrag_pipeline.store import hashing
 from graphrag_pipeline.store.hashing import hash_of
-from graphrag_pipeline.store.index_store import IndexStore
+from graphrag_pipeline.store.index_store import IndexStore, memory_database
 from graphrag_pipeline.store.limits import DatabaseLimits, limits_of, parts_within
-from graphrag_pipeline.store.memory_database import memory_database
 from graphrag_pipeline.store.workspace import Workspace
 
 LARGE = "CREATE OR REPLACE TEMP TABLE t AS SELECT md5(i::VARCHAR) AS s FROM range(3000000) r(i)"
@@ -257,7 +256,7 @@ def test_databases_in_memory_spill_to_a_folder_that_ends_with_the_process():
         assert row is not None
         assert Path(row[0]).parent.is_dir()
     code = (
-        "from graphrag_pipeline.store.memory_database import memory_database\n"
+        "from graphrag_pipeline.store.index_store import memory_database\n"
         "con = memory_database()\n"
         "print(con.execute(\"SELECT current_setting('temp_directory')\").fetchone()[0])"
     )

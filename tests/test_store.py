@@ -17,11 +17,11 @@ from commands import ForkedPython
 
 from conftest import without_privileges
 from graphrag_pipeline.core.errors import BusyError, StorageError
-from graphrag_pipeline.store.file_copies import copy_rows
 from graphrag_pipeline.store.index_store import (
     IndexStore,
     assign_identifiers,
     connect_published,
+    copy_rows,
     get_meta,
     insert,
     make_small,

@@ -284,38 +284,44 @@ WHERE e.id IN (FROM entities_named(name));
 COMMENT ON MACRO TABLE entity IS 'All about one entity in a row: type, description, degree, aliases, documents, and the batches it was first and last seen with. Example: FROM entity(''Orlen Dam'')';
 
 CREATE MACRO neighbors(name, hops := 1) AS TABLE
-WITH RECURSIVE reached(entity_id, hop, relationship_id, via) USING KEY (entity_id) AS (
-    SELECT entity_id, 0, NULL::VARCHAR, NULL::VARCHAR FROM entities_named(name)
+WITH RECURSIVE reached(entity_id, hop) AS (
+    SELECT entity_id, 0 FROM entities_named(name)
     UNION
-    SELECT e.neighbor_id, any_value(r.hop) + 1,
-           arg_max(e.relationship_id, (e.weight, e.relationship_id)),
-           arg_max(e.entity, (e.weight, e.relationship_id))
-    FROM reached r JOIN edges e ON e.entity_id = r.entity_id
-    ANTI JOIN recurring.reached known ON known.entity_id = e.neighbor_id
-    WHERE r.hop < hops GROUP BY e.neighbor_id
+    SELECT e.neighbor_id, r.hop + 1 FROM reached r JOIN edges e ON e.entity_id = r.entity_id
+    WHERE r.hop < hops
+), first_reached AS (
+    SELECT entity_id, min(hop) AS hop FROM reached GROUP BY entity_id
 )
-SELECT r.hop, n.title AS neighbor, n.type, l.weight, l.description, r.via, n.degree,
-       n.id AS neighbor_id, l.id AS relationship_id
-FROM reached r JOIN entities n ON n.id = r.entity_id JOIN relationships l ON l.id = r.relationship_id
+SELECT r.hop, n.title AS neighbor, n.type, l.weight, l.description, l.via, n.degree,
+       n.id AS neighbor_id, l.relationship_id
+FROM first_reached r JOIN entities n ON n.id = r.entity_id JOIN (
+    SELECT e.neighbor_id, p.hop + 1 AS hop,
+           unnest(arg_max({'relationship_id': e.relationship_id, 'via': e.entity,
+                           'weight': e.weight, 'description': e.description},
+                          (e.weight, e.relationship_id)))
+    FROM first_reached p JOIN edges e ON e.entity_id = p.entity_id
+    WHERE p.hop < hops GROUP BY e.neighbor_id, p.hop
+) l ON l.neighbor_id = r.entity_id AND l.hop = r.hop
 ORDER BY r.hop, l.weight DESC, n.degree DESC, n.title;
 COMMENT ON MACRO TABLE neighbors IS 'What an entity is related to, the strongest first; with hops, also what those are related to, each where it is first reached, by the strongest relationship to it. Example: FROM neighbors(''Orlen Dam'', hops := 2)';
 
 CREATE MACRO shortest_path(one, other, longest := 6) AS TABLE
-WITH RECURSIVE reached(entity_id, step, relationship_id, from_id) USING KEY (entity_id) AS (
-    SELECT entity_id, 0, NULL::VARCHAR, NULL::VARCHAR FROM entities_named(one)
+WITH RECURSIVE reached(entity_id, step) AS (
+    SELECT entity_id, 0 FROM entities_named(one)
     UNION
-    SELECT e.neighbor_id, any_value(r.step) + 1,
-           arg_max(e.relationship_id, (e.weight, e.relationship_id)),
-           arg_max(e.entity_id, (e.weight, e.relationship_id))
-    FROM reached r JOIN edges e ON e.entity_id = r.entity_id
-    ANTI JOIN recurring.reached known ON known.entity_id = e.neighbor_id
+    SELECT e.neighbor_id, r.step + 1 FROM reached r JOIN edges e ON e.entity_id = r.entity_id
     WHERE r.step < longest AND NOT EXISTS (
-        FROM recurring.reached WHERE entity_id IN (FROM entities_named(other)))
-    GROUP BY e.neighbor_id
-), way AS (
-    (SELECT * FROM reached WHERE entity_id IN (FROM entities_named(other)) ORDER BY step LIMIT 1)
+        FROM reached WHERE entity_id IN (FROM entities_named(other)))
+), first_reached AS MATERIALIZED (
+    SELECT entity_id, min(step) AS step FROM reached GROUP BY entity_id
+), way(entity_id, step, relationship_id, from_id) AS (
+    (SELECT entity_id, step + 1, NULL::VARCHAR, entity_id FROM first_reached
+     WHERE entity_id IN (FROM entities_named(other)) ORDER BY step LIMIT 1)
     UNION ALL
-    SELECT r.* FROM way w JOIN reached r ON r.entity_id = w.from_id
+    SELECT w.from_id, w.step - 1, e.relationship_id, e.neighbor_id FROM way w
+    JOIN edges e ON e.entity_id = w.from_id
+    JOIN first_reached r ON r.entity_id = e.neighbor_id AND r.step = w.step - 2
+    QUALIFY row_number() OVER (ORDER BY e.weight DESC, e.relationship_id DESC) = 1
 )
 SELECT w.step, e.entity AS from_entity, e.neighbor AS to_entity, e.weight, e.description,
        e.entity_id AS from_id, e.neighbor_id AS to_id, e.relationship_id

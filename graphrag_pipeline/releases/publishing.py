@@ -10,7 +10,7 @@ import contextlib
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from pathlib import Path
 
@@ -46,13 +46,16 @@ from graphrag_pipeline.releases.quality import (
 from graphrag_pipeline.releases.sources import record_sources
 from graphrag_pipeline.reports.levels import reports_current
 from graphrag_pipeline.reports.model_writer import report_writer
-from graphrag_pipeline.store.file_copies import copy_blocks, deleted_rows, is_half_empty, quoted
 from graphrag_pipeline.store.file_sums import record_sums
 from graphrag_pipeline.store.hash_memory import remembering_hashes
 from graphrag_pipeline.store.hashing import hash_of
-from graphrag_pipeline.store.index_store import IndexStore, connect_published
-from graphrag_pipeline.store.limits import parts_within
-from graphrag_pipeline.store.memory_database import memory_database
+from graphrag_pipeline.store.index_store import (
+    IndexStore,
+    attach_for_copy,
+    connect_published,
+    memory_database,
+)
+from graphrag_pipeline.store.limits import DatabaseLimits, parts_within
 from graphrag_pipeline.store.migrations import schema_sql
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.registry import (
@@ -84,15 +87,6 @@ _CONTENT = (
     "entities_kept_apart",
     "quarantine",
 )
-_OF_DOCUMENTS = (
-    "main.documents",
-    "main.blocks",
-    "main.chunks",
-    "main.entity_mentions",
-    "main.relationship_mentions",
-    "main.claims",
-)
-"""Tables whose rows go with their document alone."""
 _ANSWERS_DEPEND_ON = {
     "base_url",
     "model",
@@ -121,6 +115,13 @@ SELECT count(*) FILTER (status IN ('failed', 'outdated')), count(*) FROM extract
 _FAILED_REPORTS = """
 SELECT count(*), (SELECT count(*) FROM community_reports) + count(*) FROM report_failures
 """
+_TABLES = """
+SELECT p.table_name, w.estimated_size
+FROM duckdb_tables() p JOIN duckdb_tables() w USING (schema_name, table_name)
+WHERE p.database_name = 'packed' AND w.database_name = 'whole' ORDER BY p.table_oid
+"""
+_MOST_HELD = 20_000
+"""A transaction keeps its rows in memory, as large as they are: about so many at a time."""
 _VECTORS = "SELECT embedder, vector_versions::VARCHAR FROM releases WHERE id = ?"
 _NEWEST = "SELECT id, content_hash, config_hash FROM releases ORDER BY created_at DESC LIMIT 1"
 
@@ -381,28 +382,32 @@ def _next_moment(store: IndexStore) -> datetime:
 
 
 def publish_copy(store: IndexStore, home: Path) -> None:
-    """Put a copy of the index in place, as what readers open. Raises StorageError.
-
-    The index is written anew first where documents have gone, for rows that are deleted are copied
-    with the others, and where half of it is empty.
-    """
-    with store.read() as con:
-        is_anew = is_half_empty(con) or not deleted_rows(con).keys().isdisjoint(_OF_DOCUMENTS)
-    if is_anew:
-        store.write_anew()
-    store.copy_to(Home(home).published, _make_release)
+    """Put a copy of the index in place, as what readers open. Raises StorageError."""
+    store.copy_to(Home(home).published, partial(_pack, limits=store.limits))
 
 
-def _make_release(index: Path, release: Path) -> None:
-    """Copy the index without staging, and add views and macros."""
-    copy_blocks(index, release, without="staging")
-    with memory_database() as con:
-        con.execute(f"ATTACH '{quoted(release)}' AS release; USE release")
+def _pack(index: Path, packed: Path, limits: DatabaseLimits) -> None:
+    """Copy the index without staging and free space, and add views and macros."""
+    con = memory_database(limits)
+    try:
+        attach_for_copy(con, index, packed, limits)
+        con.execute("COPY FROM DATABASE whole TO packed (SCHEMA)")
+        con.execute("DROP SCHEMA IF EXISTS packed.staging CASCADE")
+        con.execute("BEGIN")
+        n_held = 0
+        for table, n_rows in con.execute(_TABLES).fetchall():
+            con.execute(f'INSERT INTO packed."{table}" FROM whole."{table}"')
+            n_held += n_rows
+            if n_held > _MOST_HELD:
+                con.execute("COMMIT; CHECKPOINT packed; BEGIN")
+                n_held = 0
+        con.execute("COMMIT; USE packed")
         # One transaction: each of many views would otherwise be synced by itself.
-        con.execute(f"BEGIN; DROP SCHEMA IF EXISTS staging CASCADE; {published_sql()}")
+        con.execute(f"BEGIN; {published_sql()}; COMMIT")
         con.execute("INSERT INTO meta VALUES (?, ?)", [VIEWS_MADE_BY, fingerprint(published_sql())])
-        con.execute("COMMIT")
-    forbid_writing(release)
+    finally:
+        con.close()
+    forbid_writing(packed)
 
 
 def _let_go_of_old(workspace: Workspace, before: str | None) -> None:

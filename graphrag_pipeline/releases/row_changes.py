@@ -9,16 +9,15 @@ newer file that was written anew serves as the one before it did.
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
 
 from graphrag_pipeline.core.errors import StorageError
-from graphrag_pipeline.store.file_copies import quoted
+from graphrag_pipeline.store.index_store import memory_database
 from graphrag_pipeline.store.limits import DatabaseLimits
-from graphrag_pipeline.store.memory_database import memory_database
 
 _FORM = 1
 """Raised when files of changes are written in another way; others are then told from them."""
@@ -59,32 +58,22 @@ SELECT {form}, (SELECT id FROM newer.releases ORDER BY created_at DESC, id DESC 
 """
 _DIFFERING = """
 CREATE OR REPLACE TEMP TABLE differing AS
-SELECT of_table, row_hash, sum(number)::BIGINT AS number, min(place) AS place,
-       count(*) = 1 AS is_single
-FROM ({rows}) GROUP BY of_table, row_hash HAVING sum(number) <> 0
+SELECT name, row_hash, sum(number)::BIGINT AS number FROM ({rows})
+GROUP BY ALL HAVING sum(number) <> 0
 """
 _ROWS_OF = """
-SELECT {number}::USMALLINT AS of_table, hash(whole_row) AS row_hash, 1::TINYINT AS number,
-       whole_row.rowid AS place FROM older."{table}" AS whole_row
-UNION ALL SELECT {number}::USMALLINT, hash(whole_row), -1::TINYINT, whole_row.rowid
-FROM newer."{table}" AS whole_row
+SELECT '{table}' AS name, hash(whole_row) AS row_hash, 1 AS number FROM older."{table}" AS whole_row
+UNION ALL SELECT '{table}', hash(whole_row), -1 FROM newer."{table}" AS whole_row
 """
-_SINGLE_ROWS = """
+_DIFFERENT_ROWS = """
 CREATE OR REPLACE TEMP TABLE {name} AS
-FROM {side}."{table}" WHERE rowid IN (
-    SELECT place FROM differing WHERE of_table = {number} AND {sign} * number > 0 AND is_single)
-"""
-_REPEATED_ROWS = """
-UNION ALL SELECT whole_row.* FROM {side}."{table}" AS whole_row
-JOIN differing ON of_table = {number} AND NOT is_single AND row_hash = hash(whole_row)
+SELECT whole_row.* FROM {side}."{table}" AS whole_row
+JOIN differing ON differing.name = '{table}' AND differing.row_hash = hash(whole_row)
     AND {sign} * differing.number > 0
-QUALIFY row_number() OVER (PARTITION BY row_hash) <= {sign} * differing.number
+QUALIFY row_number() OVER (PARTITION BY differing.row_hash) <= {sign} * differing.number
 """
 _NO_ROWS = 'CREATE OR REPLACE TEMP TABLE {name} AS FROM {side}."{table}" LIMIT 0'
-_SIDES = """
-SELECT of_table, bool_or(number > 0), bool_or(number < 0), bool_and(is_single)
-FROM differing GROUP BY of_table
-"""
+_SIDES = "SELECT name, bool_or(number > 0), bool_or(number < 0) FROM differing GROUP BY name"
 _TWO_SIDES = ("gone", "older", 1), ("came", "newer", -1)
 _NUMBERS_OF = """SELECT '{0}', (SELECT count(*) FROM older."{0}"), {1}, {2}"""
 _COLUMNS = """
@@ -143,14 +132,14 @@ def write_changes(
     """
     with memory_database(limits) as con:
         _attach(con, limits, older=older, newer=newer)
-        con.execute(f"ATTACH '{quoted(target)}' AS changes (BLOCK_SIZE {_BLOCK_SIZE})")
+        con.execute(f"ATTACH '{_quoted(target)}' AS changes (BLOCK_SIZE {_BLOCK_SIZE})")
         tables, n_held = con.execute(_COLUMNS).fetchall(), 0
         con.execute("BEGIN")
         con.execute(_BEGIN.format(form=_FORM), {"differences": differences})
         for columns in _together(tables):
             numbers = {table: [0, 0] for table in columns}
-            for table, differing in _differing(con, [*columns]).items():
-                n_cells, *rows = _write_table(con, table, columns[table], differing)
+            for table, sides in _differing(con, [*columns]).items():
+                n_cells, *rows = _write_table(con, table, columns[table], sides)
                 numbers[table] = rows
                 n_held += n_cells + sum(rows)
                 if n_held > _MOST_HELD:
@@ -175,34 +164,23 @@ def _together(tables: Iterable[tuple[str, list[str], int]]) -> Iterator[dict[str
         yield some
 
 
-@dataclass(frozen=True)
-class _Differing:
-    """The table of a number in ``differing``: which rows of it there are."""
-
-    number: int
-    is_gone: bool
-    has_come: bool
-    are_single: bool
-
-
-def _differing(con: duckdb.DuckDBPyConnection, tables: Sequence[str]) -> dict[str, _Differing]:
-    """Find the rows that differ; return what they are of each table that has any."""
-    rows = (_ROWS_OF.format(number=number, table=table) for number, table in enumerate(tables))
-    con.execute(_DIFFERING.format(rows=" UNION ALL ".join(rows)))
-    return {tables[row[0]]: _Differing(*row) for row in con.execute(_SIDES).fetchall()}
+def _differing(
+    con: duckdb.DuckDBPyConnection, tables: Sequence[str]
+) -> dict[str, tuple[bool, bool]]:
+    """Find the rows that differ; return of each table with any whether some are gone, or came."""
+    rows = " UNION ALL ".join(_ROWS_OF.format(table=table) for table in tables)
+    con.execute(_DIFFERING.format(rows=rows))
+    return {table: (gone, came) for table, gone, came in con.execute(_SIDES).fetchall()}
 
 
 def _write_table(
-    con: duckdb.DuckDBPyConnection, table: str, columns: Sequence[str], differing: _Differing
+    con: duckdb.DuckDBPyConnection, table: str, columns: Sequence[str], has: tuple[bool, bool]
 ) -> tuple[int, int, int]:
     """Write what differs of a table; return how many cells, rows gone and rows come that are."""
-    n_cells, has = 0, (differing.is_gone, differing.has_come)
-    some = _SINGLE_ROWS if differing.are_single else _SINGLE_ROWS + _REPEATED_ROWS
+    n_cells = 0
     for (name, side, sign), has_any in zip(_TWO_SIDES, has, strict=True):
-        rows = some if has_any else _NO_ROWS
-        con.execute(
-            rows.format(name=name, side=side, table=table, number=differing.number, sign=sign)
-        )
+        rows = _DIFFERENT_ROWS if has_any else _NO_ROWS
+        con.execute(rows.format(name=name, side=side, table=table, sign=sign))
     is_keyed = all(has) and "id" in columns
     if is_keyed and con.execute(_IS_KEYED.format(table=table)).fetchone() == (True,):
         n_cells = _write_cells(con, table, columns)
@@ -243,7 +221,7 @@ def undo_changes(changes: Path, file: Path, limits: DatabaseLimits) -> None:
     """
     with memory_database(limits) as con:
         _attach(con, limits, changes=changes)
-        con.execute(f"ATTACH '{quoted(file)}' AS restored")
+        con.execute(f"ATTACH '{_quoted(file)}' AS restored")
         con.execute("BEGIN")
         fits = all(
             _number(con, _PUT_BACK.format(name=f"{table}/{column}", table=table, column=column))
@@ -317,8 +295,12 @@ def _attach(con: duckdb.DuckDBPyConnection, limits: DatabaseLimits, **files: Pat
     if limits.threads is None:
         con.execute("SET threads = 1")
     for name, file in files.items():
-        con.execute(f"ATTACH '{quoted(file)}' AS {name} (READ_ONLY)")
+        con.execute(f"ATTACH '{_quoted(file)}' AS {name} (READ_ONLY)")
 
 
 def _catalog(con: duckdb.DuckDBPyConnection, database: str) -> list[tuple[object, ...]]:
     return con.execute(_CATALOG, {"database": database}).fetchall()
+
+
+def _quoted(path: Path) -> str:
+    return os.fspath(path).replace("'", "''")

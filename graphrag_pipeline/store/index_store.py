@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import threading
 import time
+import uuid
 import weakref
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from pathlib import Path
@@ -15,14 +15,12 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from graphrag_pipeline.core.errors import BusyError, StorageError
-from graphrag_pipeline.core.hardening.files import make_folder, replace_durably
+from graphrag_pipeline.core.hardening.files import make_folder, private_temporary, replace_durably
 from graphrag_pipeline.core.hardening.locks import FairLock
-from graphrag_pipeline.core.hardening.temporary import temporary_folder
+from graphrag_pipeline.core.hardening.temporary import process_folder, temporary_folder
 from graphrag_pipeline.store.absent_pandas import remember_absent_pandas
-from graphrag_pipeline.store.file_copies import copy_rows
 from graphrag_pipeline.store.frames import streamed
 from graphrag_pipeline.store.limits import DatabaseLimits
-from graphrag_pipeline.store.memory_database import hide_progress, memory_database, spare_threads
 from graphrag_pipeline.store.migrations import ensure_schema
 from graphrag_pipeline.store.older_files import add_what_older_lack
 
@@ -31,6 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _SMALL_BYTES = 512 * 2**20
+_FEW_BYTES = 256 * 2**20
 _IDLE_SECONDS = 2.0
 _WATCH_SECONDS = 0.05
 remember_absent_pandas()
@@ -185,7 +184,7 @@ class IndexStore:
                     self._open(turn).execute("CHECKPOINT")
                     # DuckDB's lock on a file it has open is lost when the file is read beside it.
                     turn.close()
-                    (write or shutil.copyfile)(self.path, beside)
+                    (write or _copy)(self.path, beside)
                     if meanwhile is not None:
                         meanwhile()
                 replace_durably(beside, target)
@@ -221,7 +220,7 @@ class IndexStore:
         try:
             _set_up(con)
             self.limits.set_on(con, self.path)
-            spare_threads(con, self.limits, self.path)
+            _spare_threads(con, self.limits, self.path)
             self.ensure_schema(con)
         except BaseException:
             con.close()
@@ -375,7 +374,22 @@ def _watch(turn: _Turn, ended: threading.Event) -> None:
             turn.let_go()
 
 
+_BLOCK_SIZE = "SELECT block_size FROM pragma_database_size() WHERE database_name = 'whole'"
 _SMALL_BLOCK = "16384"
+
+
+def memory_database(limits: DatabaseLimits | None = None) -> duckdb.DuckDBPyConnection:
+    """Open a database in memory; what does not fit there goes to files that only we may read.
+
+    Raises StorageError where the folder that ``limits`` name for that cannot be made.
+    """
+    limits = limits or DatabaseLimits()
+    spill = process_folder(limits.spill_folder() or private_temporary(), "spill")
+    config = {"python_enable_replacements": False, "temp_directory": str(spill / uuid.uuid4().hex)}
+    con = duckdb.connect(":memory:", config=config)
+    hide_progress(con)
+    limits.bound(con)
+    return con
 
 
 class OtherStore(IndexStore):
@@ -403,7 +417,7 @@ def connect_published(
             con.execute(f"ATTACH '{quoted}' AS {name} (READ_ONLY)")
         _show_published(con)
         _set_up(con)
-        spare_threads(con, limits or DatabaseLimits(), path, *more.values())
+        _spare_threads(con, limits or DatabaseLimits(), path, *more.values())
         con.execute("SET enable_external_access = false")
     except duckdb.Error as error:
         con.close()
@@ -525,6 +539,15 @@ def _cursor(database: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     return con
 
 
+def hide_progress(con: duckdb.DuckDBPyConnection) -> None:
+    """Keep DuckDB from drawing a bar of its own.
+
+    In a notebook without ipywidgets it draws none, and refuses to be told so.
+    """
+    with contextlib.suppress(duckdb.InvalidInputException):
+        con.execute("SET enable_progress_bar = false")
+
+
 def _set_up(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("SET GLOBAL TimeZone = 'UTC'")
     # DuckDB would compare every row of a side that it takes for small with every row of the other.
@@ -532,10 +555,34 @@ def _set_up(con: duckdb.DuckDBPyConnection) -> None:
     hide_progress(con)
 
 
+def _spare_threads(con: duckdb.DuckDBPyConnection, limits: DatabaseLimits, *files: Path) -> None:
+    """Work on small files in one thread, unless so many are asked for.
+
+    A thread takes 120,000 rows of a table at a time. Where there are few of these, to share a query
+    takes a fifth more of the processors, and is hardly sooner done.
+    """
+    if limits.threads is not None:
+        return
+    with contextlib.suppress(OSError):
+        if sum(file.stat().st_size for file in files) <= _FEW_BYTES:
+            con.execute("SET threads = 1")
+
+
 def _row(con: duckdb.DuckDBPyConnection, sql: str) -> tuple[int, ...]:
     row = con.execute(sql).fetchone()
     assert row is not None
     return row
+
+
+def attach_for_copy(
+    con: duckdb.DuckDBPyConnection, source: Path, target: Path, limits: DatabaseLimits | None = None
+) -> None:
+    """Attach a DuckDB file as ``whole``, and a new one of blocks as large as ``packed``."""
+    _spare_threads(con, limits or DatabaseLimits(), source)
+    whole, packed = (str(path).replace("'", "''") for path in (source, target))
+    con.execute(f"ATTACH '{whole}' AS whole (READ_ONLY)")
+    (block_size,) = con.execute(_BLOCK_SIZE).fetchall()[0]
+    con.execute(f"ATTACH '{packed}' AS packed (BLOCK_SIZE {int(block_size)})")
 
 
 def make_small(path: Path) -> None:
@@ -549,6 +596,22 @@ def make_small(path: Path) -> None:
             beside = folder / "file"
             duckdb.connect(str(beside), config={"default_block_size": _SMALL_BLOCK}).close()
             replace_durably(beside, path)
+
+
+def copy_rows(source: Path, target: Path, limits: DatabaseLimits | None = None) -> None:
+    """Copy all tables and views of a DuckDB file into a new one, without its free blocks."""
+    con = memory_database(limits)
+    try:
+        attach_for_copy(con, source, target, limits)
+        con.execute("COPY FROM DATABASE whole TO packed")
+    finally:
+        con.close()
+
+
+def _copy(source: Path, target: Path) -> None:
+    with source.open("rb") as incoming, target.open("wb") as outgoing:
+        while block := incoming.read(1 << 22):
+            outgoing.write(block)
 
 
 def _first_line(error: Exception) -> str:

@@ -15,7 +15,7 @@ from graphrag_pipeline.core.addresses import PermanentLinks
 from graphrag_pipeline.core.errors import InputError, StorageError
 from graphrag_pipeline.core.hardening.files import replace_durably
 from graphrag_pipeline.core.hardening.temporary import sweep, temporary_folder
-from graphrag_pipeline.store.memory_database import hide_progress
+from graphrag_pipeline.store.index_store import hide_progress
 from graphrag_pipeline.store.older_files import add_what_older_lack
 
 LinksOf = Callable[[str], PermanentLinks | None]

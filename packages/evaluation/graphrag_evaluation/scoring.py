@@ -30,8 +30,7 @@ from graphrag_evaluation.metrics.retrieval import (
 from graphrag_evaluation.store import EvaluationStore
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.store.frames import drop_rows, put_rows
-from graphrag_pipeline.store.index_store import get_meta, set_meta
-from graphrag_pipeline.store.memory_database import memory_database
+from graphrag_pipeline.store.index_store import get_meta, memory_database, set_meta
 
 if TYPE_CHECKING:
     from graphrag_pipeline.core.settings import Settings

@@ -11,7 +11,7 @@ from graphrag_evaluation.metrics.retrieval import retrieval_scores as chunk_scor
 
 from graphrag_pipeline import Index, Settings
 from graphrag_pipeline.query import open_release
-from graphrag_pipeline.store.memory_database import memory_database
+from graphrag_pipeline.store.index_store import memory_database
 
 LONG = " ".join(f"The ferry {n} left Kelmouth at dawn." for n in range(60))
 TEXTS = {
