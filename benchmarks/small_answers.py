@@ -21,6 +21,7 @@ from typing import Any
 
 from graphrag_pipeline import Index
 from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.query.results import Answer
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
@@ -63,8 +64,11 @@ def asked(index: Index, method: str, model: str, results: Path) -> list[dict[str
         of = (model, method, row["question"])
         if of not in known:
             began = time.perf_counter()
-            answer = index.answer(row["question"], method)
-            known[of] = {"of": of, **_kept(answer), "seconds": time.perf_counter() - began}
+            try:
+                kept = _kept(index.answer(row["question"], method))
+            except ModelOutputError as error:  # no words, or nothing but a loop
+                kept = {"text": "", "error": str(error)}
+            known[of] = {"of": of, **kept, "seconds": time.perf_counter() - began}
             with results.open("a", encoding="utf-8") as file:
                 print(json.dumps(known[of], ensure_ascii=False), file=file)
         found.append({**known[of], "right": is_right(known[of]["text"], row["answers"])})
@@ -87,12 +91,14 @@ def described(found: Sequence[Mapping[str, Any]]) -> str:
     """Return what was found as a line; tokens and seconds are those of an answer."""
     counted = Counter[str]()
     for row in found:
-        counted.update({name: value for name, value in row.items() if name not in ("of", "text")})
+        numbers = {name: row[name] for name in row.keys() - {"of", "text", "error"}}
+        counted.update(numbers | {"none": int("error" in row), "right": int(row["right"])})
     n = max(1, len(found))
     return (
-        f"{len(found)} answers, {counted['right']} right, {counted['names_a_source']} name a "
-        f"source, {counted['references']} references left, {counted['unsupported']} of them "
-        f"without a word of their sentence, with {counted['removed']} removed, tokens "
+        f"{len(found)} questions, {counted['none']} without an answer, {counted['right']} right, "
+        f"{counted['names_a_source']} name a source, {counted['references']} references left, "
+        f"{counted['unsupported']} of them without a word of their sentence, "
+        f"with {counted['removed']} removed, tokens "
         f"{counted['prompt_tokens'] / n:,.0f} {counted['completion_tokens'] / n:,.0f}, "
         f"{counted['seconds'] / n:.1f} s"
     )

@@ -20,7 +20,9 @@ import pytest
 from conftest import Engine
 from docs import generate
 from docs.method_entries import entry_of
+from graphrag_pipeline import Index
 from graphrag_pipeline.cli import app as cli
+from graphrag_pipeline.cli.index_views import show_status
 from graphrag_pipeline.core.prompting import prompt_names
 from graphrag_pipeline.marts.sql import query_published
 from graphrag_pipeline.query import METHODS, MODEL_METHODS, operators, parameter_rows
@@ -123,6 +125,20 @@ def test_the_readme_quotes_figures_that_stand_on_their_pages() -> None:
     )
     assert len(scale) == 3
     assert all(f"| {seconds} | {memory} |" in size for seconds, memory in scale)
+
+
+def test_the_readme_shows_what_the_demo_prints(tmp_path: Path, monkeypatch, capsys) -> None:
+    readme = (ROOT / "README.md").read_text()
+    shown = re.findall(r"^(?:\w+ +\d+|(?: +\d+){4})$", readme.partition("seconds ")[0], re.M)
+    monkeypatch.chdir(ROOT)
+    index = Index(tmp_path / "home")
+    index.update("examples/corpus")
+    show_status(index.status())
+    printed = capsys.readouterr().out.splitlines()
+    assert len(shown) == 7, "the README shows four counts and three levels"
+    assert [line for line in printed if line in shown] == shown
+    answer = index.answer("Who was the source called Heron?", "local").text.splitlines()
+    assert [line for line in readme.splitlines() if line.startswith("- Or") and line in answer]
 
 
 def test_the_page_on_methods_lists_every_method_and_operator() -> None:
