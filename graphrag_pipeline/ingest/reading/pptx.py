@@ -39,8 +39,8 @@ def read_pptx(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     parts = open_archive(data, options, kind="a presentation", suffix=".pptx")
     require_plain_xml(parts, _MOST_ELEMENTS)
     about = properties(parts, "docProps/core.xml")
-    parts[_TYPES] = parts.get(_TYPES, b"").replace(b".slideshow.", b".presentation.")
-    file = bytes_of(parts)
+    kinds = parts.get(_TYPES, b"").replace(b".slideshow.", b".presentation.")
+    file = bytes_of({**parts, _TYPES: kinds})
     with require_extra("pptx", "office", "pptx"):
         from pptx import Presentation
     presentation = Presentation(file)

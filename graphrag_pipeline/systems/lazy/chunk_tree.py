@@ -65,7 +65,7 @@ def _paths(
     """Return the number of each chunk's community at each level, shape (chunks, levels)."""
     entities, entity = np.unique(np.asarray(mentions.ids("entity_id")), return_inverse=True)
     chunk = np.searchsorted(chunks, np.asarray(mentions.ids("chunk_id")))
-    weight = np.log1p(len(chunks) / np.bincount(entity, minlength=1))[entity]
+    weight = np.log1p(len(chunks) / np.bincount(entity)[entity])
     levels = members.values("level")
     standing: list[npt.NDArray[np.int64]] = []
     for level in range(int(levels.max(initial=-1)) + 1):
