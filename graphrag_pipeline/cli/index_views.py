@@ -12,7 +12,6 @@ from graphrag_pipeline.cli.left_out import show_left_out
 from graphrag_pipeline.cli.wording import amount, money
 from graphrag_pipeline.core.rows import one_line
 from graphrag_pipeline.core.text import counted
-from graphrag_pipeline.releases.homonyms import homonyms_line
 from graphrag_pipeline.releases.quality import quality_line
 from graphrag_pipeline.releases.silent_languages import silent_lines
 from graphrag_pipeline.store.sources import changed_files
@@ -65,8 +64,6 @@ def show_status(summary: dict[str, Any]) -> None:
     _show_counts(summary)
     _show_spent(summary)
     _show_failed(summary)
-    if number := summary["homonyms"]:
-        console.say_whole(homonyms_line(number))
     _show_estimate(summary)
     pending = len(summary["pending_batches"])
     console.fact("pending", counted(pending, "batch", "batches"))

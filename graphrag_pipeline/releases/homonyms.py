@@ -13,8 +13,6 @@ import duckdb
 import numpy as np
 import polars as pl
 
-from graphrag_pipeline.core.text import counted
-
 _MAY_BE_TWO = """
 SELECT hash(id) AS entity FROM entities WHERE degree > 3 AND type NOT IN ('CONCEPT', 'DATE', 'GEO')
 """
@@ -37,14 +35,6 @@ def count_homonyms(con: duckdb.DuckDBPyConnection) -> int:
     parts = _parts(few.height, _meeting(few, relationships))
     n_parts = few.select("entity", part=parts).group_by("entity").agg(pl.col("part").n_unique())
     return n_parts.filter(pl.col("part") > 1).height
-
-
-def homonyms_line(number: int) -> str:
-    """Return a sentence on the names of a release that may stand for two things."""
-    return (
-        f"{counted(number, 'name')} may stand for two things: graphrag-pipeline sql "
-        '"SELECT * FROM homonyms" lists them, a line split in aliases.csv tells two apart'
-    )
 
 
 def _by_document(con: duckdb.DuckDBPyConnection, relationships: pl.DataFrame) -> pl.DataFrame:
