@@ -66,7 +66,6 @@ _LISTED = (
     "models",
     "left_out",
 )
-_HOMONYMS = "SELECT coalesce(any_value(n_homonyms), 0) AS n FROM releases WHERE id = $id"
 _RELEASE = """
 SELECT id, strftime(created_at, '%Y-%m-%dT%H:%M:%SZ') AS created_at, embedder, modularity,
        n_documents AS documents, n_chunks AS chunks, n_entities AS entities,
@@ -80,10 +79,10 @@ def summarise(workspace: Workspace) -> dict[str, Any]:
 
     ``model_calls`` are what was spent by stage, ``models`` the same by model. ``structures`` are
     the optional ones that there are, by table, with their rows. ``silent_languages`` are those in
-    which rules found nothing. So many ``homonyms`` of the last release may be names of two things
-    each. ``warnings`` are sentences on what others than the settings say may read. ``left_out`` is
-    what the last scan of each folder left out, by rule. ``follows`` is the url of an index that is
-    made elsewhere. Of so many ``removed_files`` something is left until a purge.
+    which rules found nothing. ``warnings`` are sentences on what others than the settings say may
+    read. ``left_out`` is what the last scan of each folder left out, by rule. ``follows`` is the
+    url of an index that is made elsewhere. Of so many ``removed_files`` something is left until a
+    purge.
     """
     if not workspace.exists:
         return _not_indexed(workspace)
@@ -104,7 +103,6 @@ def _indexed(workspace: Workspace) -> dict[str, Any]:
             for row in _rows(con, _QUARANTINED)
         ]
         silent = _rows(con, SILENT_LANGUAGES)
-        homonyms = _rows(con, _HOMONYMS, id=current)[0]["n"]
         calls, models = (_rows(con, _CALLS.format(by=by)) for by in ("stage", "model"))
         failures = _rows(con, _FAILED)[0]
         release = _rows(con, _RELEASE, id=current) if current else []
@@ -121,7 +119,6 @@ def _indexed(workspace: Workspace) -> dict[str, Any]:
         "structures": structures,
         "quarantined": quarantined,
         "silent_languages": silent,
-        "homonyms": homonyms,
         "pending_batches": pending,
         "pending_because": list(dict.fromkeys(why for each in reasons for why in each)),
         "titles_not_in_the_corpus": list(absent),
@@ -154,7 +151,6 @@ def _not_indexed(workspace: Workspace) -> dict[str, Any]:
         "titles_not_in_the_corpus": [],
         "estimate": None,
         "quality": None,
-        "homonyms": 0,
         "failed_chunks": 0,
         "cut_chunks": 0,
         "outdated_chunks": 0,

@@ -28,7 +28,6 @@ from graphrag_pipeline.graph.resolution.resolving import aliases_changed, resolu
 from graphrag_pipeline.ingest.staging import is_staged
 from graphrag_pipeline.llm.configured import configured_embedder
 from graphrag_pipeline.llm.errors import TooManyFailuresError
-from graphrag_pipeline.releases.homonyms import count_homonyms
 from graphrag_pipeline.releases.kept_releases import (
     changing_releases,
     is_rolled_back,
@@ -356,7 +355,7 @@ def _new_release(
     versions = workspace.vectors.tag(release, tables)
     with workspace.store.transaction() as con:
         con.execute(
-            f"""INSERT INTO releases SELECT ?, ?, ?, ?, counts.*, ({_MODULARITY}), ?, ?, ?
+            f"""INSERT INTO releases SELECT ?, ?, ?, ?, counts.*, ({_MODULARITY}), ?, ?
                 FROM ({_COUNTS}) counts""",
             [
                 release,
@@ -365,7 +364,6 @@ def _new_release(
                 config,
                 configured_embedder(settings).name,
                 json.dumps(versions),
-                count_homonyms(con),
             ],
         )
         record_quality(con, release, quality)

@@ -915,8 +915,7 @@ CREATE TABLE IF NOT EXISTS releases (
     n_reports BIGINT NOT NULL,
     modularity DOUBLE,
     embedder VARCHAR NOT NULL,
-    vector_versions JSON NOT NULL,
-    n_homonyms BIGINT
+    vector_versions JSON NOT NULL
 );
 COMMENT ON TABLE releases IS 'Published releases, the newest last: all up to this one.';
 COMMENT ON COLUMN releases.id IS 'Time of publication and the beginning of content_hash; ids sort by time.';
@@ -932,7 +931,6 @@ COMMENT ON COLUMN releases.n_reports IS 'Number of community reports.';
 COMMENT ON COLUMN releases.modularity IS 'Modularity of the root level, at most 1; NULL without relationships.';
 COMMENT ON COLUMN releases.embedder IS 'What made the vectors, and their dimensions.';
 COMMENT ON COLUMN releases.vector_versions IS 'Version of each LanceDB table that belongs to it, as JSON.';
-COMMENT ON COLUMN releases.n_homonyms IS 'Number of names that may stand for two things, rows of homonyms; NULL in releases made before this was counted.';
 
 CREATE TABLE IF NOT EXISTS model_quality (
     release VARCHAR NOT NULL,
