@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 
 from graphrag_pipeline.pages.explorer.passages import passages_of
 from graphrag_pipeline.pages.explorer.texts import (
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     import duckdb
+    import polars as pl
 
     from graphrag_pipeline.core.addresses import PermanentLinks
 
@@ -159,6 +159,9 @@ def page_data(
     Where ``links`` gives those of the release, documents have their permanent links; entities and
     communities have ids, and ``links`` says what stands before and after these.
     """
+    # A server imports this module, and answers questions without polars.
+    import polars as pl
+
     release = con.execute(_RELEASE).pl().to_dicts()[0]
     linked = links and links(release["id"])
     con.execute(
@@ -227,6 +230,8 @@ def _members(con: duckdb.DuckDBPyConnection, n_entities: int) -> npt.NDArray[np.
 
 def _source_text(passages: pl.DataFrame) -> dict[str, dict[str, list[Any]]]:
     """Return stretches of text, each kept once, and the passages of each entity in them."""
+    import polars as pl
+
     reach = pl.col("last").cum_max().shift().over("chunk").fill_null(-1)
     passages = (
         passages.with_row_index("place")
