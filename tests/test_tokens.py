@@ -1,4 +1,6 @@
+import gc
 import socket
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -28,11 +30,9 @@ def no_network(monkeypatch):
 
 @pytest.fixture
 def emptied_cache():
-    for kept in (get_encoding, shipped_ranks):
-        kept.cache_clear()
+    get_encoding.cache_clear()
     yield
-    for kept in (get_encoding, shipped_ranks):
-        kept.cache_clear()
+    get_encoding.cache_clear()
 
 
 def test_the_shipped_ranks_need_no_network(no_network, emptied_cache):
@@ -52,8 +52,20 @@ def test_pattern_and_special_tokens_are_those_of_tiktoken(name, monkeypatch):
 
 
 def test_the_shipped_ranks_are_the_whole_vocabulary():
-    ranks = get_encoding()._mergeable_ranks
+    ranks = shipped_ranks()
     assert sorted(ranks.values()) == list(range(100256))
+    assert get_encoding().n_vocab == 100277
+    assert all(get_encoding().encode_single_token(token) == rank for token, rank in ranks.items())
+
+
+def test_the_ranks_are_not_held_beside_the_encoding(emptied_cache):
+    tracemalloc.start()
+    try:
+        assert count_tokens(["A Christmas Carol"]) == [3]
+        gc.collect()
+        assert tracemalloc.get_traced_memory()[0] < 5_000_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_model_is_counted_in_its_own_encoding():

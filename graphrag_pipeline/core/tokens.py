@@ -60,12 +60,16 @@ def get_encoding(name: str = DEFAULT_ENCODING) -> tiktoken.Encoding:
     import tiktoken
 
     if shipped := _SHIPPED.get(name):
-        return tiktoken.Encoding(
+        ranks = shipped_ranks(name)
+        encoding = tiktoken.Encoding(
             name,
             pat_str=shipped.pattern,
-            mergeable_ranks=shipped_ranks(name),
+            mergeable_ranks=ranks,
             special_tokens=dict(shipped.special),
         )
+        # It counts by a copy of its own, and would hold these, 25 MB, to be pickled alone.
+        ranks.clear()
+        return encoding
     try:
         return tiktoken.get_encoding(name)
     except ValueError:
@@ -119,12 +123,15 @@ def word_token(model: str, word: str) -> int | None:
     return tokens[0] if len(tokens) == 1 else None
 
 
-@functools.cache
 def shipped_ranks(name: str = DEFAULT_ENCODING) -> dict[bytes, int]:
-    """Return the rank of each token of an encoding that ships, in order.
+    """Return the rank of each token of an encoding that ships, in order, read anew each time."""
+    return {token: rank for rank, token in enumerate(map(a2b_base64, shipped_tokens(name)))}
 
-    They are kept: tiktoken holds them in any case. Raises StorageError if the file is not what it
-    was.
+
+def shipped_tokens(name: str = DEFAULT_ENCODING) -> list[bytes]:
+    """Return the tokens of an encoding that ships, each in base64, by rank.
+
+    Raises StorageError if the file is not what it was.
     """
     path = resources.files("graphrag_pipeline").joinpath(f"data/{name}.tiktoken.gz")
     try:
@@ -133,5 +140,5 @@ def shipped_ranks(name: str = DEFAULT_ENCODING) -> dict[bytes, int]:
         data = b""
     if hashlib.sha256(data).hexdigest() != _SHIPPED[name].sha256:
         raise StorageError(f"the package's {name}.tiktoken.gz is damaged: install it again")
-    # On each line are a token, in base 64, and its rank, which is the number of the line.
-    return {token: rank for rank, token in enumerate(map(a2b_base64, data.split()[::2]))}
+    # On each line are a token and its rank, which is the number of the line.
+    return data.split()[::2]

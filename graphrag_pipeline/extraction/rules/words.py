@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from binascii import a2b_base64
 from collections import Counter
 from functools import cache
 
 from graphrag_pipeline.core.languages import function_words as content_free
-from graphrag_pipeline.core.tokens import shipped_ranks
+from graphrag_pipeline.core.tokens import shipped_tokens
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.extraction.rules.cjk import is_cjk
 from graphrag_pipeline.extraction.rules.nouns import BY_ARTICLE, BY_CAPITAL, is_month
@@ -65,7 +66,8 @@ _PUNCTUATION = {
     "/": "/", ".": ".", "…": ".", "!": ".", "?": ".",
     "#": "#", "*": "#", "_": "#",
 }  # fmt: skip
-_BEFORE_WORDS = b' !"#'
+# A space, or one of the three signs after it, in base64.
+_BEFORE_WORDS = b"I"
 QUOTES = frozenset("\"'“”‘’«»„‚`´「」『』《》〈〉")
 
 
@@ -78,10 +80,10 @@ def _case_ranks() -> tuple[dict[str, int], dict[str, int]]:
     """
     lower: dict[str, int] = {}
     capital: dict[str, int] = {}
-    for token, rank in shipped_ranks().items():
-        if token[0] not in _BEFORE_WORDS:
+    for rank, token in enumerate(shipped_tokens()):
+        if not token.startswith(_BEFORE_WORDS):
             continue
-        word = token[1:].decode("utf-8", "ignore")
+        word = a2b_base64(token)[1:].decode("utf-8", "ignore")
         if word.isalpha():
             (lower if word.islower() else capital).setdefault(word, rank)
     return lower, {word.lower(): rank for word, rank in capital.items() if word.istitle()}
