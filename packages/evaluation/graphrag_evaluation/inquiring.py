@@ -15,7 +15,7 @@ import duckdb
 import polars as pl
 
 from graphrag_evaluation.keeping import keeping
-from graphrag_evaluation.step_models import ROLE, StepModel
+from graphrag_evaluation.step_models import ROLE, StepModel, model_label
 from graphrag_evaluation.store import EvaluationStore
 from graphrag_pipeline.core.identity import make_id
 from graphrag_pipeline.core.progress import Listener, report
@@ -118,6 +118,20 @@ def whole_numbers(text: str, key: str) -> list[int]:
     return numbers
 
 
+def share_of(
+    values: Mapping[str, Any], *, key: str, most: int, said: str, tells_others: bool = False
+) -> Mapping[str, Any]:
+    """Return the share of ``most`` statements whose numbers stand under a key, and a reason.
+
+    The reason names them, or the others, after what is ``said`` of these. A number of no statement
+    does not count.
+    """
+    named = {n for n in values[key] if 0 < n <= most}
+    told = {*range(1, most + 1)} - named if tells_others else named
+    numbers = ", ".join(map(str, sorted(told))) or "none"
+    return {"value": len(named) / max(1, most), "reason": f"{said}: {numbers}"}
+
+
 def unanswered(
     con: duckdb.DuckDBPyConnection, form: QuestionForm, inquiries: Sequence[EvaluationInquiry]
 ) -> list[EvaluationInquiry]:
@@ -144,6 +158,16 @@ def plan_inquiries(
         around + sum(lengths[text] for text in inquiry.values.values()) for inquiry in inquiries
     )
     return _plan(settings, form, len(inquiries), tokens)
+
+
+def plan_missing(
+    con: duckdb.DuckDBPyConnection,
+    settings: Settings,
+    form: QuestionForm,
+    inquiries: Sequence[EvaluationInquiry],
+) -> StagePlan:
+    """Return what asking those would take that are not in the form's table."""
+    return plan_inquiries(settings, form, unanswered(con, form, inquiries))
 
 
 def plan_unseen(settings: Settings, form: QuestionForm, inquiries: int, tokens: int) -> StagePlan:
@@ -251,33 +275,40 @@ def ask_each(
     return Asked(n_made, tuple(failures))
 
 
-def put_means(
-    con: duckdb.DuckDBPyConnection,
-    experiment: str,
-    question_set: str,
+def grade(
+    step: StepModel,
+    settings: Settings,
+    store: EvaluationStore,
+    form: QuestionForm,
     inquiries: Sequence[EvaluationInquiry],
-    metric: Callable[[EvaluationInquiry], str],
-    model: str,
-) -> None:
-    """Make the means of ``gradings`` over replicates a model's scores of answers."""
+    experiment: str,
+    metric: str,
+) -> Asked:
+    """Ask as :func:`ask_inquiries`; the means over replicates are the model's scores of answers.
+
+    ``{}`` in the name of the ``metric`` is the subject of an inquiry. ``settings`` are the step's.
+    """
+    asked = ask_inquiries(settings, store, form, inquiries)
     names = ("grading_id", "answer_id", "metric")
-    rows = [(inquiry.id, inquiry.columns["answer_id"], metric(inquiry)) for inquiry in inquiries]
-    asked = pl.DataFrame(rows, dict.fromkeys(names, pl.String), orient="row")
-    with streamed(con, "asked", asked):
-        con.execute(_MEANS)
-    put_marks(con, experiment, question_set, model)
+    told = [(each.id, each.columns["answer_id"], each.columns["subject"]) for each in inquiries]
+    rows = [(id, answer_id, metric.format(subject)) for id, answer_id, subject in told]
+    table = pl.DataFrame(rows, dict.fromkeys(names, pl.String), orient="row")
+    with store.transaction() as con:
+        with streamed(con, "asked", table):
+            con.execute(_MEANS)
+        put_marks(con, experiment, model_label(step, settings))
+    return asked
 
 
-def put_marks(
-    con: duckdb.DuckDBPyConnection, experiment: str, question_set: str, model: str
-) -> None:
+def put_marks(con: duckdb.DuckDBPyConnection, experiment: str, model: str) -> None:
     """Make the rows of the table ``marked`` (answer_id, metric, value) a model's scores.
 
     The experiment goes by them from now on; those of other models stay. The table is dropped.
     """
     con.execute(
-        "INSERT OR REPLACE INTO scores SELECT answer_id, ?, metric, value, ? FROM marked",
-        [question_set, model],
+        "INSERT OR REPLACE INTO scores SELECT m.answer_id, e.question_set, m.metric, m.value, ? "
+        "FROM marked m JOIN experiments e ON e.experiment = ?",
+        [model, experiment],
     )
     con.execute(
         "INSERT OR REPLACE INTO experiment_models SELECT DISTINCT ?, metric, ? FROM marked",

@@ -10,6 +10,7 @@ names those that the answer meets.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import duckdb
@@ -20,17 +21,18 @@ from graphrag_evaluation.inquiring import (
     EvaluationInquiry,
     QuestionForm,
     ask_inquiries,
+    grade,
     made_by,
     plan_inquiries,
+    plan_missing,
     plan_unseen,
-    put_means,
+    share_of,
     unanswered,
     whole_numbers,
 )
 from graphrag_evaluation.metrics.answers import bare, sentence_texts
 from graphrag_evaluation.questions.fields import ASSERTIONS, sourced
 from graphrag_evaluation.running import load_questions, open_engine
-from graphrag_evaluation.step_models import model_label
 from graphrag_evaluation.store import EvaluationStore
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.identity import content_hash, make_id
@@ -113,7 +115,7 @@ def plan(
             checks = plan_unseen(asking, CHECKING, answers * step.replicates, tokens)
         else:
             inquiries = _checking(con, experiment.name, step, asking, questions, written)
-            checks = plan_inquiries(asking, CHECKING, unanswered(con, CHECKING, inquiries))
+            checks = plan_missing(con, asking, CHECKING, inquiries)
     return [plan_inquiries(asking, WRITING, missing), checks]
 
 
@@ -121,17 +123,13 @@ def run(store: EvaluationStore, experiment: Experiment, settings: Settings) -> A
     """Write the assertions that are missing, and check the answers that were not checked yet."""
     if (step := experiment.assertions) is None:
         return Asked()
-    set_name, questions = load_questions(store, experiment)
+    _, questions = load_questions(store, experiment)
     asking = step.settings(settings)
     written = _writing(experiment, step, settings, questions)
     asked = ask_inquiries(asking, store, WRITING, list(written.values()))
     with store.read() as con:
         inquiries = _checking(con, experiment.name, step, asking, questions, written)
-    asked += ask_inquiries(asking, store, CHECKING, inquiries)
-    with store.transaction() as con:
-        model = model_label(step, asking)
-        put_means(con, experiment.name, set_name, inquiries, lambda inquiry: METRIC, model)
-    return asked
+    return asked + grade(step, asking, store, CHECKING, inquiries, experiment.name, METRIC)
 
 
 def _writing(
@@ -176,26 +174,21 @@ def _writing_of(
                         "number": str(step.per_question)},
                 columns={"question": question.text,
                          "chunk_ids": [chunk.id for chunk in chunks]},
-                finish=_Sourced(sentences, step.per_question),
+                finish=partial(_with_sources, sentences=sentences, most=step.per_question),
             )  # fmt: skip
     return inquiries
 
 
-class _Sourced:
-    """Puts the sentences in the place of their numbers."""
-
-    def __init__(self, sentences: Sequence[str], most: int) -> None:
-        self._sentences = sentences
-        self._most = most
-
-    def __call__(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the assertions that have a sentence; none is an answer, too."""
-        kept = sourced(values["assertions"], len(self._sentences))
-        listed = [
-            {"statement": text, "sources": [self._sentences[n - 1] for n in numbers]}
-            for text, numbers in kept.items()
-        ]
-        return {"assertions": listed[: self._most]}
+def _with_sources(
+    values: Mapping[str, Any], *, sentences: Sequence[str], most: int
+) -> Mapping[str, Any]:
+    """Return the assertions that have a sentence, with it; none is an answer, too."""
+    kept = sourced(values["assertions"], len(sentences))
+    listed = [
+        {"statement": text, "sources": [sentences[n - 1] for n in numbers]}
+        for text, numbers in kept.items()
+    ]
+    return {"assertions": listed[:most]}
 
 
 def _checking(
@@ -223,7 +216,7 @@ def _checking(
                 columns={"kind": "assertion", "question": question, "answer_id": answer_id,
                          "subject": set_id, "replicate": n},
                 replicate=n,
-                finish=_Share(len(listed)),
+                finish=partial(share_of, key="met", most=len(listed), said="met"),
             )
             for n in range(step.replicates)
         ]  # fmt: skip
@@ -254,16 +247,3 @@ def _own(questions: Sequence[Question]) -> dict[str, tuple[str, Sequence[str]]]:
         if question.assertions
     }
     return {id: (make_id("own assertions", *texts), texts) for id, texts in listed.items()}
-
-
-class _Share:
-    """Turns the numbers of the assertions that are met into their share."""
-
-    def __init__(self, assertions: int) -> None:
-        self._assertions = assertions
-
-    def __call__(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the share and the numbers; those of no assertion do not count."""
-        met = sorted({n for n in values["met"] if 0 < n <= self._assertions})
-        listed = ", ".join(map(str, met)) or "none"
-        return {"value": len(met) / self._assertions, "reason": f"met: {listed}"}

@@ -18,15 +18,12 @@ from graphrag_evaluation.inquiring import (
     Asked,
     EvaluationInquiry,
     QuestionForm,
-    ask_inquiries,
+    grade,
     made_by,
-    plan_inquiries,
+    plan_missing,
     plan_unseen,
-    put_means,
-    unanswered,
 )
 from graphrag_evaluation.metrics.answers import bare
-from graphrag_evaluation.step_models import model_label
 from graphrag_evaluation.store import EvaluationStore
 from graphrag_pipeline.core.identity import content_hash, make_id
 from graphrag_pipeline.core.settings import Settings
@@ -57,7 +54,6 @@ LEFT JOIN experiment_answers y ON y.experiment = $experiment AND y.condition = $
 LEFT JOIN answers r ON r.answer_id = y.answer_id
 WHERE a.text <> '' ORDER BY q.position, a.answer_id
 """
-_SET = "SELECT question_set FROM experiments WHERE experiment = ?"
 
 
 def parse_score(text: str) -> Mapping[str, Any]:
@@ -101,8 +97,8 @@ def plan(
         calls = has_reference * conditions * len(step.criteria) * step.replicates
         return [plan_unseen(settings, FORM, calls, _UNSEEN_TOKENS)]
     with store.read() as con:
-        missing = unanswered(con, FORM, _inquiries(con, experiment.name, step, settings))
-    return [plan_inquiries(settings, FORM, missing)]
+        inquiries = _inquiries(con, experiment.name, step, settings)
+        return [plan_missing(con, settings, FORM, inquiries)]
 
 
 def run(store: EvaluationStore, experiment: Experiment, settings: Settings) -> Asked:
@@ -112,18 +108,7 @@ def run(store: EvaluationStore, experiment: Experiment, settings: Settings) -> A
     settings = step.settings(settings)
     with store.read() as con:
         inquiries = _inquiries(con, experiment.name, step, settings)
-    asked = ask_inquiries(settings, store, FORM, inquiries)
-    with store.transaction() as con:
-        row = con.execute(_SET, [experiment.name]).fetchone()
-        put_means(
-            con,
-            experiment.name,
-            row[0] if row else "",
-            inquiries,
-            lambda inquiry: METRIC.format(inquiry.columns["subject"]),
-            model_label(step, settings),
-        )
-    return asked
+    return grade(step, settings, store, FORM, inquiries, experiment.name, METRIC)
 
 
 def _inquiries(

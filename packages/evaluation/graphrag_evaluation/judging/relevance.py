@@ -24,14 +24,13 @@ from graphrag_evaluation.inquiring import (
     QuestionForm,
     ask_inquiries,
     made_by,
-    plan_inquiries,
+    plan_missing,
     plan_unseen,
     put_marks,
-    unanswered,
 )
 from graphrag_evaluation.metrics.clusters import complete_linkage
 from graphrag_evaluation.metrics.retrieval import chunks_of
-from graphrag_evaluation.running import load_questions, opened
+from graphrag_evaluation.running import opened
 from graphrag_evaluation.step_models import model_label
 from graphrag_evaluation.store import EvaluationStore
 from graphrag_pipeline.core.identity import content_hash, make_id
@@ -112,20 +111,19 @@ def plan(
         return [plan_unseen(asking, FORM, answers * max(step.at), _CHUNK_TOKENS)]
     _, inquiries = _inquiries(store, experiment, step, settings)
     with store.read() as con:
-        return [plan_inquiries(asking, FORM, unanswered(con, FORM, list(inquiries.values())))]
+        return [plan_missing(con, asking, FORM, list(inquiries.values()))]
 
 
 def run(store: EvaluationStore, experiment: Experiment, settings: Settings) -> Asked:
     """Label the retrieved chunks that were not labelled yet, and score the answers' retrieval."""
     if (step := experiment.relevance) is None:
         return Asked()
-    set_name, _ = load_questions(store, experiment)
     retrieved, inquiries = _inquiries(store, experiment, step, settings)
     asking = step.settings(settings)
     asked = ask_inquiries(asking, store, FORM, list(inquiries.values()))
     with store.transaction() as con:
         put_rows(con, "marked", _scores(con, retrieved, inquiries, step.at))
-        put_marks(con, experiment.name, set_name, model_label(step, asking))
+        put_marks(con, experiment.name, model_label(step, asking))
     return asked
 
 

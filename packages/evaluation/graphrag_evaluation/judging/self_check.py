@@ -15,6 +15,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import duckdb
@@ -24,12 +25,11 @@ from graphrag_evaluation.inquiring import (
     Asked,
     EvaluationInquiry,
     QuestionForm,
-    ask_inquiries,
+    grade,
     made_by,
-    plan_inquiries,
+    plan_missing,
     plan_unseen,
-    put_means,
-    unanswered,
+    share_of,
     whole_numbers,
 )
 from graphrag_evaluation.metrics.answers import bare, sentence_texts
@@ -41,7 +41,6 @@ from graphrag_evaluation.running import (
     look,
     make_missing,
 )
-from graphrag_evaluation.step_models import model_label
 from graphrag_pipeline.core.identity import content_hash, make_id
 from graphrag_pipeline.core.progress import report
 from graphrag_pipeline.llm.schemas import INTEGER, closed, listed
@@ -111,15 +110,15 @@ def plan(
         calls = sum(len(workload.answer_ids) for workload in sampled)
         return [*stages, plan_unseen(asking, FORM, calls, _UNSEEN_TOKENS)]
     with store.read() as con:
-        missing = unanswered(con, FORM, _inquiries(con, experiment.name, step, asking))
-    return [*stages, plan_inquiries(asking, FORM, missing)]
+        inquiries = _inquiries(con, experiment.name, step, asking)
+        return [*stages, plan_missing(con, asking, FORM, inquiries)]
 
 
 def run(store: EvaluationStore, experiment: Experiment, settings: Settings) -> Asked:
     """Make the samples that are missing, and compare the answers with them that were not yet."""
     if (step := experiment.self_check) is None:
         return Asked()
-    set_name, questions = load_questions(store, experiment)
+    _, questions = load_questions(store, experiment)
     samples = _samples(store, experiment, step, settings, questions)
     problems = _make(store, experiment, samples)
     answers = look(store, experiment, settings, questions)
@@ -128,11 +127,8 @@ def run(store: EvaluationStore, experiment: Experiment, settings: Settings) -> A
     asking = step.settings(settings)
     with store.read() as con:
         inquiries = _inquiries(con, experiment.name, step, asking)
-    asked = Asked(0, tuple(problems)) + ask_inquiries(asking, store, FORM, inquiries)
-    with store.transaction() as con:
-        model = model_label(step, asking)
-        put_means(con, experiment.name, set_name, inquiries, lambda inquiry: METRIC, model)
-    return asked
+    asked = grade(step, asking, store, FORM, inquiries, experiment.name, METRIC)
+    return Asked(0, tuple(problems)) + asked
 
 
 def _samples(
@@ -238,24 +234,8 @@ def _inquiries(
                 values={"question": question, "facts": shown, "text": other},
                 columns={"kind": "self-check", "question": question, "answer_id": answer_id,
                          "subject": METRIC, "replicate": number},
-                finish=_Share(len(sentences)),
+                finish=partial(share_of, key="supported", most=len(sentences),
+                               said="not supported", tells_others=True),
             )
         )  # fmt: skip
     return inquiries
-
-
-class _Share:
-    """Turns the numbers of the sentences that are supported into their share."""
-
-    def __init__(self, sentences: int) -> None:
-        self._sentences = sentences
-
-    def __call__(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the share and the numbers of the others; those of no sentence do not count."""
-        supported = {n for n in values["supported"] if 0 < n <= self._sentences}
-        others = [n for n in range(1, self._sentences + 1) if n not in supported]
-        listed = ", ".join(map(str, others)) or "none"
-        return {
-            "value": len(supported) / max(1, self._sentences),
-            "reason": f"not supported: {listed}",
-        }
