@@ -293,7 +293,7 @@ async def _written(fused: _Fused) -> Answer:
             text,
             final.shown,
             references.n_removed,
-            told=asking.told(final),
+            told=asking.told,
             may_refer=asking.may_refer,
             is_stopped=asking.is_stopped,
         )

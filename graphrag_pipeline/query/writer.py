@@ -124,7 +124,7 @@ def _references(asking: Asking, draft: _Written, shown_records: Shown) -> dict[s
         draft.text,
         shown_records,
         n_removed,
-        told=asking.told(draft.final) if draft.final else (),
+        told=asking.told,
         may_refer=asking.may_refer,
         is_stopped=asking.is_stopped,
     )

@@ -53,7 +53,10 @@ class Final:
 
 
 class Asking:
-    """A question on its way to an answer: retrieval in threads, calls on the event loop."""
+    """A question on its way to an answer: retrieval in threads, calls on the event loop.
+
+    ``told`` are all texts that the last call had before it, once it is made.
+    """
 
     def __init__(
         self, index: Release, client: ModelClient, ask: Ask, *, prompts: Path | None
@@ -63,6 +66,7 @@ class Asking:
         self.index = index.traced(self.trace)
         self.question = ask.question
         self.failures: list[str] = []
+        self.told: list[str] = []
         self.is_stopped = False
         self.references_removed = 0
         self.retrieval_seconds = 0.0
@@ -235,17 +239,15 @@ class Asking:
         turns = [{"role": role, "content": text} for role, text in self._history]
         return [*rendered[:n_system], *turns, *rendered[n_system:]]
 
-    def told(self, final: Final) -> list[str]:
-        """Return all texts that the last call has before it."""
-        return [message["content"] for message in self._last_messages(final)]
-
     def _last_messages(self, final: Final) -> list[Message]:
         *before, last = self.messages(final.prompt, final.values)
         rules = [short.rule(may_guess=final.may_guess)] if self.is_short else []
         if self._format is not None:
             rules.append(json_rule(self._format))
         # In the last message: some servers take no two of one role in a row.
-        return [*before, {**last, "content": "\n\n".join([last["content"], *rules])}]
+        talk = [*before, {**last, "content": "\n\n".join([last["content"], *rules])}]
+        self.told = [message["content"] for message in talk]
+        return talk
 
 
 def _without_answer(error: ModelError, step: str) -> ModelError:
