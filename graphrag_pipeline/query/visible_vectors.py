@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from graphrag_pipeline.core.text import asked_terms, stored_terms
+from graphrag_pipeline.core.text import stored_terms
 from graphrag_pipeline.llm.embedders import Embedder, stored
 from graphrag_pipeline.query.limited_release import found_within
-from graphrag_pipeline.store.full_text import FullText, full_text
+from graphrag_pipeline.store.full_text import FullText, TextSearch, full_text
 from graphrag_pipeline.store.held_vectors import HeldVectors, places_of
 from graphrag_pipeline.store.vector_store import (
     HALF_DIGEST,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _AT_ONCE = 4_096
 
 
-class VisibleVectors:
+class VisibleVectors(TextSearch):
     """The searches of :class:`VectorSnapshot` that questions make, over the rows of a view.
 
     ``cursor`` opens the tables of the view; ``whole`` are the vectors of the release. Passages are
@@ -89,20 +89,6 @@ class VisibleVectors:
             return self._whole.similarities(table, vector, [id for id in ids if id in own.id_set])
         return self._held(own).similarities(vector, ids) if len(own.ids) else {}
 
-    def fulltext(
-        self,
-        table: str,
-        query: str,
-        k: int,
-        *,
-        among: Sequence[str] | None = None,
-        columns: Sequence[str] = (),
-    ) -> pa.Table:
-        """Return the ``k`` rows that best match a text; see :meth:`VectorSnapshot.fulltext`."""
-        text = self._text(self._table(table))
-        weights = text.weights(asked_terms(query, text.languages))
-        return self.match_terms(table, weights, k, among=among, columns=columns)
-
     def match_terms(
         self,
         table: str,
@@ -116,22 +102,7 @@ class VisibleVectors:
         own = self._table(table)
         if k < 1 or not weights:
             return no_hits(columns)
-        return own.hits(*self._text(own).best(weights, k, among), columns)
-
-    def term_counts(self, table: str, terms: Sequence[str]) -> tuple[dict[str, int], int]:
-        """Return how many rows hold each search term, and of how many rows."""
-        text = self._text(self._table(table))
-        return {term: text.count(term) for term in terms}, len(text)
-
-    def languages(self, table: str) -> dict[str, int]:
-        """Return the number of rows by language, as :class:`FullText` has it."""
-        return self._text(self._table(table)).languages
-
-    def terms_held(
-        self, table: str, ids: Sequence[str], terms: Sequence[str]
-    ) -> npt.NDArray[np.bool_]:
-        """Return which rows hold which search terms, shape (ids, terms)."""
-        return self._text(self._table(table)).held(ids, terms)
+        return own.hits(*self.held_text(table).best(weights, k, among), columns)
 
     def link_synonyms(self, least: float) -> None:
         """Link the entities of the view whose titles are so alike, in its tables."""
@@ -169,12 +140,14 @@ class VisibleVectors:
                 table.held = HeldVectors(len(ids), [(ids, vectors)], vectors.shape[1])
             return table.held
 
-    def _text(self, table: _Table) -> FullText:
+    def held_text(self, table: str) -> FullText:
+        """Return the full-text index of a table of the view, made when first asked for."""
+        own = self._table(table)
         with self._lock:
-            if table.text is None:
-                embedder, before = self._embedder().name, self._whole.held_text(table.name)
-                table.text = full_text(table.keys, table.versions(embedder), table.terms, before)
-            return table.text
+            if own.text is None:
+                embedder, before = self._embedder().name, self._whole.held_text(table)
+                own.text = full_text(own.keys, own.versions(embedder), own.terms, before)
+            return own.text
 
     def _made(self, table: _Table) -> npt.NDArray[np.float32]:
         """Return the vectors of a table's rows: those that the release has, and new ones.

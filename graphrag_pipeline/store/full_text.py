@@ -6,6 +6,7 @@ numbers alone; a term is known by 64 bits of its hash, so that no text can be re
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -16,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from graphrag_pipeline.core.arrays import distinct, fixed_bytes
-from graphrag_pipeline.core.text import MARKS
+from graphrag_pipeline.core.text import MARKS, asked_terms
 from graphrag_pipeline.store.held_vectors import highest, places_of
 
 if TYPE_CHECKING:
@@ -155,6 +156,60 @@ class _Postings:
     """The place among ``terms`` of each."""
     rows: npt.NDArray[np.int32]
     counts: npt.NDArray[np.int32]
+
+
+class TextSearch(ABC):
+    """Full-text search over tables, each by the full-text index that is held of it."""
+
+    @abstractmethod
+    def held_text(self, table: str) -> FullText:
+        """Return the full-text index of a table."""
+
+    @abstractmethod
+    def match_terms(
+        self,
+        table: str,
+        weights: Mapping[str, float],
+        k: int,
+        *,
+        among: Sequence[str] | None = None,
+        columns: Sequence[str] = (),
+    ) -> pa.Table:
+        """Return the ``k`` rows that best match search terms by BM25, each by its weight."""
+
+    def fulltext(
+        self,
+        table: str,
+        query: str,
+        k: int,
+        *,
+        among: Sequence[str] | None = None,
+        columns: Sequence[str] = (),
+    ) -> pa.Table:
+        """Return the ``k`` rows that best match a text by BM25 over search terms.
+
+        Any string is a valid query: it is split into terms and has no operators. ``among`` are the
+        ids of the rows to look at, ``columns`` further ones to return beside ``id`` and ``score``,
+        which is positive and unbounded.
+        """
+        full_text = self.held_text(table)
+        weights = full_text.weights(asked_terms(query, full_text.languages))
+        return self.match_terms(table, weights, k, among=among, columns=columns)
+
+    def term_counts(self, table: str, terms: Sequence[str]) -> tuple[dict[str, int], int]:
+        """Return how many rows hold each search term, and of how many rows."""
+        full_text = self.held_text(table)
+        return {term: full_text.count(term) for term in terms}, len(full_text)
+
+    def languages(self, table: str) -> dict[str, int]:
+        """Return the number of rows by language, as :class:`FullText` has it."""
+        return self.held_text(table).languages
+
+    def terms_held(
+        self, table: str, ids: Sequence[str], terms: Sequence[str]
+    ) -> npt.NDArray[np.bool_]:
+        """Return which rows hold which search terms, shape (ids, terms)."""
+        return self.held_text(table).held(ids, terms)
 
 
 def full_text(

@@ -30,9 +30,9 @@ from graphrag_pipeline.core.arrays import fixed_bytes
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.hardening.memory import require_memory
 from graphrag_pipeline.core.languages import analysis_version, language_of
-from graphrag_pipeline.core.text import asked_terms, stored_terms
+from graphrag_pipeline.core.text import stored_terms
 from graphrag_pipeline.llm.embedders import Embedder, PartEmbedder, stored
-from graphrag_pipeline.store.full_text import FullText, full_text
+from graphrag_pipeline.store.full_text import FullText, TextSearch, full_text
 from graphrag_pipeline.store.held_vectors import HeldVectors, rounded
 from graphrag_pipeline.store.lance import connect
 from graphrag_pipeline.store.vector_files import drop_damaged, mend, put_on_disk
@@ -131,17 +131,11 @@ class VectorStore:
 
     One writer at a time is assumed, as everywhere in the pipeline; readers are not disturbed.
 
-    Parameters
-    ----------
-    uri
-        Folder (made on first write) or object-store address.
-    dimensions
-        Length the vectors must have; None takes whatever the embedder gives.
+    ``uri`` is a folder (made on first write) or an object-store address.
     """
 
-    def __init__(self, uri: str | Path, dimensions: int | None = None) -> None:
+    def __init__(self, uri: str | Path) -> None:
         self.uri = os.fspath(uri)
-        self.dimensions = dimensions
 
     @functools.cached_property
     def _db(self) -> DBConnection:
@@ -176,24 +170,19 @@ class VectorStore:
         Raises
         ------
         VectorStoreError
-            Unknown table, columns missing or null, ids repeated, or wrong dimensions.
+            Unknown table, columns missing or null, or ids repeated.
         StorageError
             The disk is full or read-only; what was committed before stays.
         """
         _check_table(table)
         target_rows = _wanted(rows, embedder)
-        if self.dimensions not in (None, embedder.dimensions):
-            raise VectorStoreError(
-                f"the store is set to {self.dimensions} dimensions and the embedder "
-                f"{embedder.name} gives {embedder.dimensions}: make the two equal"
-            )
         with _writing(self.uri):
             target = self._open_for(table, embedder, len(target_rows))
             plan = _plan(target_rows, _stored(target), gone, by_terms=stored(embedder).by_terms)
             _embed(target, table, target_rows.take(plan.embed), embedder)
             for part in _slices(target_rows.take(plan.refresh), SLICE_ROWS):
                 _upsert(target, _with_stored_vectors(part, target))
-            for part in _batched(plan.remove, _ID_FILTER_ROWS):
+            for part in _batched(plan.remove):
                 target.delete(_has_id(part))
             _refresh_indexes(target)
             self._put_on_disk(table, target)
@@ -258,7 +247,7 @@ class VectorStore:
         lance_table = _open(self._db, table)
         if lance_table is not None:
             with _writing(self.uri):
-                for part in _batched(ids, _ID_FILTER_ROWS):
+                for part in _batched(ids):
                     lance_table.delete(_has_id(part))
 
     def tags(self) -> dict[str, dict[str, int]]:
@@ -408,7 +397,7 @@ def lance_reason(error: BaseException) -> str:
     return "its bytes are damaged" if _MISREAD.match(said) else said[:_LONGEST]
 
 
-class VectorSnapshot:
+class VectorSnapshot(TextSearch):
     """Vector and full-text search over the tables at fixed versions, read-only.
 
     Later writes do not change what it returns. A table without a version is empty. Vectors of up
@@ -507,23 +496,6 @@ class VectorSnapshot:
         return in_memory.similarities(query, ids)
 
     @_read
-    def fulltext(
-        self,
-        table: str,
-        query: str,
-        k: int,
-        *,
-        among: Sequence[str] | None = None,
-        columns: Sequence[str] = (),
-    ) -> pa.Table:
-        """Return the ``k`` rows that best match a text by BM25 over search terms.
-
-        Any string is a valid query: it is split into terms and has no operators. ``among`` and
-        ``columns`` are those of :meth:`search`; ``score`` is positive and unbounded.
-        """
-        return self._matches(table, self.weights(table, query), k, among, columns)
-
-    @_read
     def match_terms(
         self,
         table: str,
@@ -531,46 +503,13 @@ class VectorSnapshot:
         k: int,
         *,
         among: Sequence[str] | None = None,
-    ) -> pa.Table:
-        """Return the ``k`` rows that best match search terms by BM25, each by its weight."""
-        return self._matches(table, weights, k, among)
-
-    def _matches(
-        self,
-        table: str,
-        weights: Mapping[str, float],
-        k: int,
-        among: Sequence[str] | None = None,
         columns: Sequence[str] = (),
     ) -> pa.Table:
+        """Return the ``k`` rows that best match search terms by BM25, each by its weight."""
         lance_table = self._table(table)
         if lance_table is None or k < 1 or not weights:
             return no_hits(columns)
         return _with_columns(lance_table, columns, *self.held_text(table).best(weights, k, among))
-
-    @_read
-    def term_counts(self, table: str, terms: Sequence[str]) -> tuple[dict[str, int], int]:
-        """Return how many rows hold each search term, and of how many rows."""
-        full_text = self.held_text(table)
-        return {term: full_text.count(term) for term in terms}, len(full_text)
-
-    @_read
-    def weights(self, table: str, query: str) -> dict[str, float]:
-        """Return the search terms of a text as the rows of a table have them, each weighed."""
-        full_text = self.held_text(table)
-        return full_text.weights(asked_terms(query, full_text.languages))
-
-    @_read
-    def languages(self, table: str) -> dict[str, int]:
-        """Return the number of rows by language, as :class:`FullText` has it."""
-        return self.held_text(table).languages
-
-    @_read
-    def terms_held(
-        self, table: str, ids: Sequence[str], terms: Sequence[str]
-    ) -> npt.NDArray[np.bool_]:
-        """Return which rows hold which search terms, shape (ids, terms)."""
-        return self.held_text(table).held(ids, terms)
 
     @_read
     def vectors(self, table: str, ids: Sequence[str]) -> dict[str, npt.NDArray[np.float32]]:
@@ -952,7 +891,7 @@ def _with_ids(table: LanceTable, ids: Sequence[str]) -> pa.Table:
     """Return ids and vectors of those rows that the table holds."""
     import pyarrow as pa
 
-    parts = _batched(list(dict.fromkeys(ids)), _ID_FILTER_ROWS)
+    parts = _batched(list(dict.fromkeys(ids)))
     scans = [_scan(table, _ID_AND_VECTOR, _has_id(part)) for part in parts]
     return pa.concat_tables(scans) if scans else table.schema.empty_table().select(_ID_AND_VECTOR)
 
@@ -963,7 +902,7 @@ def _terms_with_ids(table: LanceTable, ids: Sequence[str] | None) -> pa.Table:
 
     if ids is None:
         return _scan(table, _ID_AND_TERMS)
-    parts = _batched(ids, _ID_FILTER_ROWS)
+    parts = _batched(ids)
     return pa.concat_tables(_scan(table, _ID_AND_TERMS, _has_id(part)) for part in parts)
 
 
@@ -999,8 +938,10 @@ def _has_id(ids: Sequence[str]) -> Expr:
     return col("id").isin(ids)
 
 
-def _batched(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:
-    return (items[start : start + size] for start in range(0, len(items), size))
+def _batched(ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Return ids in parts that a filter takes."""
+    starts = range(0, len(ids), _ID_FILTER_ROWS)
+    return (ids[start : start + _ID_FILTER_ROWS] for start in starts)
 
 
 def _slices(rows: pa.Table, size: int) -> Iterator[pa.Table]:
@@ -1026,7 +967,7 @@ def _with_columns(
         return no_hits(columns)
     if not columns:
         return pa.table({"id": pa.array(ids, pa.string()), "score": scores})
-    parts = [_scan(table, ["id", *columns], _has_id(p)) for p in _batched(ids, _ID_FILTER_ROWS)]
+    parts = [_scan(table, ["id", *columns], _has_id(p)) for p in _batched(ids)]
     rows, score_of = pa.concat_tables(parts), dict(zip(ids, scores, strict=True))
     return _hits(rows, np.array([score_of[key] for key in rows["id"].to_pylist()]), columns)
 
