@@ -21,6 +21,7 @@ from graphrag_pipeline.llm import (
     calls_since,
     run_calls,
 )
+from graphrag_pipeline.llm.running import work_through
 
 T = TypeVar("T")
 
@@ -72,7 +73,29 @@ def ask_many(
     server: ModelServer, home: Path, texts: list[str], **given: Any
 ) -> list[Completion | ModelError]:
     requests = [ChatRequest(said(text), "test", "b1") for text in texts]
-    return with_client(server, home, lambda c: c.complete_many(requests), **given)
+    return with_client(server, home, lambda c: complete_many(c, requests), **given)
+
+
+async def complete_many(
+    client: ModelClient,
+    requests: list[ChatRequest],
+    on_done: Callable[[ChatRequest, Completion | ModelError], object] | None = None,
+) -> list[Completion | ModelError]:
+    """Ask many questions together; one that fails has its error as its result."""
+    results: dict[int, Completion | ModelError] = {}
+
+    async def work(place: int) -> None:
+        try:
+            results[place] = await client.ask(requests[place])
+        except ModelError as error:
+            results[place] = error
+        if on_done is not None:
+            on_done(requests[place], results[place])
+
+    # One error that all would meet ends them together.
+    with client._caller.running():
+        await work_through(range(len(requests)), work, 2 * client.options.concurrency)
+    return [results[place] for place in range(len(requests))]
 
 
 def paid(home: Path) -> pl.DataFrame:
@@ -84,7 +107,7 @@ def ask_and_tell(base_url: str, home: Path, texts: list[str], told: Path) -> Non
     """Ask questions (in a process of its own) and write each into a file once it is answered."""
     handle = os.open(told, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
-    def tell(index: int, request: ChatRequest, result: object) -> None:
+    def tell(request: ChatRequest, result: object) -> None:
         assert isinstance(result, Completion), result
         os.write(handle, f"{request.messages[0]['content']}\n".encode())
 
@@ -92,7 +115,7 @@ def ask_and_tell(base_url: str, home: Path, texts: list[str], told: Path) -> Non
         options = LlmOptions(base_url, KEY, concurrency=8)
         async with ModelClient(options, home) as client:
             requests = [ChatRequest(said(text), "test") for text in texts]
-            await client.complete_many(requests, tell)
+            await complete_many(client, requests, tell)
 
     run_calls(run)
     os.close(handle)

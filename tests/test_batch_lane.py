@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from batch_server import BatchServer, RunBatch
 from index_process import by_model, update
-from llm_helpers import KEY, ask_many, options_for, paid, processes, said
+from llm_helpers import KEY, ask_many, complete_many, options_for, paid, processes, said
 from model_server import (
     Fault,
     ModelServer,
@@ -329,7 +329,7 @@ def interrupted(server: BatchServer, home: Path) -> None:
 
     async def run() -> None:
         async with ModelClient(options_for(server, **LANE), home) as client:
-            asking = asyncio.ensure_future(client.complete_many(requests()))
+            asking = asyncio.ensure_future(complete_many(client, requests()))
             while not any(batch.lines for batch in server.batches.values()):
                 await asyncio.sleep(0.005)
             asking.cancel()
@@ -375,7 +375,7 @@ def ask_until_step(base_url: str, home: Path, step: int, count: Path | None = No
 
     async def run() -> None:
         async with ModelClient(LlmOptions(base_url, KEY, **LANE), home) as client:
-            await client.complete_many(requests())
+            await complete_many(client, requests())
 
     run_calls(run)
     if count is not None:

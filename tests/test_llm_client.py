@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from llm_helpers import ask, ask_many, options_for, paid, said, with_client
+from llm_helpers import ask, ask_many, complete_many, options_for, paid, said, with_client
 from model_server import ModelServer, quota_exhausted, unauthorized, unknown_model, unsupported
 
 from graphrag_pipeline.core.errors import ConfigError
@@ -73,30 +73,6 @@ def test_no_more_calls_than_allowed_are_in_flight(tmp_path: Path) -> None:
     assert server.max_in_flight == 5
     # One more than calls may open while one is on its way back to those that wait.
     assert server.connections <= 10
-
-
-def test_results_keep_their_order_and_arrive_one_by_one(tmp_path: Path) -> None:
-    arrived = []
-    requests = [ChatRequest(said(f"q{n}"), "test") for n in range(20)]
-    with ModelServer(lambda messages: f"to {messages[0]['content']}") as server:
-        results = with_client(
-            server,
-            tmp_path,
-            lambda c: c.complete_many(iter(requests), lambda i, r, x: arrived.append((i, x))),
-        )
-    assert [r.text for r in results if isinstance(r, Completion)] == [f"to q{n}" for n in range(20)]
-    assert sorted(index for index, _ in arrived) == list(range(20))
-
-
-def test_an_error_of_the_listener_ends_the_calls_and_is_raised(tmp_path: Path) -> None:
-    async def listen(index: int, request: object, result: object) -> None:
-        raise RuntimeError("disk full")
-
-    requests = [ChatRequest(said(f"q{n}"), "test") for n in range(500)]
-    with ModelServer(latency=0.005) as server:
-        with pytest.raises(RuntimeError, match="disk full"):
-            with_client(server, tmp_path, lambda c: c.complete_many(requests, listen))
-        assert len(server.requests) < 100
 
 
 def test_identical_questions_at_one_time_are_asked_once(tmp_path: Path) -> None:
@@ -203,7 +179,7 @@ def test_many_first_calls_together_learn_one_refusal_once(tmp_path: Path) -> Non
 
     requests = [ChatRequest(said(f"q{n}"), "test", json_schema=SCHEMA) for n in range(16)]
     with ModelServer(faults=faults, latency=0.02) as server:
-        with_client(server, tmp_path, lambda c: c.complete_many(requests))
+        with_client(server, tmp_path, lambda c: complete_many(c, requests))
     assert server.answered == 16
     assert server.requests[-1].body["response_format"] == {"type": "json_object"}
 
@@ -230,8 +206,8 @@ def test_a_limit_no_name_of_which_is_taken_is_an_error(tmp_path: Path) -> None:
 def test_the_ledger_agrees_with_the_server(tmp_path: Path) -> None:
     async def use(client: ModelClient) -> None:
         requests = [ChatRequest(said(f"q{n}"), "extract", f"b{n % 3}") for n in range(50)]
-        await client.complete_many(requests)
-        await client.complete_many(requests[:20])
+        await complete_many(client, requests)
+        await complete_many(client, requests[:20])
         await client.embed(["a", "b", "c"], stage="embed")
 
     with ModelServer() as server:

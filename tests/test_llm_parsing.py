@@ -86,9 +86,10 @@ def test_a_number_too_long_to_be_one_makes_an_answer_unreadable() -> None:
     assert parse_json_object('{"a": 1e999}') == ({"a": None}, True)
 
 
-def test_an_excerpt_is_given_only_when_asked_for() -> None:
-    with pytest.raises(ModelOutputError, match="'I can"):
-        parse_json_object("I cannot do that.", excerpt=5)
+def test_an_error_tells_nothing_of_the_answer() -> None:
+    with pytest.raises(ModelOutputError) as caught:
+        parse_json_object("I cannot do that.")
+    assert "cannot" not in str(caught.value)
 
 
 values = st.recursive(

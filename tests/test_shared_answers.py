@@ -11,7 +11,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from llm_helpers import KEY, ask, ask_many, options_for, paid, said, with_client
+from llm_helpers import KEY, ask, ask_many, complete_many, options_for, paid, said, with_client
 from model_server import ModelServer
 from strict_server import StrictServer
 
@@ -119,7 +119,7 @@ def _buy(base_url: str, home: str, shared: str, texts: list[str]) -> None:
         options = LlmOptions(base_url, KEY, shared_cache=shared)
         async with ModelClient(options, Path(home)) as client:
             requests = [ChatRequest([{"role": "user", "content": t}], "test") for t in texts]
-            await client.complete_many(requests)
+            await complete_many(client, requests)
 
     run_calls(run)
 

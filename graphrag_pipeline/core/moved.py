@@ -17,10 +17,6 @@ MOVED = {
     "graphrag_pipeline.sql": ("graphrag_pipeline.marts.sql", ""),
     "graphrag_pipeline.evaluating": ("graphrag_evaluation.evaluating", "evaluation"),
     "graphrag_pipeline.evaluation": ("graphrag_evaluation", "evaluation"),
-    "graphrag_evaluation.making": ("graphrag_evaluation.question_writing", ""),
-    "graphrag_evaluation.pages.leads": ("graphrag_evaluation.pages.leading_condition", ""),
-    "graphrag_cluster.making": ("graphrag_cluster.part_making", ""),
-    "graphrag_cluster.taking": ("graphrag_cluster.part_intake", ""),
 }
 """The new name by the old one, of a module or a package, and the extra that brings it."""
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from operator import length_hint
 from typing import Any, TypeVar
 
 from graphrag_pipeline.core.errors import ConfigError
@@ -27,7 +25,7 @@ from graphrag_pipeline.llm.completion import Completion
 from graphrag_pipeline.llm.database import Place, SharedCalls, Write
 from graphrag_pipeline.llm.embedding_calls import EmbeddingCalls
 from graphrag_pipeline.llm.embeddings import Vectors
-from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
+from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.llm.flights import Flights
 from graphrag_pipeline.llm.ledger import Call, put_calls, spent_since
 from graphrag_pipeline.llm.options import LlmOptions
@@ -50,9 +48,6 @@ T = TypeVar("T")
 
 _CHAT = "/chat/completions"
 _LONGEST_REASON = 300
-
-
-OnDone = Callable[[int, ChatRequest, Completion | ModelError], object]
 
 
 class ModelClient:
@@ -230,36 +225,6 @@ class ModelClient:
     async def forget(self, completions: Iterable[Completion]) -> None:
         """Drop answers from the cache: the questions will be asked again."""
         await self._paid.drop([each.key for each in completions if each.key is not None])
-
-    async def complete_many(
-        self, requests: Iterable[ChatRequest], on_done: OnDone | None = None
-    ) -> list[Completion | ModelError]:
-        """Answer requests, so many at a time, and return the results in their order.
-
-        ``on_done`` (a function or a coroutine function) is given each result as it arrives, with
-        its index and request. A request that fails has its error as result and the others go on;
-        after an error that all would meet, or at the end of the budget, those not in the cache
-        have that error too and are not asked.
-        """
-        waiting = enumerate(requests)
-        results: dict[int, Completion | ModelError] = {}
-
-        async def work() -> None:
-            for index, request in waiting:
-                try:
-                    result: Completion | ModelError = await self.ask(request)
-                except ModelError as error:
-                    result = error
-                results[index] = result
-                if on_done is not None:
-                    said = on_done(index, request, result)
-                    if inspect.isawaitable(said):
-                        await said
-
-        with self._caller.running():
-            most = 2 * self.options.concurrency
-            await _all(work() for _ in range(min(most, length_hint(requests, most))))
-        return [results[index] for index in range(len(results))]
 
     def stream(
         self,
@@ -475,14 +440,3 @@ def unpriced(model: str) -> ConfigError:
         f"max_cost needs a price for {model}: name it in the file of llm.prices_file, or "
         "limit max_tokens instead"
     )
-
-
-async def _all(work: Iterable[Any]) -> None:
-    """Run coroutines together; the first error ends the others and is raised."""
-    tasks = [asyncio.ensure_future(part) for part in work]
-    try:
-        await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)

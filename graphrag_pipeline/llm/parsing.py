@@ -50,13 +50,13 @@ _WORDS = {"true": True, "false": False, "null": None, "none": None, "nan": None}
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 
 
-def parse_json_object(text: str, *, excerpt: int = 0) -> tuple[dict[str, Any], bool]:
+def parse_json_object(text: str) -> tuple[dict[str, Any], bool]:
     """Return the JSON object in a model's answer, and whether it had to be repaired.
 
     Words around it, a code fence and a block of thoughts before it are no repair. What was cut
     off at the end is kept as far as it goes: a half text stays a half text, a key without a value
     is dropped. Raises ModelOutputError, with the position where reading ended, if there is no
-    object; its message holds no more than ``excerpt`` characters of the answer.
+    object; its message holds nothing of the answer.
     """
     thoughts = _THOUGHTS.match(text)
     begin = thoughts.end() if thoughts else 0
@@ -70,7 +70,7 @@ def parse_json_object(text: str, *, excerpt: int = 0) -> tuple[dict[str, Any], b
         if value is not None:
             return value, repaired
         furthest = max(furthest, reached)
-    raise ModelOutputError(_explain(text, furthest, excerpt), furthest)
+    raise ModelOutputError(_explain(text, furthest), furthest)
 
 
 def _places(text: str, begin: int) -> list[tuple[int, int]]:
@@ -275,12 +275,11 @@ def _joined(parts: list[str]) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _explain(text: str, position: int, excerpt: int) -> str:
+def _explain(text: str, position: int) -> str:
     if not text.strip():
         return "the model's answer is empty: ask again"
-    shown = f" near {text[position : position + excerpt]!r}" if excerpt else ""
     what = "is no JSON object" if "{" in text else "holds no JSON object"
-    return f"the model's answer {what} (character {position} of {len(text)}){shown}: ask again"
+    return f"the model's answer {what} (character {position} of {len(text)}): ask again"
 
 
 def has_words(text: str) -> bool:

@@ -100,7 +100,6 @@ _PLAIN = "".join(sorted(set(_SURNAMES) - _LISTS["surname_or_word"]))
 _FULL_NAME = f"(?:{_DOUBLE}|[{_SURNAMES}]){_GIVEN}{{1,2}}?"
 _STRONG_CUE = f"{_alternatives(_HONORIFIC)}|{_alternatives(_SAYING)}|[（(]|\\d{{4}}年"
 _BEGINS = f"(?:(?<![{_HAN}])|(?<=[{_FUNCTION}])|(?<=年)|(?<=共同))"
-_ENDS = f"(?![{_HAN}])"
 _PERSON = f"{_BEGINS}(?P<name>{_FULL_NAME})(?:(?P<strong>(?={_STRONG_CUE}))|(?=[{_WEAK_CUE}，,]))"
 _AFTER_OFFICE = (
     f"(?:{_alternatives(_OFFICE_BEFORE)})(?P<name>[{_PLAIN}]{_GIVEN}{{1,2}}?|{_FULL_NAME})"

@@ -43,7 +43,6 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 SENTENCE = "|"
-_NAMELIKE = "NAIHRMWFJ"
 _SHOUTED_SHARE = 0.6
 
 

@@ -151,12 +151,6 @@ def _titles() -> dict[str, str]:
 
 
 @cache
-def function_words(language: str) -> frozenset[str]:
-    """Return the frequent function words of a language (ISO 639-1), empty if not known."""
-    return word_lists("nlp_languages.txt").get(language, frozenset())
-
-
-@cache
 def _languages_of_word() -> dict[str, tuple[str, ...]]:
     languages: dict[str, tuple[str, ...]] = {}
     for language, words in word_lists("nlp_languages.txt").items():

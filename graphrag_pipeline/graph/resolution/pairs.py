@@ -93,11 +93,6 @@ class FoundPair:
     merge: list[Pair] = field(default_factory=list)
     apart: list[Pair] = field(default_factory=list)
 
-    def add(self, more: FoundPair) -> None:
-        """Add what another search has found."""
-        self.merge.extend(more.merge)
-        self.apart.extend(more.apart)
-
 
 def shared_documents(first: Entity, second: Entity) -> int:
     """Return how many documents mention both."""

@@ -280,15 +280,12 @@ def _stored(con: duckdb.DuckDBPyConnection) -> Resolution:
     return Resolution(dict(n_merged_by), kept_apart, n_failed)
 
 
-def _absent(
-    con: duckdb.DuckDBPyConnection, user: Sequence[UserRow], mentions: str = _NOW
-) -> tuple[str, ...]:
+def _absent(con: duckdb.DuckDBPyConnection, user: Sequence[UserRow]) -> tuple[str, ...]:
     titles = {id: title for row in user for id, title in row.known.items()}
     if not titles:
         return ()
     existing = con.execute(
-        f"""SELECT DISTINCT entity_id FROM {mentions}entity_mentions
-            WHERE entity_id IN (SELECT unnest(?))""",
+        "SELECT DISTINCT entity_id FROM entity_mentions WHERE entity_id IN (SELECT unnest(?))",
         [list(titles)],
     ).fetchall()
     return tuple(sorted(set(titles.values()) - {titles[id] for (id,) in existing}))
