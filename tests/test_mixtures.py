@@ -1,4 +1,5 @@
 import time
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -61,13 +62,11 @@ def test_a_row_is_in_a_cluster_from_the_probability_on_that_the_densities_give_i
     assert found.any()
 
 
-def test_the_same_rows_and_seed_give_the_same_mixture_and_bytes_bring_it_back():
+def test_the_same_rows_and_seed_give_the_same_mixture():
     vectors, _ = blobs([30, 30, 30], spread=0.5)
     one, two = (Mixture.fit(vectors, seed=3) for _ in range(2))
-    assert one.to_bytes() == two.to_bytes()
-    back = Mixture.from_bytes(one.to_bytes())
-    for mine, theirs in zip(one.memberships(vectors), back.memberships(vectors), strict=True):
-        assert mine.tolist() == theirs.tolist()
+    for array in fields(Mixture):
+        assert getattr(one, array.name).tolist() == getattr(two, array.name).tolist()
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ import math
 import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
@@ -110,16 +110,6 @@ class Mixture:
         for values in (weights, means, whitening):
             values[clusters] = 0
         return Mixture(self.centre, self.axes, weights, means, whitening)
-
-    def to_bytes(self) -> bytes:
-        """Return the mixture as a NumPy archive of plain arrays."""
-        return to_archive({field.name: getattr(self, field.name) for field in fields(self)})
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Mixture:
-        """Return the mixture that :meth:`to_bytes` wrote."""
-        arrays = from_archive(data)
-        return cls(**{field.name: arrays[field.name] for field in fields(cls)})
 
     def reduced(self, vectors: Floats) -> Doubles:
         """Return the rows (n, d) in the space of the Gaussians (n, r)."""
