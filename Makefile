@@ -8,7 +8,7 @@ PIP := PYTHONWARNINGS=ignore $(BIN)/python -m pip --disable-pip-version-check --
 WINGS := $(patsubst %/pyproject.toml,-e ./%,$(wildcard packages/*/pyproject.toml))
 
 # With `core`, these are all that `test` runs.
-BESIDE = packages $(shell grep -lE 'graphrag_(server|evaluation|cluster)|mark\.beside|evaluation' tests/test_*.py)
+BESIDE = packages $(shell grep -lE 'graphrag_(server|evaluation|cluster)|mark\.beside|"evaluations?"' tests/test_*.py)
 
 .DEFAULT_GOAL := help
 .PHONY: help install dev demo test dear core coverage nightly containers lint types docs ui bench clean
