@@ -10,6 +10,7 @@ from pathlib import Path
 
 import yaml
 from checkouts import ROOT
+from coverage import CoverageData
 
 HOOKS = ROOT / ".pre-commit-config.yaml"
 BIN = Path(sys.executable).parent
@@ -66,9 +67,13 @@ def test_coverage_counts_what_a_process_of_a_test_reaches(tmp_path: Path) -> Non
         "    subprocess.run([sys.executable, '-c', 'import graphrag_pipeline.core.levels'])\n"
     )
     config = f"--cov-config={ROOT / 'pyproject.toml'}"
-    report = ["--cov", config, "--cov-report=json:report.json"]
-    command = [sys.executable, "-m", "pytest", "-n", "0", "-q", "-p", "no:cacheprovider", *report]
+    measured = ["--cov", config, "--cov-report="]
+    command = [sys.executable, "-m", "pytest", "-n", "0", "-q", "-p", "no:cacheprovider", *measured]
     bare = {n: v for n, v in os.environ.items() if not n.startswith(("PYTEST_", "COV"))}
     ended = subprocess.run(command, cwd=tmp_path, env=bare, capture_output=True, check=False)
     assert ended.returncode == 0, ended.stdout
-    assert "core/levels.py" in (tmp_path / "report.json").read_text()
+    (data,) = (tmp_path / "build" / "coverage").iterdir()
+    reached = CoverageData(str(data))
+    reached.read()
+    (levels,) = (file for file in reached.measured_files() if file.endswith("core/levels.py"))
+    assert reached.arcs(levels)
