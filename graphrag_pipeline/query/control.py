@@ -110,6 +110,12 @@ class Usage:
                 self._n_users -= 1
                 self._changed.notify_all()
 
+    @contextlib.contextmanager
+    def pause(self) -> Iterator[bool]:
+        """Let nobody begin within; False where somebody uses it, or it is closed."""
+        with self._changed:
+            yield not self._n_users and not self._is_over
+
     def end(self) -> None:
         """Let nobody begin, and wait until those who use it have ended."""
         with self._changed:

@@ -120,10 +120,19 @@ class Holder:
             pass
         return self._current is not before
 
+    def give_back_memory(self) -> None:
+        """Give the system back what the open engines took to load what they keep."""
+        for held in self._open_ones():
+            held.engine.index.give_back_memory()
+
+    def _open_ones(self) -> list[_Held]:
+        with self._lock:
+            return [*([self._current] if self._current else []), *self._pinned.values()]
+
     def close(self) -> None:
         """Close what is open; an engine that answers is closed with its last question."""
+        open_ones = self._open_ones()
         with self._lock:
-            open_ones = [*([self._current] if self._current else []), *self._pinned.values()]
             self._current = None
             self._pinned.clear()
         for held in open_ones:

@@ -21,6 +21,7 @@ from graphrag_pipeline.core.errors import (
     NothingPublishedError,
     StorageError,
 )
+from graphrag_pipeline.core.hardening.memory import return_freed_memory
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.languages import language_asked
 from graphrag_pipeline.core.settings import load_settings
@@ -51,7 +52,7 @@ from graphrag_pipeline.releases.kept_releases import ACCESS, nothing_published
 from graphrag_pipeline.releases.older_releases import release_file
 from graphrag_pipeline.store.bare_names import SEARCH_PATH, bare_names
 from graphrag_pipeline.store.index_store import connect_published
-from graphrag_pipeline.store.limits import DatabaseLimits
+from graphrag_pipeline.store.limits import DatabaseLimits, drop_cached_blocks
 from graphrag_pipeline.store.older_files import add_what_older_lack, is_of_first_schema
 from graphrag_pipeline.store.vector_store import VectorSnapshot, VectorStoreError
 from graphrag_pipeline.structures.structure import STRUCTURES
@@ -152,6 +153,7 @@ class Release:
         self._usage = Usage()
         self._lock = threading.RLock()
         self._loaded: dict[tuple[str, str], Any] = {}
+        self._has_loaded = threading.Event()
         self._whole = self
         self._is_pinned = False
         self._limit, self._says = _Limit(), ""
@@ -327,6 +329,20 @@ class Release:
                     raise StorageError(f"the vectors of {table} in {self.home} are gone")
                 next(snapshot.scan(table, ["id"]), None)
 
+    def give_back_memory(self) -> None:
+        """Give the system back what loading took on its way, if anything was loaded since.
+
+        Above all the blocks of the file: what was loaded of them stays in memory, and they would
+        stay beside it. Where somebody reads in this moment, the next call does it.
+        """
+        if not self._has_loaded.is_set():
+            return
+        with self._usage.pause() as is_free:
+            if is_free:
+                self._has_loaded.clear()
+                drop_cached_blocks(self._con)
+        return_freed_memory()
+
     def close(self) -> None:
         """Close the file as soon as no question reads it, and forget what was loaded."""
         self._usage.end()
@@ -396,8 +412,12 @@ class Release:
     def graph(self) -> GraphArrays:
         """The graph as arrays, loaded when first asked for."""
         return self._once(
-            "graph", lambda: GraphArrays(self._uncontrolled.columns, self._carried(GRAPH))
+            "graph", lambda: GraphArrays(self._uncontrolled._read_to_keep, self._carried(GRAPH))
         )
+
+    def _read_to_keep(self, sql: str) -> pa.Table:
+        self._has_loaded.set()
+        return self.columns(sql)
 
     @property
     def names(self) -> EntityNames:
@@ -602,6 +622,7 @@ class Release:
         with self._lock:
             if (name, of) not in self._loaded:
                 self._loaded[name, of] = load()
+                self._has_loaded.set()
             return self._loaded[name, of]
 
     def _embedded(self, question: str, language: str) -> npt.NDArray[np.float32]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from graphrag_pipeline.core.settings import Settings, fingerprint
 _PROGRAM_BYTES = 800_000_000
 """What a run takes besides its tables: libraries, and rows on their way."""
 _LEAST_SHARE = 0.25
+_LEAST_BYTES = 2**20
 _IN_FORCE = """
 SELECT current_setting('memory_limit'), current_setting('threads'),
        current_setting('memory_limit') = format_bytes($bytes)
@@ -71,7 +73,7 @@ class DatabaseLimits:
 
     @contextlib.contextmanager
     def narrowed(
-        self, con: duckdb.DuckDBPyConnection, *, memory_bytes: int, threads: int
+        self, con: duckdb.DuckDBPyConnection, *, memory_bytes: int, threads: int = sys.maxsize
     ) -> Iterator[None]:
         """Let a database that has these limits take less for a while, and then what it took before.
 
@@ -109,6 +111,15 @@ def _least_bytes(reported: str) -> int:
         return int(number)
     tenths = int(number.replace(".", ""))
     return -(-tenths * 1024 // 10) * 1024 ** (power - 1)
+
+
+def drop_cached_blocks(con: duckdb.DuckDBPyConnection) -> None:
+    """Let a database forget what it has read of its files, while no statement runs on it.
+
+    It would keep it as long as there is memory, also where nobody reads it again.
+    """
+    with DatabaseLimits().narrowed(con, memory_bytes=_LEAST_BYTES):
+        pass
 
 
 def parts_within(con: duckdb.DuckDBPyConnection, n_bytes: int) -> int:

@@ -60,6 +60,8 @@ _ROUTES = (
     corrections,
 )
 
+_TIDYING_SECONDS = 2
+
 
 def create_app(
     collections: Collections, settings: ServerSettings, keyring: Keyring | None = None
@@ -86,9 +88,11 @@ def create_app(
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         asyncio.get_running_loop().set_default_executor(limits.executor)
+        tidying = asyncio.create_task(_tidy(collections))
         try:
             yield
         finally:
+            tidying.cancel()
             await assistants.close()
             limits.close()
             collections.close()
@@ -114,6 +118,14 @@ def create_app(
     _add_guards(app, server, settings, keyring)
     describe_by(app, lambda: keyring.is_required)
     return app
+
+
+async def _tidy(collections: Collections) -> None:
+    """Give memory back, again and again: the first questions load what all others need."""
+    while True:
+        await asyncio.sleep(_TIDYING_SECONDS)
+        for holder in collections.holders.values():
+            await asyncio.to_thread(holder.give_back_memory)
 
 
 def _add_guards(app: FastAPI, server: Server, settings: ServerSettings, keyring: Keyring) -> None:
