@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
@@ -58,22 +59,32 @@ SELECT {form}, (SELECT id FROM newer.releases ORDER BY created_at DESC, id DESC 
 """
 _DIFFERING = """
 CREATE OR REPLACE TEMP TABLE differing AS
-SELECT name, row_hash, sum(number)::BIGINT AS number FROM ({rows})
-GROUP BY ALL HAVING sum(number) <> 0
+SELECT of_table, row_hash, sum(number)::BIGINT AS number, min(place) AS place,
+       count(*) = 1 AS is_single
+FROM ({rows}) GROUP BY of_table, row_hash HAVING sum(number) <> 0
 """
 _ROWS_OF = """
-SELECT '{table}' AS name, hash(whole_row) AS row_hash, 1 AS number FROM older."{table}" AS whole_row
-UNION ALL SELECT '{table}', hash(whole_row), -1 FROM newer."{table}" AS whole_row
+SELECT {number}::USMALLINT AS of_table, hash(whole_row) AS row_hash, 1::TINYINT AS number,
+       whole_row.rowid AS place FROM older."{table}" AS whole_row
+UNION ALL SELECT {number}::USMALLINT, hash(whole_row), -1::TINYINT, whole_row.rowid
+FROM newer."{table}" AS whole_row
 """
-_DIFFERENT_ROWS = """
+_SINGLE_ROWS = """
 CREATE OR REPLACE TEMP TABLE {name} AS
-SELECT whole_row.* FROM {side}."{table}" AS whole_row
-JOIN differing ON differing.name = '{table}' AND differing.row_hash = hash(whole_row)
+FROM {side}."{table}" WHERE rowid IN (
+    SELECT place FROM differing WHERE of_table = {number} AND {sign} * number > 0 AND is_single)
+"""
+_REPEATED_ROWS = """
+UNION ALL SELECT whole_row.* FROM {side}."{table}" AS whole_row
+JOIN differing ON of_table = {number} AND NOT is_single AND row_hash = hash(whole_row)
     AND {sign} * differing.number > 0
-QUALIFY row_number() OVER (PARTITION BY differing.row_hash) <= {sign} * differing.number
+QUALIFY row_number() OVER (PARTITION BY row_hash) <= {sign} * differing.number
 """
 _NO_ROWS = 'CREATE OR REPLACE TEMP TABLE {name} AS FROM {side}."{table}" LIMIT 0'
-_SIDES = "SELECT name, bool_or(number > 0), bool_or(number < 0) FROM differing GROUP BY name"
+_SIDES = """
+SELECT of_table, bool_or(number > 0), bool_or(number < 0), bool_and(is_single)
+FROM differing GROUP BY of_table
+"""
 _TWO_SIDES = ("gone", "older", 1), ("came", "newer", -1)
 _NUMBERS_OF = """SELECT '{0}', (SELECT count(*) FROM older."{0}"), {1}, {2}"""
 _COLUMNS = """
@@ -138,8 +149,8 @@ def write_changes(
         con.execute(_BEGIN.format(form=_FORM), {"differences": differences})
         for columns in _together(tables):
             numbers = {table: [0, 0] for table in columns}
-            for table, sides in _differing(con, [*columns]).items():
-                n_cells, *rows = _write_table(con, table, columns[table], sides)
+            for table, differing in _differing(con, [*columns]).items():
+                n_cells, *rows = _write_table(con, table, columns[table], differing)
                 numbers[table] = rows
                 n_held += n_cells + sum(rows)
                 if n_held > _MOST_HELD:
@@ -164,23 +175,34 @@ def _together(tables: Iterable[tuple[str, list[str], int]]) -> Iterator[dict[str
         yield some
 
 
-def _differing(
-    con: duckdb.DuckDBPyConnection, tables: Sequence[str]
-) -> dict[str, tuple[bool, bool]]:
-    """Find the rows that differ; return of each table with any whether some are gone, or came."""
-    rows = " UNION ALL ".join(_ROWS_OF.format(table=table) for table in tables)
-    con.execute(_DIFFERING.format(rows=rows))
-    return {table: (gone, came) for table, gone, came in con.execute(_SIDES).fetchall()}
+@dataclass(frozen=True)
+class _Differing:
+    """The table of a number in ``differing``: which rows of it there are."""
+
+    number: int
+    is_gone: bool
+    has_come: bool
+    are_single: bool
+
+
+def _differing(con: duckdb.DuckDBPyConnection, tables: Sequence[str]) -> dict[str, _Differing]:
+    """Find the rows that differ; return what they are of each table that has any."""
+    rows = (_ROWS_OF.format(number=number, table=table) for number, table in enumerate(tables))
+    con.execute(_DIFFERING.format(rows=" UNION ALL ".join(rows)))
+    return {tables[row[0]]: _Differing(*row) for row in con.execute(_SIDES).fetchall()}
 
 
 def _write_table(
-    con: duckdb.DuckDBPyConnection, table: str, columns: Sequence[str], has: tuple[bool, bool]
+    con: duckdb.DuckDBPyConnection, table: str, columns: Sequence[str], differing: _Differing
 ) -> tuple[int, int, int]:
     """Write what differs of a table; return how many cells, rows gone and rows come that are."""
-    n_cells = 0
+    n_cells, has = 0, (differing.is_gone, differing.has_come)
+    some = _SINGLE_ROWS if differing.are_single else _SINGLE_ROWS + _REPEATED_ROWS
     for (name, side, sign), has_any in zip(_TWO_SIDES, has, strict=True):
-        rows = _DIFFERENT_ROWS if has_any else _NO_ROWS
-        con.execute(rows.format(name=name, side=side, table=table, sign=sign))
+        rows = some if has_any else _NO_ROWS
+        con.execute(
+            rows.format(name=name, side=side, table=table, number=differing.number, sign=sign)
+        )
     is_keyed = all(has) and "id" in columns
     if is_keyed and con.execute(_IS_KEYED.format(table=table)).fetchone() == (True,):
         n_cells = _write_cells(con, table, columns)
