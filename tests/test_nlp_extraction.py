@@ -55,6 +55,9 @@ def sentences(text):
         ("“Humbug!” said Scrooge. He sat.", ["“Humbug!” said Scrooge.", "He sat."]),
         ("Well… maybe. Wait... Yes.", ["Well… maybe.", "Wait...", "Yes."]),
         ("The U.S. Senate met. It voted.", ["The U.S. Senate met.", "It voted."]),
+        ("Am 3. Mai ging er. Dann kam sie.", ["Am 3. Mai ging er.", "Dann kam sie."]),
+        ("Im 19. Jahrhundert. Der 2. Weltkrieg.", ["Im 19. Jahrhundert.", "Der 2. Weltkrieg."]),
+        ("I am 30. He lives in room 12. May came.", ["I am 30.", "He lives in room 12.", "May came."]),
         ("他来了。她走了！真的？", ["他来了。", "她走了！", "真的？"]),
         ("KEVIN SCOTT: Hello.\nBILL GATES: Hi.", ["KEVIN SCOTT: Hello.", "BILL GATES: Hi."]),
         ("- first item\n- second item", ["- first item", "- second item"]),
@@ -576,6 +579,11 @@ def test_a_compound_adjective_is_no_name():
     [
         ("[2024-05-01 10:00] Bo: Viggo Stahl paid.", {"Bo", "Viggo Stahl"}),
         ("[2024-05-01] Ana Kovac to Bo Lind: Hello.", {"Ana Kovac", "Bo Lind"}),
+        ("[2024-05-01 09:12] Ole Brandt to Bo Lind:\n\nHello.", {"Ole Brandt", "Bo Lind"}),
+        (
+            "[2024-05-01] Ana Kovac to Ole Brandt, b@c.dk, Bo Lind and 3 more:\n\nHello.",
+            {"Ana Kovac", "Ole Brandt", "Bo Lind"},
+        ),
         ("[2024-05-01 10:00] Rose Hill: It is open.", {"Rose Hill"}),
         ("[2024-05-01 10:00] Nordwind GmbH: The bill is open.", set()),
         ("[2024-05-01 10:00] Debian Bug Tracking System: Thanks.", set()),

@@ -148,9 +148,12 @@ def test_beside_a_text_only_fields_that_name_something_are_written():
         ("owner", "Xanthe Stone", "PERSON"),
         ("tenant", "Ola Brink", "PERSON"),
         ("captain", "Xanthe Freight", "PERSON"),
+        ("owner", "Port of Sundport", "ORGANIZATION"),
+        ("owner", "City of Bergen", "ORGANIZATION"),
+        ("customer", "Bank of Norland", "ORGANIZATION"),
     ],
 )
-def test_an_owner_is_a_firm_where_the_name_ends_with_a_trade_and_no_surname(field, value, kind):
+def test_an_owner_is_a_firm_where_the_name_ends_with_a_trade_or_is_of_something(field, value, kind):
     (piece,) = names_in_field("field", field, value)
     assert piece[2:] == (value, kind)
 

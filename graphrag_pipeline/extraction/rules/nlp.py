@@ -44,7 +44,7 @@ from graphrag_pipeline.extraction.rules.words import Lexicon, usually_lower
 if TYPE_CHECKING:
     import polars as pl
 
-NLP_VERSION = "12"
+NLP_VERSION = "13"
 _DESCRIPTION = 400
 _CARRIED = 6
 _SLICE = 200  # chunks
@@ -54,10 +54,11 @@ _HEAD = re.compile(r"[^\n]*\n[|: +-]*--[|: +-]*(?:\n|$)")
 _SHORT = 3  # letters of a nickname, whatever word it is besides
 _AUTHOR = r"[^\W\d_a-z][^\W_]*(?:[ .'’-]{1,2}[^\W\d_]+){0,3}"
 _MESSAGE = re.compile(
-    rf"^\[\d{{4}}-\d\d-\d\d(?: \d\d:\d\d)?\] (?P<author>{_AUTHOR})"
-    rf"(?: to (?P<recipient>{_AUTHOR}))?: ",
+    r"^\[\d{4}-\d\d-\d\d(?: \d\d:\d\d)?\] (?P<author>[^:\n]{1,80}?)"
+    r"(?: to (?P<recipients>[^:\n]{1,300}))?:(?=\s)",
     re.MULTILINE,
 )
+_LISTED = re.compile(rf"(?:(?<=\] )|(?<=, )|(?<= to )){_AUTHOR}(?=,|$| and \d)")
 _PRONOUN = re.compile(r"(He|She|It|They|His|Her|Its|Their)\b")
 
 
@@ -347,10 +348,11 @@ def _with_authors(text: str, sentences: list[Span], mentions: list[Mention]) -> 
     if "] " not in text:
         return mentions
     names = {
-        match.span(group)
+        name.span()
         for match in _MESSAGE.finditer(text)
-        for group in ("author", "recipient")
+        for group in ("author", "recipients")
         if match[group]
+        for name in _LISTED.finditer(text, *match.span(group))
     }
     if not names:
         return mentions

@@ -329,23 +329,33 @@ def _type(title: str, by_field: str, *, is_of_firms: bool) -> str:
     by_words = type_of_name(title)
     if not by_field or (by_field == PERSON and by_words == ORGANIZATION):
         return by_words
-    is_firm = by_field == PERSON and by_words == OTHER and is_of_firms and _is_firm(title)
-    return ORGANIZATION if is_firm else by_field
+    is_no_person = by_field == PERSON and by_words in (OTHER, GEO) and is_of_firms
+    return ORGANIZATION if is_no_person and _is_firm(title) else by_field
 
 
 def _is_firm(title: str) -> bool:
-    """Say whether a name ends with what somebody deals in, and no surname: Baltor Freight."""
-    words = title.split()
-    last = words[-1]
-    return len(words) > 1 and usually_lower(last.casefold()) and not is_surname(last)
+    """Say whether a name says what somebody deals in, or is of: Baltor Freight, City of Bergen."""
+    first, *others = title.split()
+    if "of" in others:
+        return usually_lower(first.casefold())
+    return bool(others) and usually_lower(others[-1].casefold()) and not is_surname(others[-1])
 
 
 def type_of_name(title: str) -> str:
-    """Return the type that a name's own words give it, OTHER where they say nothing."""
-    sentences = sentence_spans(title)
-    found = find_names(title, read_tokens(title, sentences, {}), sentences, dates=False)
+    """Return the type that a name's own words give it, OTHER where they say nothing.
+
+    It is read by itself, and where that is not one name as it stands within a sentence, where a
+    word that most sentences may begin with is a part of it: Bank of Norland.
+    """
+    return _type_whole(title) or _type_whole(title, after="with ") or OTHER
+
+
+def _type_whole(title: str, after: str = "") -> str:
+    text = after + title
+    sentences = sentence_spans(text)
+    found = find_names(text, read_tokens(text, sentences, {}), sentences, dates=False)
     types = Counter(name.type for name in found if name.end - name.start == len(title))
-    return types.most_common(1)[0][0] if types else OTHER
+    return types.most_common(1)[0][0] if types else ""
 
 
 def _pieces(path: str, value: str, by_field: str) -> Iterator[tuple[int, int]]:

@@ -24,6 +24,10 @@ _ABBREVIATIONS = word_lists("nlp_sentences.txt")["abbreviation"]
 _MAY_END = word_lists("nlp_sentences.txt")["may_end"]
 _INITIALS = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]")
 _OPENER = re.compile(r"\s+(?:He|She|It|They|We|I|The|This|That|In|But|And|His|Her|A|An)\b")
+_MONTH = re.compile(r"\.\s(?:Januar|Jänner|Februar|März|Mai|Juni|Juli|Oktober|Dezember)\b")
+_THE_NTH = re.compile(
+    r"\b(?:[Dd](?:er|ie|as|em|en|es)|[Ii]m|(?<!I )[Aa]m|[Vv]om|[Zz]u[mr]|[Bb]eim) $"
+)
 _LOOK_BACK = 24
 _NARROW = 40
 
@@ -123,6 +127,9 @@ def _is_abbreviation(text: str, start: int, end: int, next_letter: str) -> bool:
     if before is None:
         return False
     word = before.group()
+    if len(word) <= len("31") and word.isdecimal():
+        is_of_month = _MONTH.match(text, end) is not None
+        return is_of_month or _THE_NTH.search(text, start, before.start()) is not None
     if len(word) == 1 and word.isupper() and word != "I":
         return bool(next_letter)
     if _INITIALS.fullmatch(word):
