@@ -185,7 +185,8 @@ def test_folders_patterns_files_of_records_and_ranges_are_met(tmp_path):
         con.execute("CREATE TABLE document_labels (document_id INT, labels VARCHAR[])")
         con.execute("INSERT INTO document_labels VALUES (0, ['a', 'b']), (1, ['a']), (1, ['c'])")
         for n, (uri, date) in enumerate(zip(uris, dates, strict=True)):
-            metadata = json.dumps({"date": date, "n": n})
+            sender = f"Ole Brandt {n}, ole@sundport.{'no' if n else 'com'}"
+            metadata = json.dumps({"date": date, "n": n, "sender": sender, "rating": n * "*"})
             row = [n, uri, uri.partition("#")[0], metadata]
             con.execute("INSERT INTO documents VALUES (?, 'T', ?, ?, ?)", row)
 
@@ -204,6 +205,11 @@ def test_folders_patterns_files_of_records_and_ranges_are_met(tmp_path):
     assert kept(label=["b"], labels=frozenset("a")) == []
     assert kept(uri="lists/pumps.mbox#1") == [2]
     assert kept(uri="in/Harbour%") == kept(uri="in_Harbour/*") == []
+    assert kept(sender="*@sundport.no") == kept(sender="*@SUNDPORT.no") == [1, 2, 3]
+    assert kept(sender=["ole brandt 0*", "*brandt 2"]) == [0, 2]
+    assert kept(sender="*@sundport_no") == []
+    assert kept(rating="**") == [2]
+    assert kept(title="t*") == [0, 1, 2, 3]
     assert kept(**{"date>=": "2024-01-01"}) == [1, 2]
     assert kept(**{"date>": "2024-01-01", "date<": "2024-01-31"}) == [1]
     assert kept(**{"date<=": "2024"}) == [0, 1]

@@ -35,8 +35,8 @@ Where = Annotated[
     list[str] | None,
     typer.Option(
         help="Only documents with this metadata, title or uri: --where year=2020, "
-        "'uri=in/Harbour/*', 'date>=2024-01-31'. A key may be given several times: any of its "
-        "values counts. Different keys must all match."
+        "'uri=in/Harbour/*', 'sender=*@x.org', 'date>=2024-01-31'. A key may be given several "
+        "times: any of its values counts. Different keys must all match."
     ),
 ]
 AsLabels = Annotated[

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 Where = Mapping[str, tuple[str, ...]]
 """Keys of metadata, or ``title`` and ``uri``, and for each the values of which one must be met.
 
-In a value of ``title`` and ``uri`` a ``*`` stands for anything; a ``uri`` may be a folder, or a
+In a value a ``*`` stands for anything, in any case but of a ``uri``, which may be a folder, or a
 file of many records. ``label`` is metadata, too, or a label that opens the document. A key that
 ends with ``>`` or ``<`` asks for values that are at least, or at most, a number or a date.
 """
@@ -112,8 +112,9 @@ _COLUMNS = {"title": ("title",), "uri": ("uri", "source")}
 _LABEL = "label"
 NEWEST = "newest-by"
 """Asks for the newest, by the dates of a key of metadata, of documents that are versions of one."""
-_LIKE = r"{column} LIKE p ESCAPE '\'"
+_LIKE = r"{column} {like} p ESCAPE '\'"
 _NAMED_SO = "len(list_filter($patterns{n}::JSON::VARCHAR[], lambda p: {alike})) > 0"
+_VALUE_NAMED_SO = f"len(list_filter(values{{n}}, lambda v: {_NAMED_SO})) > 0"
 # The beginning of a date is compared, so that a day holds all its hours.
 _COMPARED = """
 len(list_filter(values{n}, lambda v: len(list_filter($wanted{n}::JSON::VARCHAR[], lambda w:
@@ -311,7 +312,7 @@ def _check_values(key: str, values: tuple[str, ...]) -> None:
             raise InputError(
                 f"where: {key}={value} compares nothing: give a number, or a date as 2024-01-31"
             )
-        if key in _COLUMNS and value.count("*") > _MOST_STARS:
+        if value.strip("*") and value.count("*") > _MOST_STARS:
             raise InputError(f"where: {value!r} has more than {_MOST_STARS} stars: use fewer")
 
 
@@ -320,7 +321,8 @@ def _patterns(key: str, values: Sequence[str]) -> list[str]:
     patterns: list[str] = []
     for value in values:
         literal = re.sub(r"([\\%_])", r"\\\1", value)
-        if "*" in value:
+        # As a value of metadata, stars alone are a rating.
+        if "*" in value and (key in _COLUMNS or value.strip("*")):
             patterns.append(literal.replace("*", "%"))
         elif key == "uri" and value.strip("/"):
             patterns += [f"{literal.rstrip('/')}/%", f"{literal}#%"]
@@ -397,6 +399,10 @@ def matching(where: Where, labels: Labels, *, bare: bool) -> tuple[str, dict[str
             del parameters[f"wanted{n}"]
             continue
         condition = compared or f"list_has_any(values{n}, $wanted{n}::JSON::VARCHAR[])"
+        if not compared and key != _LABEL and (patterns := _patterns(key, wanted)):
+            parameters[f"patterns{n}"] = json.dumps(patterns)
+            alike = _LIKE.format(column="v", like="ILIKE")
+            condition = f"({condition} OR {_VALUE_NAMED_SO.format(n=n, alike=alike)})"
         if key == _LABEL:
             # Whom else a document is open to is nobody's business.
             known = wanted if labels is None else labels.intersection(wanted)
@@ -433,7 +439,8 @@ def _named(
     exact = named = f"list_contains($wanted{n}::JSON::VARCHAR[], {key})"
     if patterns := _patterns(key, wanted):
         parameters[f"patterns{n}"] = json.dumps(patterns)
-        alike = " OR ".join(_LIKE.format(column=column) for column in _COLUMNS[key])
+        like = "LIKE" if key == "uri" else "ILIKE"
+        alike = " OR ".join(_LIKE.format(column=column, like=like) for column in _COLUMNS[key])
         named = f"({exact} OR {_NAMED_SO.format(n=n, alike=alike)})"
     # By a pattern, a path of this machine could be guessed letter by letter.
     by_name = f"id IN (SELECT id FROM {DOCUMENTS} WHERE {named})"
