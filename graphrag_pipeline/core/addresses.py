@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
+from graphrag_pipeline.core.rows import sql_literal
+
 if TYPE_CHECKING:
     from graphrag_pipeline.core.settings import Settings
 
@@ -36,7 +38,7 @@ class PermanentLinks:
 
     def sql(self, kind: str, id: str, span: tuple[str, str] | None = None) -> str:
         """Return DuckDB's expression for the link; ``id`` and ``span`` are expressions, too."""
-        parts = [_literal(self._before(kind)), f"url_encode({id})", _literal(self._after)]
+        parts = [sql_literal(self._before(kind)), f"url_encode({id})", sql_literal(self._after)]
         if span is not None:
             parts += ["'&start='", f"({span[0]})", "'&end='", f"({span[1]})"]
         return f"({' || '.join(parts)})"
@@ -71,7 +73,3 @@ def links_of(
 
 def _marked(span: tuple[int, int] | None) -> str:
     return "" if span is None else f"&start={span[0]}&end={span[1]}"
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

@@ -1,4 +1,4 @@
-"""Values as text that a terminal, a spreadsheet or another program can be given: CSV and JSON.
+"""Values as text that a terminal, a spreadsheet or another program can be given: CSV, JSON, SQL.
 
 Names of files, documents and what models write are not to be trusted: a control character moves a
 terminal's cursor, an override of direction shows one name for another (CVE-2021-42574), and a
@@ -14,6 +14,7 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
+from pathlib import Path
 from typing import Any, TextIO
 
 Row = Sequence[object]
@@ -109,6 +110,11 @@ def one_line(text: str) -> str:
 def printable(text: str) -> str:
     """Return a text of many lines that any terminal can be given."""
     return text.translate(_SHOWN)
+
+
+def sql_literal(text: str | Path) -> str:
+    """Return a text as a literal of SQL, quotes around it, which nothing in it can end."""
+    return "'" + str(text).replace("'", "''") + "'"
 
 
 def _inert(value: object) -> str:

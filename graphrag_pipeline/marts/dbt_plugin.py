@@ -11,6 +11,7 @@ from pathlib import Path
 from dbt.adapters.duckdb.plugins import BasePlugin
 from duckdb import DuckDBPyConnection
 
+from graphrag_pipeline.core.rows import sql_literal
 from graphrag_pipeline.marts.inputs import copy_inputs
 
 
@@ -22,5 +23,4 @@ class Plugin(BasePlugin):
         assert self.creds is not None
         self._folder = tempfile.TemporaryDirectory(prefix="graphrag-")
         copy = copy_inputs(Path(self.creds.path).parent, Path(self._folder.name))
-        path_literal = str(copy).replace("'", "''")
-        conn.execute(f"ATTACH '{path_literal}' AS evaluation (READ_ONLY)")
+        conn.execute(f"ATTACH {sql_literal(copy)} AS evaluation (READ_ONLY)")

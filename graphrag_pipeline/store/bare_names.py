@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from graphrag_pipeline.core.rows import sql_literal
+
 if TYPE_CHECKING:
     import duckdb
 
@@ -61,10 +63,6 @@ def _bare(column: str, roots: Sequence[str]) -> str:
     """Return the SQL of a bare name. What is in none of the folders is called by its last part."""
     cases = [f"WHEN NOT starts_with({column}, '/') THEN {column}"]
     for root in roots:
-        folder = _literal(f"{root}/")
+        folder = sql_literal(f"{root}/")
         cases.append(f"WHEN starts_with({column}, {folder}) THEN substr({column}, {len(root) + 2})")
     return f"CASE {' '.join(cases)} ELSE regexp_extract({column}, '[^/]*$') END"
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

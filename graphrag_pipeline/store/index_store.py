@@ -18,6 +18,7 @@ from graphrag_pipeline.core.errors import BusyError, StorageError
 from graphrag_pipeline.core.hardening.files import make_folder, private_temporary, replace_durably
 from graphrag_pipeline.core.hardening.locks import FairLock
 from graphrag_pipeline.core.hardening.temporary import process_folder, temporary_folder
+from graphrag_pipeline.core.rows import sql_literal
 from graphrag_pipeline.store.absent_pandas import remember_absent_pandas
 from graphrag_pipeline.store.frames import streamed
 from graphrag_pipeline.store.limits import DatabaseLimits
@@ -413,8 +414,7 @@ def connect_published(
     file = path
     try:
         for name, file in (("published", path), *more.items()):
-            quoted = str(file).replace("'", "''")
-            con.execute(f"ATTACH '{quoted}' AS {name} (READ_ONLY)")
+            con.execute(f"ATTACH {sql_literal(file)} AS {name} (READ_ONLY)")
         _show_published(con)
         _set_up(con)
         _spare_threads(con, limits or DatabaseLimits(), path, *more.values())
@@ -579,10 +579,9 @@ def attach_for_copy(
 ) -> None:
     """Attach a DuckDB file as ``whole``, and a new one of blocks as large as ``packed``."""
     _spare_threads(con, limits or DatabaseLimits(), source)
-    whole, packed = (str(path).replace("'", "''") for path in (source, target))
-    con.execute(f"ATTACH '{whole}' AS whole (READ_ONLY)")
+    con.execute(f"ATTACH {sql_literal(source)} AS whole (READ_ONLY)")
     (block_size,) = con.execute(_BLOCK_SIZE).fetchall()[0]
-    con.execute(f"ATTACH '{packed}' AS packed (BLOCK_SIZE {int(block_size)})")
+    con.execute(f"ATTACH {sql_literal(target)} AS packed (BLOCK_SIZE {int(block_size)})")
 
 
 def make_small(path: Path) -> None:

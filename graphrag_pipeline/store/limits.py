@@ -15,6 +15,7 @@ import duckdb
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.hardening.files import make_folder
 from graphrag_pipeline.core.hardening.memory import memory_for_us
+from graphrag_pipeline.core.rows import sql_literal
 from graphrag_pipeline.core.settings import Settings, fingerprint
 
 _PROGRAM_BYTES = 800_000_000
@@ -133,8 +134,7 @@ def _spill_to(con: duckdb.DuckDBPyConnection, folder: Path) -> None:
     # What an error still holds may keep the database open, with files in its folder.
     row = con.execute("SELECT current_setting('temp_directory')").fetchone()
     if row != (str(folder),):
-        literal = str(folder).replace("'", "''")
-        con.execute(f"SET GLOBAL temp_directory = '{literal}'")
+        con.execute(f"SET GLOBAL temp_directory = {sql_literal(folder)}")
 
 
 def _remove_left(con: duckdb.DuckDBPyConnection, folder: Path) -> None:

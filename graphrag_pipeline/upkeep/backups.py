@@ -33,6 +33,7 @@ from graphrag_pipeline.core.hardening.files import (
 )
 from graphrag_pipeline.core.hardening.temporary import sweep, temporary_folder
 from graphrag_pipeline.core.home import Home
+from graphrag_pipeline.core.rows import sql_literal
 from graphrag_pipeline.releases.kept_releases import changes_files, published_release
 from graphrag_pipeline.releases.row_changes import facts_of
 from graphrag_pipeline.store.vector_store import VectorStore
@@ -291,8 +292,7 @@ def _lacking_vectors(
 
 def _named_by(path: Path) -> set[tuple[str, int]]:
     with duckdb.connect() as con:
-        quoted = str(path).replace("'", "''")
-        con.execute(f"ATTACH '{quoted}' AS release (READ_ONLY)")
+        con.execute(f"ATTACH {sql_literal(path)} AS release (READ_ONLY)")
         row = con.execute(
             "SELECT vector_versions::VARCHAR FROM release.releases ORDER BY created_at DESC LIMIT 1"
         ).fetchone()

@@ -17,6 +17,7 @@ import duckdb
 from graphrag_pipeline.core.errors import GraphRAGError, StorageError
 from graphrag_pipeline.core.hardening.files import replace_durably
 from graphrag_pipeline.core.hardening.temporary import temporary_folder
+from graphrag_pipeline.core.rows import sql_literal
 from graphrag_pipeline.core.text import counted
 from graphrag_pipeline.graph.communities import forget_state
 from graphrag_pipeline.graph.fold import outdate_graph
@@ -335,9 +336,8 @@ def _name_versions(
 
 def _restore_tables(workspace: Workspace, source: Path) -> list[str] | None:
     """Make tables those of a release; return which, or None where a stage was done since."""
-    quoted = str(source).replace("'", "''")
     with workspace.store.read() as con:
-        con.execute(f"ATTACH '{quoted}' AS release (READ_ONLY)")
+        con.execute(f"ATTACH {sql_literal(source)} AS release (READ_ONLY)")
         try:
             own = con.execute("SELECT current_database()").fetchone() or ("",)
             if not is_of_this_schema(con, "release") or not is_unchanged(con, own[0]):
@@ -403,13 +403,12 @@ def _outdate_chunks(con: duckdb.DuckDBPyConnection) -> None:
 
 def _copy_release(source: Path, target: Path, workspace: Workspace) -> None:
     """Make an index of the rows of a release."""
-    quoted = str(source).replace("'", "''")
     con = duckdb.connect(str(target))
     try:
         ensure_schema(con, target)
         for structure in made_structures(con, workspace.settings):
             con.execute(structure.schema)
-        con.execute(f"ATTACH '{quoted}' AS release (READ_ONLY)")
+        con.execute(f"ATTACH {sql_literal(source)} AS release (READ_ONLY)")
         own = con.execute("SELECT current_database()").fetchone() or ("",)
         tables = [*compared_tables(con, own[0]), "releases", "identifiers", "llm_calls"]
         for table in (*tables, "description_summaries"):

@@ -15,6 +15,7 @@ from graphrag_pipeline.core.addresses import PermanentLinks
 from graphrag_pipeline.core.errors import InputError, StorageError
 from graphrag_pipeline.core.hardening.files import replace_durably
 from graphrag_pipeline.core.hardening.temporary import sweep, temporary_folder
+from graphrag_pipeline.core.rows import sql_literal
 from graphrag_pipeline.store.index_store import hide_progress
 from graphrag_pipeline.store.older_files import add_what_older_lack
 
@@ -70,8 +71,8 @@ class Writer:
 
     def copy(self, name: str, query: str, options: str) -> None:
         """Write a query's rows to a file by DuckDB's COPY. Both are the project's own."""
-        target = str(self._folder / name).replace("'", "''")
-        row = self.con.execute(f"COPY ({query}) TO '{target}' ({options})").fetchone()
+        target = sql_literal(self._folder / name)
+        row = self.con.execute(f"COPY ({query}) TO {target} ({options})").fetchone()
         self._rows[name] = {"rows": row[0] if row else 0}
 
     def text(self, name: str, pieces: Sequence[str | tuple[str, str, str]]) -> None:
@@ -192,14 +193,13 @@ def _opened(release: Path, folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open a release for reading; besides it, the connection may touch only ``folder``."""
     config = {"python_enable_replacements": False, "temp_directory": str(folder / ".spill")}
     con = duckdb.connect(":memory:", config=config)
-    release_literal, folder_literal = (str(path).replace("'", "''") for path in (release, folder))
     try:
-        con.execute(f"ATTACH '{release_literal}' AS published (READ_ONLY)")
+        con.execute(f"ATTACH {sql_literal(release)} AS published (READ_ONLY)")
         con.execute("USE published")
         add_what_older_lack(con)
         con.execute("SET TimeZone = 'UTC'")
         hide_progress(con)
-        con.execute(f"SET allowed_directories = ['{folder_literal}/']")
+        con.execute(f"SET allowed_directories = [{sql_literal(f'{folder}/')}]")
         con.execute("SET enable_external_access = false")
         yield con
     finally:

@@ -17,6 +17,7 @@ import duckdb
 
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.identity import content_hash
+from graphrag_pipeline.core.rows import sql_literal
 
 _COMMENTS = "comments"
 _GIVEN_ANEW = ("COMMENT ON", "CREATE OR REPLACE VIEW")
@@ -141,5 +142,4 @@ def _bring_up(con: duckdb.DuckDBPyConnection, path: Path, version: int) -> None:
 def _comment_views(con: duckdb.DuckDBPyConnection) -> None:
     """Give columns of views that have no comment that of the column they show."""
     for view, column, comment in con.execute(_UNCOMMENTED).fetchall():
-        quoted = comment.replace("'", "''")
-        con.execute(f"COMMENT ON COLUMN {view}.{column} IS '{quoted}'")
+        con.execute(f"COMMENT ON COLUMN {view}.{column} IS {sql_literal(comment)}")
