@@ -8,7 +8,7 @@ from typing import Literal
 
 import dagster as dg
 
-from graphrag_pipeline.core.rows import one_line
+from graphrag_pipeline.core.rows import one_line, shortened
 from graphrag_pipeline.core.text import counted
 from graphrag_pipeline.releases.kept_releases import published_release
 from graphrag_pipeline.resources.index import BATCH
@@ -80,13 +80,9 @@ def files_of(batches: Sequence[Batch]) -> dict[str, str]:
     n_removed = sum(change.action == "remove" for change in changes)
     text = counted(len(changes), "file")
     text += f" ({n_removed} removed)" if n_removed else ""
-    return {FILES: _cut(f"{text}: {', '.join(names)}{more}", _LONGEST)} if changes else {}
+    return {FILES: shortened(f"{text}: {', '.join(names)}{more}", _LONGEST)} if changes else {}
 
 
 def _name(uri: str) -> str:
     name = "".join(char if char.isprintable() else " " for char in uri.rsplit("/", 1)[-1])
-    return _cut(one_line(name), _LONGEST_NAME)
-
-
-def _cut(text: str, longest: int) -> str:
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+    return shortened(one_line(name), _LONGEST_NAME)

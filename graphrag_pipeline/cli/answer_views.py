@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.cli import console
-from graphrag_pipeline.core.rows import one_line
+from graphrag_pipeline.core.rows import one_line, shortened
 from graphrag_pipeline.core.text import counted
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def _show_first_records(records: Sequence[Record]) -> None:
     first_records = [record for of_kind in kinds.values() for record in of_kind[:of_each]]
     for record in first_records:
         line = one_line(f"{record.kind} {record.number} · {record.title}: {record.text}")
-        console.say(_cut(line, _BLOCK_WIDTH))
+        console.say(shortened(line, _BLOCK_WIDTH))
     console.more(len(records) - len(first_records), "; --json gives all")
     if not records:
         console.say("nothing found")
@@ -129,15 +129,11 @@ def _show_grounds(answer: Answer) -> None:
 def _show_citation(citation: Citation) -> None:
     place = citation.uri or f"community report {citation.report_id}"
     span = f" {citation.start_char}–{citation.end_char}" if citation.uri else ""
-    title = _cut(one_line(citation.document_title), _MOST_OF_A_TITLE)
+    title = shortened(one_line(citation.document_title), _MOST_OF_A_TITLE)
     title = " · ".join(filter(None, [title, *_referring(citation)]))
     number = f"[{citation.number}]"
     indent = "\n" + " " * (len(number) + 1) if title else ""
     console.say_whole(f"{number} {title}{indent}{one_line(place)}{span}", style="dim")
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _referring(citation: Citation) -> list[str]:

@@ -9,6 +9,7 @@ import typer
 
 from graphrag_pipeline.cli import console
 from graphrag_pipeline.cli.command import prints, settings_here
+from graphrag_pipeline.cli.wording import megabytes
 
 if TYPE_CHECKING:
     from graphrag_pipeline.llm.cache_size import Entries
@@ -35,11 +36,11 @@ def show_cache(use: CacheUse) -> None:
     if use.dropped is not None:
         counts = ", ".join(f"{number:,} of {kind}" for kind, number in use.dropped.items())
         console.say(f"Dropped: {counts or 'nothing'}.")
-        before = _megabytes(use.bytes_before or 0)
-        console.say(f"The file took {before}, and takes {_megabytes(size.file_bytes)} now.")
+        before = megabytes(use.bytes_before or 0)
+        console.say(f"The file took {before}, and takes {megabytes(size.file_bytes)} now.")
     console.fact("file", str(size.path))
-    console.fact("size", f"{_megabytes(size.file_bytes)}, {_megabytes(size.free_bytes)} of it free")
-    limit = _megabytes(use.limit_bytes) if use.limit_bytes else "none"
+    console.fact("size", f"{megabytes(size.file_bytes)}, {megabytes(size.free_bytes)} of it free")
+    limit = megabytes(use.limit_bytes) if use.limit_bytes else "none"
     console.fact("limit", f"{limit} (llm.cache_gb)")
     if use.shared:
         console.fact("shared with", f"{use.shared} (llm.shared_cache), which is beside this")
@@ -90,7 +91,3 @@ def cache(
     from graphrag_pipeline.index import Index
 
     return Index(settings_here()).cache(vacuum=vacuum)
-
-
-def _megabytes(n_bytes: int) -> str:
-    return f"{n_bytes / 1e6:,.1f} MB"

@@ -12,7 +12,7 @@ import typer
 from graphrag_pipeline.cli import console
 from graphrag_pipeline.cli.command import prints, settings_for_runs
 from graphrag_pipeline.cli.progress import progress
-from graphrag_pipeline.cli.wording import money
+from graphrag_pipeline.cli.wording import megabytes, money
 from graphrag_pipeline.core.errors import DeclinedError, InputError
 from graphrag_pipeline.core.rows import one_line
 from graphrag_pipeline.core.text import counted
@@ -37,7 +37,7 @@ def show_purge(purge: Purge) -> None:
     for line in _lines(purge):
         console.say(f"  {line}")
     if is_done:
-        before, after = (_megabytes(size) for size in (purge.bytes_before, purge.bytes_after))
+        before, after = (megabytes(size) for size in (purge.bytes_before, purge.bytes_after))
         console.say(f"The home takes {after}; it took {before}.")
         console.fact("published", f"release {purge.release}")
     console.say("Copies that this command cannot reach may be in:")
@@ -74,10 +74,6 @@ def _lines(purge: Purge) -> list[str]:
     if purge.dropped_files:
         lines.append(f"{', '.join(purge.dropped_files)}, which can be made again")
     return [f"gone: {line}" if purge.release else f"would go: {line}" for line in lines]
-
-
-def _megabytes(size: int) -> str:
-    return f"{size / 1e6:,.1f} MB"
 
 
 @prints(show_purge)

@@ -18,3 +18,8 @@ def amount(took: Mapping[str, Any]) -> str:
     from_cache = f" ({took['cached']:,} more in the cache)" if took["cached"] else ""
     calls = counted(took["calls"], "call")
     return f"{calls}{from_cache}, {took['tokens']:,} tokens, {money(took['cost'])}"
+
+
+def megabytes(n_bytes: int) -> str:
+    """Return a size as shown."""
+    return f"{n_bytes / 1e6:,.1f} MB"

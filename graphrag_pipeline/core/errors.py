@@ -14,6 +14,11 @@ def is_interrupt(error: BaseException) -> bool:
     return isinstance(error, KeyboardInterrupt)
 
 
+def first_line(error: BaseException) -> str:
+    """Return the first line of what an error says: libraries add their own traces below."""
+    return str(error).splitlines()[0]
+
+
 class GraphRAGError(Exception):
     """Base of every error raised on purpose; the command line prints it as one line."""
 

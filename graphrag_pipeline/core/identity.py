@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
 
 ID_DIGITS = 32
 
@@ -23,3 +26,8 @@ def make_id(kind: str, *parts: str | int) -> str:
 def content_hash(text: str) -> str:
     """Return the SHA-256 of a text (64 hexadecimal digits)."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def json_hash(values: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of values that JSON can hold, by which a damaged file is known."""
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()

@@ -112,6 +112,11 @@ def printable(text: str) -> str:
     return text.translate(_SHOWN)
 
 
+def shortened(text: str, most: int) -> str:
+    """Return a text of at most so many characters, the last a sign that there are more."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 def sql_literal(text: str | Path) -> str:
     """Return a text as a literal of SQL, quotes around it, which nothing in it can end."""
     return "'" + str(text).replace("'", "''") + "'"

@@ -13,7 +13,7 @@ from pathlib import Path
 import duckdb
 import polars as pl
 
-from graphrag_pipeline.core.errors import StorageError
+from graphrag_pipeline.core.errors import StorageError, first_line
 from graphrag_pipeline.core.hardening.temporary import sweep, temporary_folder
 from graphrag_pipeline.core.identity import make_id
 from graphrag_pipeline.core.text import normalize_title
@@ -80,7 +80,7 @@ def _write(rows: pl.DataFrame, file: Path) -> None:
     try:
         rows.write_parquet(file, compression="lz4", statistics=False)
     except (OSError, pl.exceptions.ComputeError) as error:
-        reason = str(error).splitlines()[0]
+        reason = first_line(error)
         raise StorageError(f"cannot write {file}: {reason}") from error
 
 

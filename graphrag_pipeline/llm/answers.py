@@ -46,7 +46,7 @@ def read_answer(raw: Mapping[str, Any], most_chars: int) -> ChatAnswer:
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
         raise _no_answer()
     choice = choices[0]
-    message = _mapping(choice.get("message"))
+    message = mapping_of(choice.get("message"))
     text, reason = clean(message.get("content")), str(choice.get("finish_reason") or "stop")
     if len(text) > most_chars:
         raise TerminalModelError(
@@ -115,11 +115,11 @@ class AssembledAnswer:
         """Add a piece; return whether more of the answer is of use."""
         self.usage = read_usage(piece) or self.usage
         choices = piece.get("choices")
-        choice = _mapping(choices[0]) if isinstance(choices, list) and choices else {}
+        choice = mapping_of(choices[0]) if isinstance(choices, list) and choices else {}
         if "message" in choice or not isinstance(choices, list):
             self._whole = piece
             return True
-        delta = _mapping(choice.get("delta"))
+        delta = mapping_of(choice.get("delta"))
         self._reason = choice.get("finish_reason") or self._reason
         self._refusal += str(delta.get("refusal") or "")
         text, thoughts = clean(delta.get("content")), _thoughts(delta)
@@ -185,8 +185,8 @@ class StreamedAnswer:
         """Add a piece and return its text, which may be empty."""
         self.usage = read_usage(piece) or self.usage
         choices = piece.get("choices")
-        choice = _mapping(choices[0]) if isinstance(choices, list) and choices else {}
-        delta = _mapping(choice.get("delta") or choice.get("message"))
+        choice = mapping_of(choices[0]) if isinstance(choices, list) and choices else {}
+        delta = mapping_of(choice.get("delta") or choice.get("message"))
         self._reason = str(choice.get("finish_reason") or self._reason)
         self._refused = self._refused or bool(delta.get("refusal"))
         content, thoughts = clean(delta.get("content")), _thoughts(delta)
@@ -232,7 +232,7 @@ def read_usage(raw: Mapping[str, Any]) -> TokenUsage | None:
     if not isinstance(usage, Mapping) or not isinstance(usage.get("prompt_tokens"), int):
         return None
     prompt = usage["prompt_tokens"]
-    cached = _number(_mapping(usage.get("prompt_tokens_details")).get("cached_tokens"))
+    cached = _number(mapping_of(usage.get("prompt_tokens_details")).get("cached_tokens"))
     return TokenUsage(prompt, _number(usage.get("completion_tokens")), min(cached, prompt))
 
 
@@ -260,7 +260,8 @@ def without_thoughts(text: str) -> str:
     return begun.partition(_THOUGHT)[2].lstrip()
 
 
-def _mapping(given: object) -> Mapping[str, Any]:
+def mapping_of(given: object) -> Mapping[str, Any]:
+    """Return what a server sent if it is an object of JSON, else an empty one."""
     return given if isinstance(given, Mapping) else {}
 
 

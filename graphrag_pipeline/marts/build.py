@@ -24,7 +24,7 @@ from pathlib import Path
 
 import duckdb
 
-from graphrag_pipeline.core.errors import BusyError, ConfigError, StorageError
+from graphrag_pipeline.core.errors import BusyError, ConfigError, StorageError, first_line
 from graphrag_pipeline.core.extras import how_to_install, missing_modules
 from graphrag_pipeline.core.hardening.child_commands import guarded
 from graphrag_pipeline.core.hardening.files import forbid_writing, replace_durably
@@ -152,7 +152,7 @@ class Build:
             forbid_writing(new_file)
             replace_durably(new_file, Home(self.home).marts)
         except (OSError, duckdb.Error) as error:
-            reason = str(error).splitlines()[0]
+            reason = first_line(error)
             raise StorageError(f"cannot write {Home(self.home).marts}: {reason}") from error
         origin = built_marts(self.home)
         assert origin is not None

@@ -20,6 +20,7 @@ from graphrag_pipeline.core.errors import (
     InputError,
     NothingPublishedError,
     StorageError,
+    first_line,
 )
 from graphrag_pipeline.core.hardening.memory import return_freed_memory
 from graphrag_pipeline.core.home import Home
@@ -581,7 +582,7 @@ class Release:
         except duckdb.Error as error:
             raise InputError(
                 f"release {self.facts.id} cannot be limited to documents, an older program made it "
-                f"({_first_line(error)}): index again"
+                f"({first_line(error)}): index again"
             ) from error
         release = copy.copy(self)
         release._limit = replace(limit, place=None if place.is_all else place)
@@ -696,7 +697,7 @@ class Release:
         except (duckdb.IOException, duckdb.CatalogException) as error:
             if why := self._without_structure(error):
                 raise InputError(why) from error
-            raise StorageError(f"cannot read {self._file}: {_first_line(error)}") from error
+            raise StorageError(f"cannot read {self._file}: {first_line(error)}") from error
 
     def _without_structure(self, error: Exception) -> str:
         """Return what to do where the table of a package's structure is not there; else nothing."""
@@ -798,7 +799,3 @@ def _storage_errors() -> Iterator[None]:
 
 def _bound(value: object) -> object:
     return json.dumps(value) if isinstance(value, list) else value
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0]

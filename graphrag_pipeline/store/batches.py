@@ -24,6 +24,7 @@ from graphrag_pipeline.core.errors import InputError, RemovalError, StorageError
 from graphrag_pipeline.core.hardening.files import make_folder, write_beside
 from graphrag_pipeline.core.hardening.locks import locked
 from graphrag_pipeline.core.home import Home
+from graphrag_pipeline.core.identity import json_hash
 from graphrag_pipeline.core.settings import BatchSettings
 from graphrag_pipeline.store.file_stats import FileStats, SeenFiles, load_seen, save_seen
 from graphrag_pipeline.store.ignoring import Selection
@@ -456,7 +457,7 @@ class BatchLog:
     def save(self, batch: Batch) -> None:
         """Write a batch's manifest. Raises StorageError when it cannot be written."""
         raw = {**asdict(batch), "created_at": batch.created_at.isoformat()}
-        text = json.dumps({**raw, "digest": _digest(raw)}, indent=1)
+        text = json.dumps({**raw, "digest": json_hash(raw)}, indent=1)
         write_beside(self.folder / f"{batch.key}.json", text.encode())
 
     def _write(self, root: str, changes: Sequence[SourceChange]) -> Batch:
@@ -653,7 +654,7 @@ def read_manifest(path: Path) -> Batch:
     """Return the batch of a manifest. Raises StorageError where the file cannot be read."""
     try:
         raw = json.loads(path.read_bytes())
-        if raw.pop("digest", None) not in (None, _digest(raw)):
+        if raw.pop("digest", None) not in (None, json_hash(raw)):
             raise ValueError("it is not what was written")
         return Batch(
             raw["key"],
@@ -663,8 +664,3 @@ def read_manifest(path: Path) -> Batch:
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise StorageError(f"batch manifest {path} cannot be read: {error}") from error
-
-
-def _digest(raw: Mapping[str, Any]) -> str:
-    """Return the hash of a manifest, by which a damaged one is known."""
-    return hashlib.sha256(json.dumps(raw, sort_keys=True).encode()).hexdigest()

@@ -15,6 +15,7 @@ from pathlib import Path
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.hardening.files import write_beside
 from graphrag_pipeline.core.home import Home
+from graphrag_pipeline.core.identity import json_hash
 
 _NAME = "vectors.sums"
 _WRITTEN_ONCE = frozenset({"data", "_versions", "_deletions", "_indices", "_transactions"})
@@ -39,7 +40,7 @@ def record_sums(home: Path) -> None:
     now = {name: before.get(name) or _sum_of(home / name) for name in _files(home)}
     now = {name: value for name, value in now.items() if value}
     if now != before or not sums_file(home).is_file():
-        text = json.dumps({"digest": _digest(now), "files": now}, indent=0)
+        text = json.dumps({"digest": json_hash(now), "files": now}, indent=0)
         write_beside(sums_file(home), text.encode())
 
 
@@ -54,7 +55,7 @@ def read_sums(home: Path) -> Mapping[str, str]:
     try:
         raw = json.loads(path.read_bytes())
         sums = raw["files"]
-        if raw["digest"] != _digest(sums):
+        if raw["digest"] != json_hash(sums):
             raise ValueError("it is not what was written")
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise StorageError(f"{path} cannot be read: {error}") from error
@@ -100,7 +101,3 @@ def _sum_of(path: Path) -> str:
     except OSError:
         return "unreadable"
     return digest.hexdigest()
-
-
-def _digest(sums: Mapping[str, str]) -> str:
-    return hashlib.sha256(json.dumps(sums, sort_keys=True).encode()).hexdigest()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from graphrag_pipeline.core.errors import BusyError, StorageError
+from graphrag_pipeline.core.errors import BusyError, StorageError, first_line
 from graphrag_pipeline.core.hardening.files import make_folder, private_temporary, replace_durably
 from graphrag_pipeline.core.hardening.locks import FairLock
 from graphrag_pipeline.core.hardening.temporary import process_folder, temporary_folder
@@ -161,7 +161,7 @@ class IndexStore:
                 beside.chmod(self.path.stat().st_mode)
                 replace_durably(beside, self.path)
         except (OSError, duckdb.Error) as error:
-            raise StorageError(f"cannot write {self.path}: {_first_line(error)}") from error
+            raise StorageError(f"cannot write {self.path}: {first_line(error)}") from error
 
     def copy_to(
         self,
@@ -190,7 +190,7 @@ class IndexStore:
                         meanwhile()
                 replace_durably(beside, target)
         except (OSError, duckdb.Error) as error:
-            raise StorageError(f"cannot write {target}: {_first_line(error)}") from error
+            raise StorageError(f"cannot write {target}: {first_line(error)}") from error
 
     @contextlib.contextmanager
     def _connection(self) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -201,7 +201,7 @@ class IndexStore:
             except duckdb.OutOfMemoryException:
                 raise
             except (duckdb.IOException, duckdb.TransactionException) as error:
-                raise StorageError(f"cannot use {self.path}: {_first_line(error)}") from error
+                raise StorageError(f"cannot use {self.path}: {first_line(error)}") from error
             finally:
                 con.close()
 
@@ -217,7 +217,7 @@ class IndexStore:
         try:
             con = duckdb.connect(str(self.path))
         except duckdb.Error as error:
-            raise StorageError(f"cannot open {self.path}: {_first_line(error)}") from error
+            raise StorageError(f"cannot open {self.path}: {first_line(error)}") from error
         try:
             _set_up(con)
             self.limits.set_on(con, self.path)
@@ -422,7 +422,7 @@ def connect_published(
     except duckdb.Error as error:
         con.close()
         raise StorageError(
-            f"cannot open {file}: {_first_line(error)}; run graphrag-pipeline check"
+            f"cannot open {file}: {first_line(error)}; run graphrag-pipeline check"
         ) from error
     return con
 
@@ -499,6 +499,11 @@ def replace_links(
             INSERT INTO {table} BY NAME SELECT * FROM _new;
             DROP TABLE _gone; DROP TABLE _new;"""
     )
+
+
+def count_rows(con: duckdb.DuckDBPyConnection, table: str) -> int:
+    """Return the number of rows of a table."""
+    return con.table(table).count("*").fetchall()[0][0]
 
 
 def get_meta(con: duckdb.DuckDBPyConnection, key: str) -> str | None:
@@ -611,7 +616,3 @@ def _copy(source: Path, target: Path) -> None:
     with source.open("rb") as incoming, target.open("wb") as outgoing:
         while block := incoming.read(1 << 22):
             outgoing.write(block)
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0]

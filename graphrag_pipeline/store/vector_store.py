@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from graphrag_pipeline.core import progress
 from graphrag_pipeline.core.arrays import fixed_bytes
-from graphrag_pipeline.core.errors import StorageError
+from graphrag_pipeline.core.errors import StorageError, first_line
 from graphrag_pipeline.core.hardening.memory import require_memory
 from graphrag_pipeline.core.languages import analysis_version, language_of
 from graphrag_pipeline.core.text import stored_terms
@@ -393,7 +393,7 @@ def _reading(table: str) -> Iterator[None]:
 
 def lance_reason(error: BaseException) -> str:
     """Return what an error of LanceDB says, without the place in its own source it ends with."""
-    said = _SOURCE.sub("", str(error).splitlines()[0]).split(_LANCE_IO)[-1].strip(": ")
+    said = _SOURCE.sub("", first_line(error)).split(_LANCE_IO)[-1].strip(": ")
     return "its bytes are damaged" if _MISREAD.match(said) else said[:_LONGEST]
 
 
@@ -811,7 +811,7 @@ def _writing(uri: str) -> Iterator[None]:
     try:
         yield
     except (OSError, RuntimeError) as error:
-        message = str(error).splitlines()[0]
+        message = first_line(error)
         if isinstance(error, RuntimeError) and _LANCE_IO not in message:
             raise
         reason = message.split(_LANCE_IO)[-1].split(", /")[0].strip(": ")

@@ -17,7 +17,7 @@ from graphrag_pipeline.core.systems import systems
 from graphrag_pipeline.graph import communities
 from graphrag_pipeline.llm.estimates import Growth
 from graphrag_pipeline.store.hierarchy import GRAPH, Hierarchy
-from graphrag_pipeline.store.index_store import IndexStore, get_meta, set_meta
+from graphrag_pipeline.store.index_store import IndexStore, count_rows, get_meta, set_meta
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.structure import (
     STRUCTURES,
@@ -201,7 +201,7 @@ def counts(con: duckdb.DuckDBPyConnection, structures: Sequence[Structure]) -> d
         for step in structure.steps
         if step.is_counted and step.table in there
     ]
-    return {table: con.table(table).count("*").fetchall()[0][0] for table in tables}
+    return {table: count_rows(con, table) for table in tables}
 
 
 def model_stages() -> list[str]:

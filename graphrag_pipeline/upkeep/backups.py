@@ -24,7 +24,7 @@ from pathlib import Path
 
 import duckdb
 
-from graphrag_pipeline.core.errors import InputError, StorageError
+from graphrag_pipeline.core.errors import InputError, StorageError, first_line
 from graphrag_pipeline.core.hardening.files import (
     PRIVATE,
     forbid_writing,
@@ -372,5 +372,5 @@ def _told_of(target: Path) -> Iterator[None]:
         yield
     except OSError as error:
         is_full = error.errno == errno.ENOSPC or "No space left" in str(error)
-        reason = "the disk is full" if is_full else error.strerror or str(error).splitlines()[0]
+        reason = "the disk is full" if is_full else error.strerror or first_line(error)
         raise StorageError(f"cannot write {target}: {reason}") from error

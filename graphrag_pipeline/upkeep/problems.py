@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from graphrag_pipeline.core.errors import first_line
 from graphrag_pipeline.core.rows import one_line
 from graphrag_pipeline.store.workspace import Workspace
 
@@ -50,7 +51,7 @@ class Problem:
 
 def unreadable(path: Path, error: Exception) -> str:
     """Return what is wrong with a database that cannot be read, from what DuckDB says of it."""
-    said = str(error).splitlines()[0].removeprefix(f"cannot open {path}: ")
+    said = first_line(error).removeprefix(f"cannot open {path}: ")
     reason = said.removeprefix("IO Error: ").partition("; run graphrag-pipeline")[0]
     reason = _CHECKSUM.sub("what was written is not what is there, from byte", reason)
     return f"the file cannot be read ({reason[:_LONGEST_REASON]})"

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import duckdb
 
-from graphrag_pipeline.core.errors import GraphRAGError, StorageError
+from graphrag_pipeline.core.errors import GraphRAGError, StorageError, first_line
 from graphrag_pipeline.core.hardening.files import replace_durably
 from graphrag_pipeline.core.hardening.temporary import temporary_folder
 from graphrag_pipeline.core.rows import sql_literal
@@ -417,7 +417,7 @@ def _copy_release(source: Path, target: Path, workspace: Workspace) -> None:
         con.execute("DETACH release")
         con.execute("CHECKPOINT")
     except duckdb.Error as error:
-        raise StorageError(f"cannot write {target}: {str(error).splitlines()[0]}") from error
+        raise StorageError(f"cannot write {target}: {first_line(error)}") from error
     finally:
         con.close()
 

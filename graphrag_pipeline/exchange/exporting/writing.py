@@ -12,7 +12,7 @@ import duckdb
 
 from graphrag_pipeline.core import showing
 from graphrag_pipeline.core.addresses import PermanentLinks
-from graphrag_pipeline.core.errors import InputError, StorageError
+from graphrag_pipeline.core.errors import InputError, StorageError, first_line
 from graphrag_pipeline.core.hardening.files import replace_durably
 from graphrag_pipeline.core.hardening.temporary import sweep, temporary_folder
 from graphrag_pipeline.core.rows import sql_literal
@@ -181,10 +181,10 @@ def write_export(
             _put_in_place(beside, target, is_folder=is_folder)
             return files
     except (duckdb.CatalogException, duckdb.BinderException) as error:
-        reason = str(error).splitlines()[0]
+        reason = first_line(error)
         raise StorageError(f"cannot export {release}: {reason}") from error
     except (OSError, duckdb.IOException) as error:
-        reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
+        reason = getattr(error, "strerror", None) or first_line(error)
         raise StorageError(f"cannot write {target}: {reason}") from error
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
-from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.core.errors import InputError, first_line
 
 _TEXTS = pl.List(pl.String)
 _OUTPUT_FOLDERS = ("", "output", "artifacts")
@@ -158,7 +158,7 @@ def _read_file(path: Path, digest: hashlib._Hash) -> pl.DataFrame:  # pyright: i
         digest.update(data)
         return pl.read_parquet(data)
     except (OSError, pl.exceptions.PolarsError) as error:
-        raise InputError(f"cannot read {path}: {str(error).splitlines()[0]}") from error
+        raise InputError(f"cannot read {path}: {first_line(error)}") from error
 
 
 def _shaped(frame: pl.DataFrame, columns: dict[str, _Column], path: Path) -> pl.DataFrame:
@@ -175,7 +175,7 @@ def _shaped(frame: pl.DataFrame, columns: dict[str, _Column], path: Path) -> pl.
     try:
         return frame.select(*expressions, *extra)
     except pl.exceptions.PolarsError as error:
-        raise InputError(f"cannot use {path}: {str(error).splitlines()[0]}") from error
+        raise InputError(f"cannot use {path}: {first_line(error)}") from error
 
 
 def _in_order(frame: pl.DataFrame) -> pl.DataFrame:

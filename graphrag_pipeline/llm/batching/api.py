@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
+from graphrag_pipeline.llm.answers import mapping_of
 from graphrag_pipeline.llm.errors import ModelError, TerminalModelError, TransientModelError
 from graphrag_pipeline.llm.options import LlmOptions
 from graphrag_pipeline.llm.transport import Transport
@@ -124,7 +125,7 @@ class BatchApi:
         """Return the batch that bears a mark, if it was begun since then."""
         params: dict[str, object] = {"limit": _PAGE}
         while True:
-            page = _mapping(await self._ask(_listing(dict(params))))
+            page = mapping_of(await self._ask(_listing(dict(params))))
             batches = [_read(batch) for batch in page.get("data") or ()]
             for batch in batches:
                 if batch.token == token:
@@ -156,14 +157,14 @@ class BatchApi:
 
     def _answer(self, line: Mapping[str, Any]) -> Answer | None:
         """Return the answer that a line holds, or the error; None where nothing was asked."""
-        response, fault = _mapping(line.get("response")), _mapping(line.get("error"))
-        body, status = _mapping(response.get("body")), response.get("status_code")
+        response, fault = mapping_of(line.get("response")), mapping_of(line.get("error"))
+        body, status = mapping_of(response.get("body")), response.get("status_code")
         is_answer = isinstance(status, int) and 200 <= status < 300
         if is_answer and not fault and body and not body.get("error"):
             return body
         if str(fault.get("code")).startswith("batch_"):
             return None
-        said = _mapping(body.get("error")) or fault
+        said = mapping_of(body.get("error")) or fault
         code = status if isinstance(status, int) and not is_answer else 500
         return self._transport.explain(code, said, self._options.model)
 
@@ -222,17 +223,17 @@ def _json(line: bytes) -> Mapping[str, Any] | None:
 
 
 def _read(answer: object) -> RemoteBatch:
-    batch = _mapping(answer)
+    batch = mapping_of(answer)
     if not _NAME.fullmatch(str(batch.get("id"))):
         raise TransientModelError("the server sent what is no batch: check llm.base_url", "body")
-    counts, faults = _mapping(batch.get("request_counts")), _mapping(batch.get("errors"))
+    counts, faults = mapping_of(batch.get("request_counts")), mapping_of(batch.get("errors"))
     results = [batch.get("output_file_id"), batch.get("error_file_id")]
     files = [batch.get("input_file_id"), *results]
     return RemoteBatch(
         id=str(batch["id"]),
         status=str(batch.get("status")),
         created_at=_number(batch.get("created_at")),
-        token=str(_mapping(batch.get("metadata")).get(_MARK, "")),
+        token=str(mapping_of(batch.get("metadata")).get(_MARK, "")),
         files=tuple(map(str, filter(None, files))),
         results=tuple(map(str, filter(None, results))),
         n_ended=_number(counts.get("completed")) + _number(counts.get("failed")),
@@ -241,17 +242,13 @@ def _read(answer: object) -> RemoteBatch:
 
 
 def _fault(error: object) -> Fault:
-    fields = _mapping(error)
+    fields = mapping_of(error)
     line = fields.get("line")
     return Fault(
         code=str(fields.get("code") or "") if _NAME.fullmatch(str(fields.get("code"))) else "",
         message=str(fields.get("message") or ""),
         line=line if isinstance(line, int) else None,
     )
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
 
 
 def _number(value: object) -> int:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import duckdb
 
-from graphrag_pipeline.core.errors import StorageError
+from graphrag_pipeline.core.errors import StorageError, first_line
 from graphrag_pipeline.core.identity import content_hash
 from graphrag_pipeline.core.rows import sql_literal
 
@@ -135,7 +135,7 @@ def _bring_up(con: duckdb.DuckDBPyConnection, path: Path, version: int) -> None:
         con.execute("ROLLBACK")
         raise StorageError(
             f"{path} (schema {version}) cannot be brought up to date, step {step}: "
-            f"{str(error).splitlines()[0]}; it is as it was: move it away and index again"
+            f"{first_line(error)}; it is as it was: move it away and index again"
         ) from error
 
 

@@ -30,6 +30,7 @@ from graphrag_pipeline.core.text import stored_terms
 from graphrag_pipeline.store.frames import put_rows
 from graphrag_pipeline.store.index_store import (
     IndexStore,
+    count_rows,
     get_meta,
     insert,
     replace_links,
@@ -81,7 +82,7 @@ def update_synonyms(store: IndexStore, vectors: VectorStore, least: float) -> Sy
     with store.read() as con:
         state = _state(con, least)
         if get_meta(con, "synonyms") == state:
-            return SynonymChanges(0, _count(con))
+            return SynonymChanges(0, count_rows(con, "synonym_edges"))
         made_anew = not (get_meta(con, "synonyms") or "").startswith(_made_with(least))
         titles = con.sql(_NAMED).pl()
         searched = con.sql("SELECT entity_id AS id, title FROM staging.synonyms_searched").pl()
@@ -137,10 +138,6 @@ def _told(titles: pl.DataFrame) -> pl.DataFrame:
     """Return the titles that have terms to be told by."""
     terms = pl.Series(stored_terms(titles["title"].to_list()), dtype=pl.String)
     return titles.filter(terms != "")
-
-
-def _count(con: duckdb.DuckDBPyConnection) -> int:
-    return con.table("synonym_edges").count("*").fetchall()[0][0]
 
 
 def _edges(

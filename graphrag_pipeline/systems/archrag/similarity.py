@@ -25,7 +25,13 @@ import polars as pl
 from graphrag_pipeline.core.arrays import distinct
 from graphrag_pipeline.store.frames import put_rows
 from graphrag_pipeline.store.hashing import rows_hash
-from graphrag_pipeline.store.index_store import IndexStore, get_meta, replace_links, set_meta
+from graphrag_pipeline.store.index_store import (
+    IndexStore,
+    count_rows,
+    get_meta,
+    replace_links,
+    set_meta,
+)
 from graphrag_pipeline.store.vector_store import VectorStore
 from graphrag_pipeline.structures.cosines import similarities
 from graphrag_pipeline.systems.archrag.chnsw import Vectors, layer_graph
@@ -65,7 +71,7 @@ def update_similarity(store: IndexStore, vectors: VectorStore) -> SimilarityChan
     """Bring ``similarity_edges`` up to date with entities, their vectors and relationships."""
     with store.read() as con:
         if similarity_current(con):
-            return SimilarityChanges(0, _count(con))
+            return SimilarityChanges(0, count_rows(con, "similarity_edges"))
         state = _state(con)
         entities, links = con.sql(_ENTITIES).pl(), con.sql(_LINKS).pl()
         searched = con.sql("FROM staging.similarity_searched").pl()
@@ -236,7 +242,3 @@ def _state(con: duckdb.DuckDBPyConnection) -> str:
 def _vectors_state(con: duckdb.DuckDBPyConnection) -> str:
     """Return the embedder and a hash of the texts that the vectors of entities are of."""
     return (get_meta(con, "vectors:entities") or "").rsplit("@", 1)[0]
-
-
-def _count(con: duckdb.DuckDBPyConnection) -> int:
-    return con.table("similarity_edges").count("*").fetchall()[0][0]

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
 
 import duckdb
 import polars as pl
@@ -46,9 +45,6 @@ from graphrag_pipeline.systems.hirag.writing import (
     cluster_writer,
     keeping,
 )
-
-if TYPE_CHECKING:
-    pass
 
 _VERSION = "1"
 _STATE = "hirag"

@@ -34,6 +34,7 @@ from graphrag_pipeline.store.frames import put_rows
 from graphrag_pipeline.store.index_store import (
     IndexStore,
     assign_identifiers,
+    count_rows,
     get_meta,
     insert,
     replace_changed,
@@ -88,7 +89,7 @@ def update_tree(store: IndexStore, vectors: VectorStore, settings: Settings) -> 
     with store.read() as con:
         state = _state(con, settings)
         if get_meta(con, _META) == state:
-            return TreeChanges(reused=_count(con))
+            return TreeChanges(reused=count_rows(con, _TABLE))
         chunks = con.sql("SELECT id, text, n_tokens FROM chunks ORDER BY id").pl()
         nodes = con.sql(f"SELECT {', '.join(_NODE)} FROM raptor_nodes ORDER BY id").pl()
         fits = _kept_fits(con, _fitted_with(settings, embedder))
@@ -349,7 +350,3 @@ def _fitted_with(settings: Settings, embedder: Embedder) -> str:
 
 def _state(con: duckdb.DuckDBPyConnection, settings: Settings) -> str:
     return f"{tree_version(settings)}:{get_meta(con, 'vectors:chunks')}"
-
-
-def _count(con: duckdb.DuckDBPyConnection) -> int:
-    return con.table(_TABLE).count("*").fetchall()[0][0]
