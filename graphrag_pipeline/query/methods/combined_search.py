@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
+from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
 from graphrag_pipeline.llm.schemas import choice, closed
 from graphrag_pipeline.query import operators as op
@@ -121,13 +121,10 @@ async def selection_answer(asking: Asking, p: SelectionParameters) -> Final | No
 
 async def _is_reasoning(asking: Asking) -> tuple[bool, str]:
     """Return whether the question needs reasoning, and who says so: the rule if no model can."""
-    try:
-        return await asking.read("classify", _category, _SCHEMA, "classify_question"), "by model"
-    except ModelError as error:
-        if error.stops_everything:
-            raise
-        asking.failures.append(f"classify: {error}")
-        return await asking.retrieve(lambda: by_rule(asking.index, asking.question)), "by rule"
+    asked = asking.read("classify", _category, _SCHEMA, "classify_question")
+    if (reasoning := await asking.tried("classify", asked)) is not None:
+        return reasoning, "by model"
+    return await asking.retrieve(lambda: by_rule(asking.index, asking.question)), "by rule"
 
 
 def _category(text: str) -> bool:

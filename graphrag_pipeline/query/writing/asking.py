@@ -165,6 +165,19 @@ class Asking:
             on_answer=lambda answer: self.trace.spend(step, answer),
         )
 
+    async def tried(self, step: str, answer: Awaitable[T]) -> T | None:
+        """Return what a model says; None, and why in the failures, where that is of no use.
+
+        Raises the model's error when no further call can succeed.
+        """
+        try:
+            return await answer
+        except ModelError as error:
+            if error.stops_everything:
+                raise
+            self.failures.append(f"{step}: {error}")
+            return None
+
     async def pieces(self, final: Final) -> AsyncGenerator[str, None]:
         """Yield the final answer as the model writes it.
 

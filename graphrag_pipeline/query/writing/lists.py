@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
-from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
+from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
 from graphrag_pipeline.llm.schemas import Schema, closed, listed, text
 from graphrag_pipeline.query.writing.asking import Asking
@@ -20,15 +21,8 @@ async def ask_lists(
 
     The failure is noted; one that ends everything is raised.
     """
-    try:
-        return await asking.read(
-            step, lambda text: _lists(text, names), _schema(names), prompt, **values
-        )
-    except ModelError as error:
-        if error.stops_everything:
-            raise
-        asking.failures.append(f"{step}: {error}")
-        return None
+    read = partial(_lists, names=names)
+    return await asking.tried(step, asking.read(step, read, _schema(names), prompt, **values))
 
 
 def one_line_of(text: str) -> str:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from graphrag_pipeline.llm.errors import ModelError
 from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.methods.local_search import LocalParameters, local_search
 from graphrag_pipeline.query.methods.method import Method, hierarchy_level, number
@@ -130,14 +129,9 @@ async def _imagine(asking: Asking, p: DriftParameters) -> str:
     template = await asking.retrieve(lambda: _template(asking, p))
     if not template:
         return asking.search_text
-    try:
-        report = check_references(template[0].text, {}).text
-        return await asking.say("hyde", "drift_hyde", report=report)
-    except ModelError as error:
-        if error.stops_everything:
-            raise
-        asking.failures.append(f"hyde: {error}")
-        return asking.search_text
+    report = check_references(template[0].text, {}).text
+    imagined = await asking.tried("hyde", asking.say("hyde", "drift_hyde", report=report))
+    return asking.search_text if imagined is None else imagined
 
 
 def _template(asking: Asking, p: DriftParameters) -> list[Record]:

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
+from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
 from graphrag_pipeline.llm.schemas import INTEGER, closed, listed
 from graphrag_pipeline.query import operators as op
@@ -125,12 +125,8 @@ async def _filtered(asking: Asking, facts: Sequence[Fact]) -> list[Fact]:
     numbered = "\n".join(f"{n}. {' '.join(fact.text.split())}" for n, fact in enumerate(facts, 1))
     read = partial(_numbers, most=len(facts))
     schema = closed(facts=listed(INTEGER, len(facts)))
-    try:
-        selection = await asking.read(_STEP, read, schema, "filter_facts", facts=numbered)
-    except ModelError as error:
-        if error.stops_everything:
-            raise
-        asking.failures.append(f"{_STEP}: {error}")
+    asked = asking.read(_STEP, read, schema, "filter_facts", facts=numbered)
+    if (selection := await asking.tried(_STEP, asked)) is None:
         return list(facts)
     asking.trace.step(f"{len(selection)} of {len(facts)} facts kept by the model")
     return [fact for n, fact in enumerate(facts, 1) if n in selection]

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
-from graphrag_pipeline.llm.errors import ModelError
 from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.methods.method import Method, choice, number, parameter_rows
 from graphrag_pipeline.query.methods.registry import METHODS
@@ -121,13 +120,8 @@ async def _retrieve(
 async def _think(asking: Asking, records: Sequence[Record], thoughts: Sequence[str]) -> str:
     """Return the next sentence of reasoning, empty if the model gives none."""
     values = {"context": render_passages(records), "text": "\n".join(thoughts)}
-    try:
-        thought = (await asking.say("reason", "ircot_step", **values)).strip()
-    except ModelError as error:
-        if error.stops_everything:
-            raise
-        asking.failures.append(f"reason: {error}")
-        return ""
+    said = await asking.tried("reason", asking.say("reason", "ircot_step", **values))
+    thought = (said or "").strip()
     first = next(iter(sentence_spans(thought)), (0, len(thought)))
     return one_line_of(thought[slice(*first)])
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
-from graphrag_pipeline.llm.errors import ModelError
 from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.methods.method import Method, number
 from graphrag_pipeline.query.results import Record
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.writing.asking import Asking
 
 UNKNOWN = "unknown"
-T = TypeVar("T")
 _CHUNK_CANDIDATES, _EDGE_CANDIDATES = 200, 200
 _LONGEST = 300
 _PROMPT_TOKENS, _PLAN_TOKENS, _RESULT_TOKENS, _ANSWER_TOKENS = 500, 250, 40, 600
@@ -163,7 +161,7 @@ async def _plan(asking: Asking, asked: Sequence[str], p: KagParameters) -> list[
     """Return the steps of the last of what is asked; those of the rule where none can be read."""
     read, values = partial(read_plan, most=p.steps), {"most": str(p.steps), "question": asked[-1]}
     plan = asking.read("plan", read, plan_schema(p.steps), "kag_plan", **values)
-    if (steps := await _tried(asking, "plan", plan)) is not None:
+    if (steps := await asking.tried("plan", plan)) is not None:
         return steps
     text = asking.search_text if len(asked) == 1 else asked[-1]
     return await asking.retrieve(lambda: plan_by_rule(asking.index, text, p.steps))
@@ -173,7 +171,7 @@ async def _missing(asking: Asking, solution: Solution) -> str:
     """Return what is to be asked before the question can be answered; empty if nothing is."""
     text = "\n".join(solution.lines)
     judged = asking.read("judge", read_missing, MISSING_SCHEMA, "kag_judge", text=text)
-    return await _tried(asking, "judge", judged) or ""
+    return await asking.tried("judge", judged) or ""
 
 
 async def _result(
@@ -191,20 +189,9 @@ async def _result(
         "text": "\n".join(solution.lines),
         "queries": step.task,
     }
-    answer = await _tried(asking, step.kind, asking.say(step.kind, "kag_step", **values))
+    answer = await asking.tried(step.kind, asking.say(step.kind, "kag_step", **values))
     said = one_line_of(answer or "")[:_LONGEST]
     return "" if said.strip(" .").casefold() == UNKNOWN else said
-
-
-async def _tried(asking: Asking, step: str, answer: Awaitable[T]) -> T | None:
-    """Return what a model says; None, and why in the failures, where that is of no use."""
-    try:
-        return await answer
-    except ModelError as error:
-        if error.stops_everything:
-            raise
-        asking.failures.append(f"{step}: {error}")
-        return None
 
 
 def _reckoned(failures: list[str], planned: LogicalStep, solution: Solution) -> str:
