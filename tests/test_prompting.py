@@ -226,14 +226,16 @@ def test_the_version_changes_with_every_prompt_and_example_that_is_used(tmp_path
     names = ("extract_graph", "glean_continue")
     versions = [
         prompt_version(*names),
-        prompt_version(*names, domain="general"),
-        prompt_version(*names, domain="law"),
+        prompt_version(*names, examples=load_examples("general")),
+        prompt_version(*names, examples=load_examples("law")),
         prompt_version("extract_graph"),
     ]
     write(tmp_path, "glean_continue", "More.")
     versions.append(prompt_version(*names, folder=tmp_path))
     write(tmp_path, "examples/general", "mine")
-    versions.append(prompt_version(*names, folder=tmp_path, domain="general"))
+    versions.append(
+        prompt_version(*names, folder=tmp_path, examples=load_examples("general", tmp_path))
+    )
     assert len(set(versions)) == len(versions)
     assert prompt_version(*names) == versions[0]
     write(tmp_path, "local_answer", "{{context}} {{question}}")

@@ -83,7 +83,6 @@ _AS_BEFORE: Final[Mapping[str, str]] = {
 }
 """Prompts that ask for what an earlier wording did: what was made by that is not made again."""
 
-_STRENGTH = re.compile(r"(?<=[^>])<\|>\d+(?=\)$)", re.MULTILINE)
 _PART = re.compile(r"^===[ \t]*(system|user)[ \t]*===[ \t]*$", re.MULTILINE | re.IGNORECASE)
 _PLACEHOLDER = re.compile(r"\{\{([^{}\n]{0,100})\}\}")
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
@@ -151,25 +150,22 @@ def load_prompt(name: str, folder: Path | None = None) -> Prompt:
     return _load(name, folder / f"{name}.txt" if folder else None)
 
 
-def load_examples(
-    domain: str = DEFAULT_DOMAIN, folder: Path | None = None, *, strengths: bool = False
-) -> str:
+def load_examples(domain: str = DEFAULT_DOMAIN, folder: Path | None = None) -> str:
     """Return the few-shot examples of extraction for a domain: the user's, or those that ship.
-
-    Those that ship are without the strengths of their relationships unless these are asked for.
 
     Raises
     ------
     ConfigError
         If there are none for this domain.
     """
+    return _read(examples_file(domain, folder)).strip()
+
+
+def examples_file(domain: str, folder: Path | None = None) -> Path:
+    """Return the file of :func:`load_examples`; raises as it does."""
     places = [place / EXAMPLES / f"{domain}.txt" for place in (folder, PROMPTS) if place]
-    if _DOMAIN.fullmatch(domain):
-        for path in places:
-            if path.is_file():
-                text = _read(path).strip()
-                is_shipped = path.parent.parent == PROMPTS
-                return _STRENGTH.sub("", text) if is_shipped and not strengths else text
+    if _DOMAIN.fullmatch(domain) and (path := next(filter(Path.is_file, places), None)):
+        return path
     raise ConfigError(
         f"no examples for domain {domain!r}: choose one of {', '.join(domains(folder))}, "
         f"or write {places[0]}"
@@ -203,14 +199,13 @@ def domains(folder: Path | None = None) -> list[str]:
     return sorted({path.stem for place in places for path in place.glob("*.txt")})
 
 
-def prompt_version(*names: str, folder: Path | None = None, domain: str | None = None) -> str:
-    """Return a hash of what these prompts say, and of a domain's examples where one is given.
+def prompt_version(*names: str, folder: Path | None = None, examples: str | None = None) -> str:
+    """Return a hash of what these prompts say, and of the examples they show, where they do.
 
     It is part of the version of whatever is made with them: another prompt, another result.
     """
     versions = [f"{name}:{load_prompt(name, folder).version}" for name in names]
-    examples = [] if domain is None else [load_examples(domain, folder)]
-    return make_id("prompts", *versions, *examples)
+    return make_id("prompts", *versions, *([] if examples is None else [examples]))
 
 
 def check_prompts(folder: Path) -> None:

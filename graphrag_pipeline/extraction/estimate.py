@@ -20,7 +20,7 @@ from collections.abc import Iterator
 import duckdb
 import polars as pl
 
-from graphrag_pipeline.core.prompting import load_examples, load_prompt
+from graphrag_pipeline.core.prompting import load_prompt
 from graphrag_pipeline.core.settings import Role, Settings
 from graphrag_pipeline.core.tokens import message_tokens
 from graphrag_pipeline.extraction.extractors import extraction_version
@@ -31,7 +31,7 @@ from graphrag_pipeline.extraction.model.by_schema import (
     messages_of,
 )
 from graphrag_pipeline.extraction.model.llm import extract_llm
-from graphrag_pipeline.extraction.model.strength import asked_in_tuples
+from graphrag_pipeline.extraction.model.strength import asked_in_tuples, shown_examples
 from graphrag_pipeline.extraction.rules.nlp import chunk_names
 from graphrag_pipeline.llm.configured import calls_place, model_options, prompts_folder
 from graphrag_pipeline.llm.estimates import (
@@ -209,7 +209,7 @@ def conversations(settings: Settings) -> Iterator[tuple[int, float]]:
     """
     options, folder = settings.extraction, prompts_folder(settings)
     types = ", ".join(options.entity_types)
-    examples = load_examples(options.domain, folder, strengths=options.strength)
+    examples = shown_examples(options.domain, folder, strengths=options.strength)
     around = {"examples": examples, "document": "", **asked_in_tuples(options)}
     if options.format in SCHEMA_PROMPTS:
         example = Example.first_of(examples)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import polars as pl
 
-from graphrag_pipeline.core.prompting import Message, load_examples, load_prompt, prompt_version
+from graphrag_pipeline.core.prompting import Message, load_prompt, prompt_version
 from graphrag_pipeline.core.settings import ExtractionSettings
 from graphrag_pipeline.core.text import normalize_title
 from graphrag_pipeline.core.tokens import word_token
@@ -31,7 +31,12 @@ from graphrag_pipeline.extraction.model.claims import (
     parse_claims,
 )
 from graphrag_pipeline.extraction.model.passes import entity_examples, relation_examples
-from graphrag_pipeline.extraction.model.strength import USUAL, asked_in_tuples, within_scale
+from graphrag_pipeline.extraction.model.strength import (
+    USUAL,
+    asked_in_tuples,
+    shown_examples,
+    within_scale,
+)
 from graphrag_pipeline.extraction.model.tuple_fields import COMPLETE, ended
 from graphrag_pipeline.extraction.model.tuples import (
     TUPLES_VERSION,
@@ -129,7 +134,8 @@ def llm_extraction_version(settings: ExtractionSettings, model: str, prompts: Pa
     # What was made before it could be asked for stays as it is.
     unsaid |= set() if settings.strength else {"strength"}
     shaping = settings.model_dump(exclude=unsaid)
-    version = prompt_version(*names, folder=prompts, domain=settings.domain)
+    examples = shown_examples(settings.domain, prompts)
+    version = prompt_version(*names, folder=prompts, examples=examples)
     reader = TUPLES_VERSION if settings.format not in SCHEMA_PROMPTS else f"json{SCHEMA_VERSION}"
     parsers = f"{reader}:{CLAIMS_VERSION}" if settings.claims else reader
     return f"{LLM_VERSION}:{parsers}:{model}:{version}:{sorted(shaping.items())}"
@@ -191,7 +197,7 @@ class _Asker:
         names = (*_prompts(settings), *_GOING_ON)
         self._prompts = {name: load_prompt(name, prompts) for name in names}
         self._claims = load_prompt("extract_claims", prompts)
-        self._examples = load_examples(settings.domain, prompts, strengths=settings.strength)
+        self._examples = shown_examples(settings.domain, prompts, strengths=settings.strength)
         self._example_titles = example_titles(self._examples)
         self._claim_subjects = claim_subjects(self._claims.system)
         self._yes_or_no = _yes_no_bias(client.options.model)

@@ -6,8 +6,11 @@ The paper's prompt asks for it, and weighs an edge by the number of its instance
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Final
 
+from graphrag_pipeline.core.prompting import DEFAULT_DOMAIN, PROMPTS, examples_file, load_examples
 from graphrag_pipeline.core.settings import ExtractionSettings
 
 STRENGTHS: Final = range(1, 11)
@@ -15,6 +18,7 @@ USUAL: Final = 1.0
 """What a relationship counts whose strength is not asked for, or was not given."""
 
 _SCALE = "from 1 (they meet in passing) to 10 (neither can be understood without the other)"
+_IN_EXAMPLES = re.compile(r"(?<=[^>])<\|>\d+(?=\)$)", re.MULTILINE)
 _IN_TUPLES = {
     "strength": f"\n- strength: how strongly they are related, a whole number {_SCALE}",
     "strength_field": "<|>strength",
@@ -23,6 +27,20 @@ _IN_JSON = {
     "strength": f' Say in "strength" how strongly they are related, {_SCALE}.',
     "strength_field": ', "strength"',
 }
+
+
+def shown_examples(
+    domain: str = DEFAULT_DOMAIN, folder: Path | None = None, *, strengths: bool = False
+) -> str:
+    """Return the examples of a domain as a prompt shows them.
+
+    Those that ship are without the strengths of their relationships unless these are asked for; a
+    user's own are as they are written. Raises ConfigError where there are none.
+    """
+    examples = load_examples(domain, folder)
+    if strengths or not examples_file(domain, folder).is_relative_to(PROMPTS):
+        return examples
+    return _IN_EXAMPLES.sub("", examples)
 
 
 def asked_in_tuples(settings: ExtractionSettings) -> dict[str, str]:

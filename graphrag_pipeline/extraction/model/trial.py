@@ -13,10 +13,11 @@ from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.hardening.files import write_beside
 from graphrag_pipeline.core.home import make_home
 from graphrag_pipeline.core.model_sizes import Tried, file_in, known_of, note, size_in
-from graphrag_pipeline.core.prompting import DEFAULT_DOMAIN, load_examples
+from graphrag_pipeline.core.prompting import DEFAULT_DOMAIN
 from graphrag_pipeline.core.settings import ExtractionSettings, Role, Settings
 from graphrag_pipeline.core.text import normalize_title
 from graphrag_pipeline.extraction.model.by_schema import BySchema, Example
+from graphrag_pipeline.extraction.model.strength import shown_examples
 from graphrag_pipeline.extraction.model.tuples import ParsedExtraction
 from graphrag_pipeline.llm.client import ModelClient
 from graphrag_pipeline.llm.configured import model_options, with_model
@@ -71,10 +72,10 @@ def _try(settings: Settings) -> str:
 async def _answered(
     client: ModelClient, domain: str
 ) -> tuple[ParsedExtraction, ParsedExtraction | None]:
-    example = Example.first_of(load_examples(domain))
+    example = Example.first_of(shown_examples(domain))
     types = tuple(dict.fromkeys(entity.type.lower() for entity in example.records.entities))
     options = ExtractionSettings(extractor="llm", format="two_calls", entity_types=types)
-    asker = BySchema(client, options, None, load_examples(DEFAULT_DOMAIN), stage=_STAGE)
+    asker = BySchema(client, options, None, shown_examples(DEFAULT_DOMAIN), stage=_STAGE)
     try:
         return example.records, await asker.graph(example.text, lambda completion: None)
     except ModelOutputError:
