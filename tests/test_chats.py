@@ -58,7 +58,7 @@ def chat(value: object, name: str = "a.json") -> ReadDocument:
 def test_a_conversation_is_one_document_with_a_line_for_each_message() -> None:
     document = chat(CHAT)
     assert document.text == (
-        "[2024-05-01 10:00] Ana: Did Viggo Stahl pay?\nBo: Viggo Stahl paid on Monday."
+        "[2024-05-01 10:00] Ana: Did Viggo Stahl pay?\n[undated] Bo: Viggo Stahl paid on Monday."
     )
     assert (document.title, document.metadata["from"], document.metadata["date"]) == (
         "Export",
@@ -86,9 +86,9 @@ def test_a_day_of_a_channel_as_slack_exports_it_is_one_conversation() -> None:
     day = [{**said, "user_profile": ulla, "text": "Hester sails."}, {**said, "text": "When?"}]
     document = chat(day)
     assert document.text == (
-        "[2024-05-01 10:00] Ulla Brandt: Hester sails.\n[2024-05-01 10:00] U1: When?"
+        "[2024-05-01 10:00] Ulla Brandt: Hester sails.\n[2024-05-01 10:00] Ulla Brandt: When?"
     )
-    assert document.title == "Conversation of Ulla Brandt, U1"
+    assert document.title == "Conversation of Ulla Brandt"
     letters = [{"type": "letter", "from": "Ana", "text": "Dear Bo."} for _ in range(2)]
     assert len(read("a.json", json.dumps(letters)).documents) == 2
 
@@ -110,3 +110,32 @@ def test_what_a_log_says_is_read_as_a_sentence_and_not_as_a_name() -> None:
         marked = [document.text[b.start : b.end] for b in document.blocks]
         assert f"msg: {text}" in document.text
         assert not any(text in part for part in marked)
+
+
+def test_who_is_meant_in_slack_is_named_and_its_marks_are_words() -> None:
+    said = {"type": "message", "ts": "1714557600.000200"}
+    profile = {"display_name": "ylva", "real_name": "Ylva Brink"}
+    day = [
+        {
+            **said,
+            "user": "U1",
+            "user_profile": profile,
+            "text": "Did <https://x.org|Kran AB> sign?",
+        },
+        {**said, "user": "U2", "text": "Yes, <@U1> &amp; <mailto:a@x.org|a@x.org> in <#C1|quay>"},
+        {**said, "user": "U3", "subtype": "channel_join", "text": "<@U3> has joined the channel"},
+    ]
+    assert chat(day).text == (
+        "[2024-05-01 10:00] Ylva Brink: Did Kran AB sign?\n"
+        "[2024-05-01 10:00] U2: Yes, Ylva Brink & a@x.org in #quay"
+    )
+
+
+def test_entries_that_nobody_says_leave_a_conversation_one() -> None:
+    ola = {"id": 1, "type": "service", "date": "2024-05-01T09:00:00", "actor": "Ola"}
+    assert chat({**TELEGRAM, "messages": [ola, *TELEGRAM["messages"]]}).text == chat(TELEGRAM).text
+    author = {"id": "7", "name": "oddv", "nickname": "Oddvar Lie"}
+    said = {"timestamp": "2024-05-01T10:00:00+00:00", "author": author, "type": "Default"}
+    picture = {**said, "content": "", "attachments": [{"fileName": "a.png"}]}
+    discord = {"messages": [picture, {**said, "content": "Marit Haug has the key"}]}
+    assert chat(discord).text == "[2024-05-01 10:00] Oddvar Lie: Marit Haug has the key"

@@ -167,6 +167,13 @@ NOTEBOOK = json.dumps(
         "metadata": {"language_info": {"name": "python"}},
     }
 )
+FLAT = """<office:document office:mimetype="x" xmlns:office="urn:a:office:1.0"
+ xmlns:text="urn:a:text:1.0" xmlns:table="urn:a:table:1.0" xmlns:draw="urn:a:drawing:1.0"
+ xmlns:presentation="urn:a:presentation:1.0"
+ xmlns:dc="http://purl.org/dc/elements/1.1/" xmlns:style="urn:a:style:1.0">
+<office:meta><dc:title>{}</dc:title><dc:creator>Ada</dc:creator></office:meta>
+<office:master-styles><style:footer><text:p>Page 1</text:p></style:footer></office:master-styles>
+<office:body>{}</office:body></office:document>"""
 SOUND = {
     ".pptx": make_pptx(),
     ".xlsx": make_xlsx(S=[["id", "text"], ["a", "one"], ["b", "two"]]),
@@ -174,6 +181,12 @@ SOUND = {
     ".odp": make_odp(make_slide("One", "two", "three")),
     ".ods": make_ods("<table:table-row><table:table-cell><text:p>a</text:p></table:table-cell>"
                      "</table:table-row>" * 2),
+    ".fodt": FLAT.format("", "<office:text><text:p>two</text:p></office:text>").encode(),
+    ".fodp": FLAT.format("", make_slide("One", "two")).encode(),
+    ".fods": FLAT.format("", '<table:table table:name="S">' + (
+                             "<table:table-row><table:table-cell><text:p>a</text:p>"
+                             "</table:table-cell></table:table-row>" * 2)
+                             + "</table:table>").encode(),
     ".epub": make_epub(["<h1>One</h1><p>two</p>"]),
     ".eml": MAIL.encode(),
     ".mbox": f"From a@x Mon Jan  2 10:00:00 2023\n{MAIL}\n".encode() * 2,
@@ -194,6 +207,23 @@ def test_a_presentation_is_its_slides_with_titles_tables_and_notes():
     words = ("Whales & ships", "- Ahab sails", "- Ishmael tells", "crew", "30", "Speak slowly.")
     places = [document.text.index(part) for part in words]
     assert places == sorted(places)
+
+
+def test_opendocument_in_one_file_is_read_as_the_packed_one_is():
+    body = (
+        "<office:text><text:h>One</text:h><text:p>two<draw:frame><draw:image><office:binary-data>"
+        "iVBORw0KGgo</office:binary-data></draw:image></draw:frame></text:p></office:text>"
+    )
+    document = only(read("a.fodt", FLAT.format("Whales", body).encode()))
+    assert (document.title, document.text) == ("Whales", "One\n\ntwo")
+    assert document.metadata["author"] == "Ada"
+    cells = "<table:table-row><table:table-cell><text:p>{}</text:p></table:table-cell>"
+    cells += "<table:table-cell><text:p>{}</text:p></table:table-cell></table:table-row>"
+    rows = cells.format("Name", "Town") + cells.format("Bo Li", "Oden")
+    table = f'<table:table table:name="S">{rows}</table:table>'
+    sheet = FLAT.format("", f"<office:spreadsheet>{table}</office:spreadsheet>")
+    assert only(read("a.fods", sheet.encode())).text == "Name: Bo Li\nTown: Oden"
+    assert reason(read("a.fodt", b"no XML"))
 
 
 def test_a_presentation_of_libreoffice_has_its_titles_and_notes_and_no_page_numbers():

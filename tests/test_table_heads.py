@@ -60,3 +60,61 @@ def test_equations_stand_in_tables_too() -> None:
     cell = "<w:tc><w:p><m:oMath><m:r><m:t>{}</m:t></m:r></m:oMath></w:p></w:tc>"
     row = "<w:tr>" + cell.format("a=1") + cell.format("b=2") + "</w:tr>"
     assert "| a=1 | b=2 |" in only(read("a.docx", docx(f"<w:tbl>{row}{row}</w:tbl>"))).text
+
+
+def test_a_row_of_a_head_and_a_cell_is_a_field_whose_name_is_no_entity() -> None:
+    text = table("<th>Owner</th><td>Juni Halle</td>", "<th>Built:</th><td>1998</td>")
+    assert text == "Owner: Juni Halle\nBuilt: 1998"
+    chunk = {"id": "1", "text": text, "blocks": [{"start": 0, "end": len(text), "kind": "table"}]}
+    assert extract_nlp(pl.DataFrame([chunk]), NlpOptions()).entities["title"].to_list() == [
+        "Juni Halle"
+    ]
+
+
+def test_the_first_row_over_numbers_names_columns() -> None:
+    rows = (
+        "<td>Ship</td><td>Captain</td><td>Tons</td>",
+        "<td>Ran</td><td>Tor Juul</td><td>40</td>",
+    )
+    assert table(*rows).split("\n")[1] == "| --- | --- | --- |"
+    assert "---" not in table(rows[1], rows[1])
+
+
+CALC = """<style>comment { display:none; }</style><body><hr><p><center><h1>Overview</h1>
+<A HREF="#table0">Fleet</A><br><A HREF="#table1">Crew</A><br></center></p><hr>
+<A NAME="table0"><h1>Sheet 1: <em>Fleet</em></h1></A><table><tr><td>Ran</td><td>
+<a class="comment-indicator"></a><comment>Ask Vigdis Moe</comment>Tor Juul</td></tr></table>
+<A NAME="table1"><h1>Sheet 2: <em>Crew</em></h1></A><table><tr><td>Ib Juhl</td></tr></table>"""
+
+
+def test_a_spreadsheet_saved_as_a_page_has_no_comments_and_is_not_called_overview() -> None:
+    document = only(read("fleet.html", CALC))
+    assert document.title == "Fleet"
+    assert "Vigdis" not in document.text
+    assert "| Ran | Tor Juul |" in document.text
+
+
+def names_of_columns(text: str) -> list[str]:
+    lines = read("a.csv", text).documents[0].text.split("\n")
+    return [line.partition(": ")[0] for line in lines]
+
+
+def test_a_head_of_three_rows_names_each_column_whole() -> None:
+    head = "Hospital,Beds,,,\n,2023,,2024,\n,Day,Night,Day,Night\n"
+    rows = "St. Olaf,40,22,44,25\nRikshaug,90,61,91,66\n"
+    assert names_of_columns(head + rows) == [
+        *("Hospital", "Beds 2023 Day", "Beds 2023 Night", "Beds 2024 Day", "Beds 2024 Night"),
+    ]
+
+
+def test_addresses_over_addresses_name_no_columns() -> None:
+    rows = "anna@x.example,Anna Berg,Nordal AS\nlars@x.example,Lars Holm,Nordal AS\n"
+    assert [d.title for d in read("a.csv", rows).documents] == ["Anna Berg", "Lars Holm"]
+    assert names_of_columns("e@mail.example,name\n1,Anna Berg\n2,Lars Holm\n")[0] == "name"
+
+
+def test_ends_of_lines_that_a_database_escapes_are_no_letters() -> None:
+    rows = '"id","said"\n"1","Say \\"stay\\""\n"2","One\\ntwo \\\\n"\n"3","\\N"\n'
+    told = {d.key: d.text for d in read("a.csv", rows).documents}
+    assert "said: One two \\n" in told["2"]
+    assert told["3"] == "id: 3"

@@ -120,7 +120,7 @@ UID:1@x
 DTSTART;TZID=Europe/Berlin:20240501T100000
 SUMMARY:Meeting\\, Ardglen
 ORGANIZER;CN="Hester Quill":mailto:h@x
-ATTENDEE;CN=Bo Li:mailto:b@x
+ATTENDEE;CN="Li, Bo":mailto:b@x
 DESCRIPTION:On the
   lease.
 BEGIN:VALARM
@@ -266,6 +266,36 @@ def test_xml_is_the_text_of_its_elements_in_order_and_opens_nothing():
     assert "not well-formed" in reason(read("a.xml", "<a>"))
 
 
+FEED = """<rss version="2.0"><channel><title>Harbour news</title><item><title>Crane arrives</title>
+<pubDate>Wed, 12 Mar 2025</pubDate><description><![CDATA[<p>Of <b>Kranverk</b>.</p>]]></description>
+</item><item><title>Berth sold</title><pubDate>Thu, 13 Mar 2025</pubDate></item></channel></rss>"""
+ORDERS = """<orders xmlns:x="urn:x"><order id="17" date="2024-02-01"><customer>Ann Lee</customer>
+<item sku="A1" qty="3">Winch</item><item sku="B2" qty="1">Buoy</item></order>
+<order id="18" date="2024-02-03"><customer>Bo Li</customer></order></orders>"""
+
+
+def test_xml_of_records_is_read_with_all_its_attributes():
+    winches, other = read("a.xml", ORDERS).documents
+    assert (winches.key, other.key) == ("17", "18")
+    lines = winches.text.split("\n")
+    for line in ("customer: Ann Lee", "date: 2024-02-01", "item.1.name: Winch", "item.2.qty: 1"):
+        assert line in lines
+    crane, berth = read("a.xml", FEED).documents
+    assert (crane.title, berth.title) == ("Crane arrives", "Berth sold")
+    assert "pubDate: Wed, 12 Mar 2025\ndescription: Of Kranverk." in crane.text
+    assert crane.metadata["title"] == "Harbour news"
+
+
+def test_xml_of_prose_stays_one_text():
+    chapters = (
+        "<c n='{}'><p>Hester Quill went home at noon.</p><p>Bo Li stayed on the quay.</p></c>"
+    )
+    book = f"<b>{chapters.format(1)}{chapters.format(2)}</b>"
+    assert only(read("a.xml", book)).text.count("Hester Quill went home at noon.") == 2
+    mixed = "<b><l n='1'>See <x>Bo Li</x> now</l><l n='2'>Or <x>Ann Lee</x></l></b>"
+    assert only(read("a.xml", mixed)).text == "See Bo Li now\nOr Ann Lee"
+
+
 def test_a_saved_page_is_the_page():
     document = only(read("a.mhtml", SAVED))
     assert document.text == "Münster by Hester Quill."
@@ -305,7 +335,7 @@ def test_entries_of_bibliographies_calendars_and_contacts_are_records_with_their
         assert line in meeting.text.split("\n")
     card = only(read("a.vcf", CARD))
     assert card.title == "Hester Quill"
-    assert "organization: Tide Office, Survey\nnote: Met in Köln and Bonn" in card.text
+    assert "organization: Tide Office\ndepartment: Survey\nnote: Met in Köln and Bonn" in card.text
 
 
 def test_every_ending_in_the_list_of_formats_is_read_and_no_other_is():

@@ -10,6 +10,7 @@ from pathlib import Path
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.cleaning import one_line
 from graphrag_pipeline.ingest.reading.decoding import decode
+from graphrag_pipeline.ingest.reading.mail_headers import person_of
 from graphrag_pipeline.ingest.reading.model import (
     SMALL_RECORDS,
     FileFormat,
@@ -83,8 +84,18 @@ def _entries(lines: list[str]) -> Iterator[dict[str, object]]:
             said = _value(name, match[2], value)
             if name == "N":
                 entry.setdefault("name", said)
+            elif name == "ORG":
+                _add_organization(entry, value)
             elif name in names and said:
                 _add(entry, names[name], said, replaces=name == "FN")
+
+
+def _add_organization(entry: dict[str, object], value: str) -> None:
+    """Add an organization, and the units of it that stand after its name."""
+    name, *units = (one_line(_unescaped(part)) for part in _SPLIT.split(value))
+    for field, said in [("organization", name), *(("department", unit) for unit in units)]:
+        if said:
+            _add(entry, field, said, replaces=False)
 
 
 def _add(entry: dict[str, object], name: str, value: str, *, replaces: bool) -> None:
@@ -103,12 +114,12 @@ def _value(name: str, parameters: str, value: str) -> str:
         value = _decoded(quopri.decodestring(value.encode()), charset[1] if charset else "utf-8")
     if name in ("ORGANIZER", "ATTENDEE"):
         common = _COMMON_NAME.search(parameters)
-        person = one_line(common[1] or common[2] or "") if common else ""
-        return person or value.removeprefix("mailto:").removeprefix("MAILTO:")
+        address = value.removeprefix("mailto:").removeprefix("MAILTO:")
+        return person_of(common[1] or common[2] or "", address) if common else address
     if stamp := _STAMP.match(value):
         day = f"{stamp[1]}-{stamp[2]}-{stamp[3]}"
         return f"{day}T{stamp[4]}:{stamp[5]}:{stamp[6]}{stamp[7]}" if stamp[4] else day
-    if name in ("N", "ADR", "ORG"):
+    if name in ("N", "ADR"):
         parts = [one_line(_unescaped(part)) for part in _SPLIT.split(value)]
         if name == "N":
             family, given, middle = [*parts, "", "", ""][:3]

@@ -15,13 +15,22 @@ from graphrag_pipeline.ingest.reading.model import ReadDocument, Scalar, clean_m
 _MESSAGES = ("messages", "chat_messages", "conversation", "comments", "replies")
 _TITLES = ("title", "name", "topic", "subject", "displayName", "channel")
 _WHO = ("author", "from", "sender", "user_profile", "user", "username", "user_name", "role")
-_NAMES = ("displayName", "display_name", "real_name", "name", "username", "user", "email", "role")
+_NAMES = (
+    *("real_name", "displayName", "display_name", "nickname", "global_name", "name"),
+    *("username", "user", "email", "role"),
+)
+_SERVICE = re.compile(r"service|system|(?:channel|group)_\w+|bot_(?:add|remove)|GuildMemberJoin")
+"""What kinds of entries of a conversation are called that nobody says."""
 _WHEN = ("create_time", "created_at", "createdDateTime", "timestamp", "ts", "date", "datetime")
 _MORE_WHEN = ("time", "sent_at", "sent", "timestamp_ms")
 _SAID = ("text", "content", "body", "message", "msg", "parts", "value")
 _NEARLY_ALL = 0.8
 _DEPTH = 4
 _TAG = re.compile(r"<[^<>\n]{1,500}>")
+_SLACK_TIME = re.compile(r"\d{9,11}\.\d{6}")
+_SLACK_MARK = re.compile(r"<([@#!]?)([^<>|\n]{1,500})(?:\|([^<>\n]{1,200}))?>")
+UNDATED = "undated"
+"""Stands where others of a conversation have their time."""
 _EARLIEST, _LATEST, _MILLISECONDS = 10**8, 10**10, 1000
 _MOST_PEOPLE = 50
 
@@ -64,10 +73,12 @@ def _conversation(value: object, number: int) -> ReadDocument | None:
     name, items = next(((n, value[n]) for n in _MESSAGES if n in value), ("", ()))
     if not isinstance(items, list) or not items:
         return None
+    items = _with_slack_names([item for item in items if not _says_nothing(item)])
     messages = [message for item in items if (message := _message(item))]
-    if len(messages) < _NEARLY_ALL * len(items):
+    if not messages or len(messages) < _NEARLY_ALL * len(items):
         return None
-    text = "\n".join(_line(message) for message in messages)
+    undated = f"[{UNDATED}] " if any(message.when for message in messages) else ""
+    text = "\n".join(_line(message, undated) for message in messages)
     beside = {n: item for n, item in value.items() if n != name}
     title = next((t for n in _TITLES if (t := _name(beside.get(n)))), "")
     people = dict.fromkeys(message.who for message in messages)
@@ -81,9 +92,41 @@ def _conversation(value: object, number: int) -> ReadDocument | None:
     return ReadDocument(key, title, text, clean_metadata(about))
 
 
-def _line(message: _Message) -> str:
+def _line(message: _Message, undated: str) -> str:
     when = message.when.replace("T", " ")[:16]
-    return f"{f'[{when}] ' if when else ''}{message.who}: {message.said}"
+    return f"{f'[{when}] ' if when else undated}{message.who}: {message.said}"
+
+
+def _says_nothing(value: object) -> bool:
+    """Whether an entry is no message: somebody came or left, or sent a picture without words."""
+    if not isinstance(value, Mapping):
+        return False
+    kinds = (value.get(field) for field in ("type", "subtype", "messageType"))
+    if any(isinstance(kind, str) and _SERVICE.fullmatch(kind) for kind in kinds):
+        return True
+    is_sent = any(value.get(field) for field in ("attachments", "files", "file", "photo", "media"))
+    return is_sent and not any(_said(value.get(field)) for field in _SAID)
+
+
+def _with_slack_names(items: list[object]) -> list[object]:
+    """Return messages of Slack with who is meant by ids of users, as far as a message tells it."""
+    if not any(isinstance(i, Mapping) and _SLACK_TIME.fullmatch(str(i.get("ts"))) for i in items):
+        return items
+    told = [item for item in items if isinstance(item, Mapping)]
+    ids = [(item.get("user"), _name(item.get("user_profile"))) for item in told]
+    names = {user: name for user, name in ids if isinstance(user, str) and name}
+
+    def shown(mark: re.Match[str]) -> str:
+        sign, of, label = mark.groups()
+        return (sign if sign == "#" else "") + (label or names.get(of, of))
+
+    def read(item: Mapping[str, object]) -> dict[str, object]:
+        text, user = item.get("text"), item.get("user")
+        said = html.unescape(_SLACK_MARK.sub(shown, text)) if isinstance(text, str) else text
+        name = names.get(user) if isinstance(user, str) else None
+        return {**item, "text": said, **({"author": name} if name else {})}
+
+    return [read(item) if isinstance(item, Mapping) else item for item in items]
 
 
 def _message(value: object) -> _Message | None:
@@ -101,8 +144,8 @@ def _message(value: object) -> _Message | None:
 def _name(value: object, depth: int = 0) -> str:
     """Return a name: a text, or what an object says it is called."""
     if isinstance(value, Mapping) and depth < _DEPTH:
-        inner = (_name(value.get(field), depth + 1) for field in _NAMES)
-        return next(filter(None, inner), "")
+        inner = [name for field in _NAMES if (name := _name(value.get(field), depth + 1))]
+        return next((name for name in inner if " " in name), inner[0] if inner else "")
     return one_line(value)[:200] if isinstance(value, str) else ""
 
 

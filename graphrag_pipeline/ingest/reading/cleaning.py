@@ -7,6 +7,7 @@ import re
 NEWLINES = "\r\n?|[\x0b\x0c\x85\u2028\u2029]"
 REMOVED = (
     "\x1b\\[[0-?]*[ -/]*[@-~]"  # colours of a terminal
+    "|\x1b\\][^\x07\x1b\n]{0,2000}(?:\x07|\x1b\\\\)"  # its titles, and addresses of its links
     "|[\x00-\x08\x0e-\x1f\x7f-\x9f"  # control characters
     "\u200b\u2060\u200e\u200f\u202a-\u202e\u2066-\u2069"  # without width: they divide names
     "\u00ad\ufeff\ufffe\uffff]"  # soft hyphen, byte-order mark, non-characters

@@ -28,6 +28,7 @@ from graphrag_pipeline.ingest.reading.html_lines import (
     PageLines,
     Region,
     as_rows,
+    heading_of,
     is_data,
     render,
 )
@@ -61,7 +62,7 @@ def _names(text: str) -> frozenset[str]:
 _VOID = _names("area base br col embed hr img input link meta param source track wbr frame")
 _DROPPED = _names(
     "script style noscript template svg math iframe object canvas audio video "
-    "noembed noframes select textarea button datalist map"
+    "noembed noframes select textarea button datalist map comment"
 )
 _PARAGRAPHS = _names(
     "p h1 h2 h3 h4 h5 h6 ul ol dl table blockquote pre figure hr section article main form "
@@ -229,9 +230,7 @@ class _PageParser:
         for line in lines if self.addresses else ():
             line.text = with_addresses(line.text, self.addresses)
         self.page.text, self.page.blocks = render(lines)
-        headings = [line for line in lines if line.level]
-        first = min(headings, key=lambda line: line.level != 1, default=None)
-        self.page.heading = first.text if first else ""
+        self.page.heading = heading_of(lines)
         return self.page
 
     def _text(self, written: str) -> None:
@@ -292,6 +291,8 @@ class _PageParser:
         self.cell += 1
         if name == "td" and not self.depth["thead"]:
             self.cells.bodies.add(self.row)
+        elif name == "th" and not self.cell:
+            self.cells.labelled.add(self.row)
         if "span" in written:
             spans = {kind.lower(): int(n) for kind, n in _SPAN.findall(written[:_LONGEST_TAG])}
             height = min(spans.get("row", 1), _MOST_SPANNED) or 1

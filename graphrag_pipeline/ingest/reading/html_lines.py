@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from graphrag_pipeline.core.records import field_words
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.ingest.reading.blocks import Block, BlockKind
-from graphrag_pipeline.ingest.reading.table_head import joined_names
+from graphrag_pipeline.ingest.reading.table_head import is_number, joined_names, names_numbers
 
 AROUND_MAIN, LINK_LIST, NAVIGATION, LANDMARK = 1, 2, 3, 4
 """Why a line is left out, the more certain the higher."""
@@ -24,6 +24,7 @@ _MOSTLY_LINKS = 0.5
 _LONG_CELL = 400
 _MOST_HEADS = 3
 _LABEL_WORDS = 3
+_FIELD = 2  # cells: what a field is called, and what it holds
 _REPEATED = 200
 _LABELS = ("label", "key", "person", "place", "organisation", "of_person", "of_place", "of_work")
 
@@ -147,6 +148,21 @@ def _outermost(regions: Sequence[Region]) -> Iterable[Region]:
             beyond = region.end
 
 
+def heading_of(lines: Sequence[Line]) -> str:
+    """Return the first heading of the highest level, unless it is but that of a list of contents.
+
+    Such a one has links alone below it, and is one of several.
+    """
+    headings = [number for number, line in enumerate(lines) if line.level]
+    first = min(headings, key=lambda number: lines[number].level != 1, default=None)
+    if first is None:
+        return ""
+    below = lines[first + 1] if first + 1 < len(lines) else lines[first]
+    n_equal = sum(lines[number].level == lines[first].level for number in headings)
+    is_of_contents = n_equal > 1 and 0 < len(below.text) <= below.linked
+    return "" if is_of_contents else lines[first].text
+
+
 def is_data(lines: Sequence[Line]) -> bool:
     """Whether the lines of a `<table>` are rows of cells, and not a page laid out in columns."""
     cells = {(line.row, line.cell) for line in lines if line.row}
@@ -165,6 +181,8 @@ class Cells:
 
     bodies: set[int] = field(default_factory=set)
     """Rows that do not name columns."""
+    labelled: set[int] = field(default_factory=set)
+    """Rows whose first cell is a head."""
     spans: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
     """How many rows and columns a cell takes, where these are several."""
 
@@ -172,7 +190,8 @@ class Cells:
 def as_rows(lines: Sequence[Line], group: int, cells: Cells) -> list[Line]:
     """Return the lines of a table with a line for each row, and one of dashes below its head.
 
-    A head of several rows is one line. What stands in a cell of several rows is said in each.
+    A head of several rows is one line. A row of a head and one cell is a field, "Owner: Ann". What
+    stands in a cell of several rows is said in each.
     """
     rows: list[Line] = []
     written: list[list[str]] = []
@@ -191,8 +210,10 @@ def as_rows(lines: Sequence[Line], group: int, cells: Cells) -> list[Line]:
         written.append(columns.placed(row, texts))
         linked = sum(line.linked for line in inside)
         gap = 1 if rows else inside[0].gap
-        rows.append(Line(_row(written[-1]), gap, kind="table", group=group, linked=linked))
-    n_heads = n_heads or (len(written) > 1 and _are_labels(written[0]))
+        is_field = row in cells.labelled & cells.bodies and len(texts) == _FIELD and all(texts)
+        text = ": ".join([texts[0].rstrip(" :"), texts[1]]) if is_field else _row(written[-1])
+        rows.append(Line(text, gap, kind="table", group=group, linked=linked))
+    n_heads = n_heads or (len(written) > 1 and _are_names(written))
     if 0 < n_heads < len(written) and n_heads <= _MOST_HEADS and rows[first].kind == "table":
         names = joined_names(written[:n_heads])
         head = Line(_row(names), rows[first].gap, kind="table", group=group)
@@ -203,6 +224,12 @@ def as_rows(lines: Sequence[Line], group: int, cells: Cells) -> list[Line]:
 
 def _row(texts: Sequence[str]) -> str:
     return "| " + " | ".join(texts) + " |"
+
+
+def _are_names(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether the first row names columns: by words for that, or as it stands over numbers."""
+    is_plain = len(rows[0]) > 2 and all(rows[0]) and not any(map(is_number, rows[0]))
+    return _are_labels(rows[0]) or (is_plain and names_numbers(rows))
 
 
 def _are_labels(texts: Sequence[str]) -> bool:

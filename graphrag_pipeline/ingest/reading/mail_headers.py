@@ -111,7 +111,7 @@ def people(message: Message, *names: str) -> list[tuple[str, str]]:
     """Return the (name, address) of those whom headers name, as an address alone tells one."""
     written = [text for name in names if (text := _written(message, name))]
     pairs = addresses_in(written)[:_MOST_PEOPLE]
-    return [(_person(decoded(name), address), one_line(address)) for name, address in pairs]
+    return [(person_of(decoded(name), address), one_line(address)) for name, address in pairs]
 
 
 def addresses_in(written: Sequence[str]) -> list[tuple[str, str]]:
@@ -137,7 +137,7 @@ def listed(found: Iterable[tuple[str, str]]) -> str:
     return ", ".join(dict.fromkeys(part for part in parts if part and "," not in part))
 
 
-def _person(name: str, address: str) -> str:
+def person_of(name: str, address: str) -> str:
     """Return what somebody is called: "Kovac, Ana" and ana.kovac@example.org are Ana Kovac."""
     name = one_line(name).strip("'\" ")
     family, comma, given = name.partition(", ")

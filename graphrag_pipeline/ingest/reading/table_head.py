@@ -18,6 +18,7 @@ _NUMBER = re.compile(
     r"[-+(]?[$€£¥]?\s?\d[\d.,' \u00a0\u202f]*\s?[%$€£¥]?\)?|\d{1,4}[-./]\d{1,2}[-./]\d{1,4}"
 )
 _YEAR = re.compile(r"(1[5-9]|20)\d\d")
+_ADDRESS = re.compile(r"[^@\s,;]+@[^@\s,;]+\.[^@\s,;]+|https?://\S+")
 _LONGEST_UNIT = 12
 _BRACKETED = re.compile(r"\s*(?:\([^()\d]+\)|\[[^][\d]+])\s*")
 _NOTE = re.compile(r"[*†‡§¹²³]|\(?\d\)|[^:]{2,20}: ")
@@ -51,8 +52,8 @@ def head_of(rows: Sequence[Row], spans: Spans = ()) -> TableHead:
     A row names columns unless it holds a number where the rows below it hold numbers, too. Years
     name columns of other numbers. A head has several rows where cells of it are merged; where
     nobody knows of merged cells, where several names stand over two columns or more, and the row
-    below names these. Short words under the names of numbers, and nothing under the others, are
-    units: "Length (m)".
+    below names these; of three, where the first names what the other two are of. Short words under
+    the names of numbers, and nothing under the others, are units: "Length (m)".
     """
     n_captions = _captions(rows)
     captions = as_lines(rows[:n_captions])
@@ -93,17 +94,20 @@ def _captions(rows: Sequence[Row]) -> int:
 
 def _is_record(first: Row, others: Sequence[Row]) -> bool:
     """Whether the first row is a record like the others, and names nothing."""
+    columns = _columns([first, *others])
+    if any(_ADDRESS.fullmatch(cell) and _are_addresses(cells) for cell, cells in columns):
+        return True
     if not all(map(str.strip, first)):
         return False
     return not names_numbers([first, *others]) and any(
-        _is_number(cell) and _is_like(cell, cells) for cell, cells in _columns([first, *others])
+        is_number(cell) and _is_like(cell, cells) for cell, cells in _columns([first, *others])
     )
 
 
 def names_numbers(rows: Sequence[Row]) -> bool:
     """Whether a cell of the first row that is no number stands over numbers."""
     return any(
-        cell and cells and not _is_number(cell) and _are_numbers(cells)
+        cell and cells and not is_number(cell) and _are_numbers(cells)
         for cell, cells in _columns(rows)
     )
 
@@ -116,7 +120,11 @@ def _columns(rows: Sequence[Row]) -> Iterator[tuple[str, list[str]]]:
 
 
 def _are_numbers(cells: Sequence[str]) -> bool:
-    return 2 * sum(map(_is_number, cells)) > len(cells)
+    return 2 * sum(map(is_number, cells)) > len(cells)
+
+
+def _are_addresses(cells: Sequence[str]) -> bool:
+    return 2 * sum(_ADDRESS.fullmatch(cell) is not None for cell in cells) > len(cells)
 
 
 def _is_like(number: str, cells: Sequence[str]) -> bool:
@@ -126,7 +134,8 @@ def _is_like(number: str, cells: Sequence[str]) -> bool:
     return 2 * sum(_YEAR.fullmatch(cell) is not None for cell in cells) > len(cells)
 
 
-def _is_number(cell: str) -> bool:
+def is_number(cell: str) -> bool:
+    """Whether a cell is a number or a date."""
     return _NUMBER.fullmatch(cell.strip()) is not None
 
 
@@ -139,7 +148,21 @@ def _height(rows: Sequence[Row], spans: Spans) -> int:
                 is_wide = last_column > first_column
                 last = max(last, last_row + is_wide)
         return min(last + 1, _MOST_ROWS, max(1, len(rows) - 1))
-    return 2 if len(rows) > 2 and _is_under_names(rows[0], rows[1], rows[2:]) else 1
+    if len(rows) > 2 and _is_under_names(rows[0], rows[1], rows[2:]):
+        return 2
+    return 3 if len(rows) > 3 and _is_above_names(*rows[:3], rows[3:]) else 1
+
+
+def _is_above_names(first: Row, second: Row, third: Row, others: Sequence[Row]) -> bool:
+    """Whether a row has names over two rows of which one is under the other, and of all columns
+    that these do not name."""
+    if not _is_under_names(second, third, others) or any(map(is_number, first)):
+        return False
+    unnamed = [place for place, cell in enumerate(third) if not cell.strip()]
+    begins = next((place for place, cell in enumerate(second) if cell.strip()), 0)
+    is_over = begins < len(first) and bool(first[begins].strip())
+    is_wide = sum(map(bool, first)) < sum(map(bool, third)) + len(unnamed)
+    return is_over and is_wide and all(place < len(first) and first[place] for place in unnamed)
 
 
 def _is_under_names(first: Row, second: Row, others: Sequence[Row]) -> bool:
@@ -150,8 +173,8 @@ def _is_under_names(first: Row, second: Row, others: Sequence[Row]) -> bool:
         if not first[place].strip() and first[place - 1].strip()
     ]
     is_named = all(second[place].strip() and second[place - 1].strip() for place in wide)
-    has_numbers = any(_is_number(cell) for row in others for cell in row)
-    return len(wide) > 1 and is_named and has_numbers and not any(map(_is_number, second))
+    has_numbers = any(is_number(cell) for row in others for cell in row)
+    return len(wide) > 1 and is_named and has_numbers and not any(map(is_number, second))
 
 
 def _are_units(names: Row, units: Row, others: Sequence[Row]) -> bool:
@@ -168,7 +191,7 @@ def _are_units(names: Row, units: Row, others: Sequence[Row]) -> bool:
         and numeric.issuperset(filled)
         and 2 * len(filled) >= len(numeric)
         and all(len(units[place].strip()) <= _LONGEST_UNIT for place in filled)
-        and not any(_is_number(units[place]) for place in filled)
+        and not any(is_number(units[place]) for place in filled)
     )
 
 
@@ -182,7 +205,7 @@ def begins_table(above: Sequence[Row], below: Sequence[Row]) -> bool:
     rows = below[_captions(below) :]
     if len(above) < _LEAST_ROWS or len(rows) < _LEAST_ROWS or _is_record(rows[0], rows[1:]):
         return False
-    if any(map(_is_number, rows[0])) or not names_numbers([rows[0], *above[1:]]):
+    if any(map(is_number, rows[0])) or not names_numbers([rows[0], *above[1:]]):
         return False
     named = [
         place

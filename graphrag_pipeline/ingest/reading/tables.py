@@ -65,6 +65,8 @@ _LOOKED_THROUGH = 100_000
 _ROWS_AT_ONCE = 10_000
 _MOST_ROWS = 1_000_000  # about 1.5 kB each
 _MOST_PADDED = 10_000_000
+_LETTER_ESCAPE = re.compile(r"((?<!\\)(?:\\\\)*)\\([nrtN])")
+_OF_LETTERS = {"n": " ", "r": "", "t": " ", "N": ""}
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -123,6 +125,7 @@ def _read_table(path: Path, text: str, delimiter: str, options: ReadingOptions) 
     text, below = _below(text, delimiter)
     above, text = _above(text, delimiter)
     escapes = _has_escapes(text, delimiter)
+    text = _written_escapes(text) if escapes else text
     is_plain = '"' not in text and not escapes
     rows = _rows(_top(text) if is_plain else text.split("\n"), delimiter, escapes=escapes)
     first = list(islice(rows, LOOKED_AT))
@@ -140,6 +143,14 @@ def _read_table(path: Path, text: str, delimiter: str, options: ReadingOptions) 
         cells = _cells(chain(first[head.n_rows :], rows), names, problems)
     captions = [*above, *head.captions, *below]
     return with_captions(path, captions, read_columns(path, cells, problems, options))
+
+
+def _written_escapes(text: str) -> str:
+    """Return text in which no escape is but that of a separator, a quote or a backslash.
+
+    Databases write the end of a line, a tab and NULL as a backslash and a letter.
+    """
+    return _LETTER_ESCAPE.sub(lambda match: match[1] + _OF_LETTERS[match[2]], text)
 
 
 def _above(text: str, delimiter: str) -> tuple[list[str], str]:

@@ -1,32 +1,39 @@
-"""XML of any kind: the text of its elements in their order."""
+"""XML of any kind: records where it is data, else the text of its elements in their order."""
 
 from __future__ import annotations
 
 import html
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from xml.parsers import expat
 
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.blocks import Block
 from graphrag_pipeline.ingest.reading.cleaning import one_line
-from graphrag_pipeline.ingest.reading.html import read_html
+from graphrag_pipeline.ingest.reading.html import parse_html, read_html
 from graphrag_pipeline.ingest.reading.model import (
     SMALL,
     SMALL_RECORDS,
     FileFormat,
     ReadingOptions,
     ReadResult,
+    Scalar,
     Unreadable,
     whole_document,
 )
+from graphrag_pipeline.ingest.reading.records import FileRecord, read_records
 
 _MOST_DEPTH = 200
 _MOST_ELEMENTS = 1_000_000
 _BLOCK = 1 << 16
 _LONGEST_TITLE = 200
 _TITLES = ("title", "head", "heading", "name")
+_FEWEST_RECORDS = 2
+_LONG_VALUE = 100
+_PROSE_WORDS = 4
 _NOT_TEXT = ("id", "href", "src", "class", "style", "type", "version")
 
 
@@ -82,7 +89,9 @@ class _Tree:
 def read_xml(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     """Read the text of all elements, a line for each; what stands amid text stays in its line.
 
-    Of an element without text its attributes are said. XML whose root is ``html`` is a web page.
+    Data, which is elements of one name with fields in them, is read as JSON would be: a document
+    for each, its fields the elements and attributes within. Of a text, an element without text its
+    attributes are said. XML whose root is ``html`` is a web page.
     """
     try:
         top = _Tree().read(data)
@@ -91,6 +100,9 @@ def read_xml(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     root = next((each for each in top.within if isinstance(each, _Element)), top)
     if root.name.lower() == "html":
         return read_html(path, data, options)
+    if data := _records(root):
+        records = [FileRecord(number, _value(each)) for number, each in enumerate(data[0], 1)]
+        return read_records(path, records, options, data[1])
     blocks: list[Block] = []
     parts: list[str] = []
     title, place = "", 0
@@ -105,10 +117,90 @@ def read_xml(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     return whole_document(path, "".join(parts), title[:_LONGEST_TITLE], blocks=blocks)
 
 
+def _records(root: _Element) -> tuple[list[_Element], dict[str, Scalar]] | None:
+    """Return the records that an element holds, and what stands beside them; None for a text.
+
+    They are several elements of one name, of fields, and nowhere prose.
+    """
+    while len(inner := _inner(root)) == 1 and _inner(inner[0]):
+        root = inner[0]
+    if not inner:
+        return None
+    name, count = Counter(each.name for each in inner).most_common(1)[0]
+    if count < _FEWEST_RECORDS or any(_inner(each) for each in inner if each.name != name):
+        return None
+    records = [each for each in inner if each.name == name]
+    if not all(len(_inner(each)) > 1 or _fields(each) for each in records):
+        return None
+    leaves = [leaf for record in records for leaf in _leaves(record)]
+    if None in leaves or median(len(leaf or "") for leaf in leaves) > _LONG_VALUE:
+        return None
+    beside = {each.name: one_line(_whole(each)) for each in inner if each.name != name}
+    return records, {**beside, **_fields(root)}
+
+
+def _leaves(element: _Element) -> Iterator[str | None]:
+    """Yield the texts of elements without others; None where text and elements are mixed, or where
+    elements of one name in another are prose."""
+    inner = _inner(element)
+    if not inner:
+        yield _whole(element).strip()
+        return
+    if any(isinstance(each, str) and each.strip() for each in element.within):
+        yield None
+    counts = Counter(each.name for each in inner)
+    for each in inner:
+        is_alike = counts[each.name] > 1 and not _inner(each)
+        if is_alike and len(_whole(each).split()) > _PROSE_WORDS:
+            yield None
+        yield from _leaves(each)
+
+
+def _inner(element: _Element) -> list[_Element]:
+    return [each for each in element.within if isinstance(each, _Element)]
+
+
+def _fields(element: _Element) -> dict[str, Scalar]:
+    """Return the attributes that are values, and no declarations."""
+    return {
+        name: value
+        for name, value in element.attributes.items()
+        if ":" not in name and name != "xmlns" and value.strip()
+    }
+
+
+def _text(element: _Element) -> str:
+    """Return the text of an element on one line; of markup in it, as feeds have it, its text."""
+    text = one_line(_whole(element))
+    is_markup = text.startswith("<") and text.endswith(">")
+    return one_line(parse_html(text).text) if is_markup else text
+
+
+def _value(element: _Element) -> object:
+    """Return an element as JSON would have it: its attributes and elements by their names."""
+    fields: dict[str, object] = {**_fields(element)}
+    inner = _inner(element)
+    text = _text(element) if not inner else ""
+    if not inner and (not fields or not text):
+        return fields or text
+    if text:
+        return {"value" if "name" in fields else "name": text, **fields}
+    several = {name for name, count in Counter(each.name for each in inner).items() if count > 1}
+    for each in inner:
+        key = f"{each.name}.value" if each.name in element.attributes else each.name
+        if each.name in several:
+            listed = fields.setdefault(key, [])
+            if isinstance(listed, list):
+                listed.append(_value(each))
+        else:
+            fields[key] = _value(each)
+    return fields
+
+
 def _lines(element: _Element) -> Iterator[tuple[str, str]]:
     """Yield the lines of an element, each with the name of the element it is of."""
     has_text = any(isinstance(each, str) and each.strip() for each in element.within)
-    inner = [each for each in element.within if isinstance(each, _Element)]
+    inner = _inner(element)
     if has_text:
         yield one_line(_whole(element)), element.name.lower()
     elif inner:
@@ -130,5 +222,5 @@ def _attributes(element: _Element) -> str:
     )
 
 
-XML = FileFormat(read_xml, versions.XML | versions.HTML, SMALL_RECORDS)
+XML = FileFormat(read_xml, versions.XML | versions.HTML | versions.RECORDS, SMALL_RECORDS)
 XHTML = FileFormat(read_html, versions.XML | versions.HTML, SMALL)
