@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import importlib
-import json
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -15,6 +14,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from artefacts import copy_of
+from case_costs import CaseCosts
 from hypothesis import HealthCheck, settings
 from quick_stores import OPEN, QuickStores
 from surroundings import isolate
@@ -70,28 +70,9 @@ def _case(item: pytest.Item) -> str:
     return f"{item.path.name}::{item.nodeid.partition('::')[2]}"
 
 
-class _Cost:
-    """Measure the CPU of each case, its processes included, into a folder: a file a worker."""
-
-    def __init__(self, folder: str) -> None:
-        self._folder, self._seconds = Path(folder), dict[str, float]()
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        before = sum(os.times()[:4])
-        result = yield
-        self._seconds[_case(item)] = sum(os.times()[:4]) - before
-        return result
-
-    def pytest_sessionfinish(self) -> None:
-        worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
-        self._folder.mkdir(parents=True, exist_ok=True)
-        (self._folder / f"{worker}.json").write_text(json.dumps(self._seconds))
-
-
 def pytest_configure(config: pytest.Config) -> None:
     if folder := os.environ.get("COST_OF_TESTS"):
-        config.pluginmanager.register(_Cost(folder))
+        config.pluginmanager.register(CaseCosts(Path(folder), _case))
 
 
 def pytest_collection() -> None:

@@ -11,6 +11,8 @@ from pathlib import Path
 
 from filelock import FileLock
 
+MAKING = "artefacts.making"
+"""The event before something is made, which is followed by the other unless it fails."""
 MADE = "artefacts.made"
 """The event by which stores are told to close their files: the folder is about to move."""
 
@@ -23,6 +25,7 @@ def made_once(name: str, make: Callable[[Path], object]) -> Path:
         if not folder.is_dir():
             with tempfile.TemporaryDirectory(dir=folder.parent) as place:
                 made = Path(place, "made")
+                sys.audit(MAKING)
                 make(made)
                 sys.audit(MADE)
                 made.rename(folder)

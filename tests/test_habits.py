@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import yaml
 from checkouts import ROOT
+from commands import run_python
 from coverage import CoverageData
 
 HOOKS = ROOT / ".pre-commit-config.yaml"
@@ -77,3 +79,49 @@ def test_coverage_counts_what_a_process_of_a_test_reaches(tmp_path: Path) -> Non
     reached.read()
     (levels,) = (file for file in reached.measured_files() if file.endswith("core/levels.py"))
     assert reached.arcs(levels)
+
+
+_CASES = """
+import multiprocessing, time
+import pytest
+
+def burn(seconds):
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
+
+@pytest.fixture(scope="module")
+def shared():
+    burn(0.4)
+
+def test_first(shared):
+    pass
+
+def test_second(shared):
+    pass
+
+def test_forks():
+    process = multiprocessing.get_context("forkserver").Process(target=burn, args=(0.4,))
+    process.start()
+    process.join()
+    time.sleep(0.2)
+"""
+
+
+def test_a_case_costs_its_part_of_what_it_shares_and_what_its_processes_take(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "test_it.py").write_text(_CASES)
+    code = f"""
+from pathlib import Path
+import pytest
+from case_costs import CaseCosts
+plugin = CaseCosts(Path({str(tmp_path)!r}), lambda item: item.name)
+pytest.main(["-p", "no:cacheprovider", {str(tmp_path)!r}], plugins=[plugin])
+"""
+    ended = run_python("-c", code, cwd=tmp_path)
+    (written,) = tmp_path.glob("*.json")
+    costs = json.loads(written.read_text())
+    assert 0.2 <= costs["test_first"] < 0.4, ended.stdout
+    assert 0.2 <= costs["test_second"] < 0.4
+    assert costs["test_forks"] >= 0.4
