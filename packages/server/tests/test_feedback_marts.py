@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pytest
+from artefacts import copy_of
 from graphrag_server.conversations import Conversations
 from graphrag_server.paths import ServerFiles
 from http_server import Served
@@ -34,22 +37,35 @@ WORDS = "The xylotomy is missing."
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home of two documents, of which three answers were judged."""
+def home(tmp_path: Path) -> Iterator[Path]:
+    """A copy of a home of two documents with three judged answers, its marts built."""
     assert "feedback" in MART_TABLES.names(), "install it again: pip install -e packages/server"
-    place, folder = tmp_path / "home", tmp_path / "in"
-    folder.mkdir()
+    copy_of("judged", _make, tmp_path)
+    with _at_home(tmp_path) as place:
+        yield place
+
+
+def _make(folder: Path) -> None:
+    (folder / "in").mkdir(parents=True)
     for name, text in DOCUMENTS.items():
-        (folder / name).write_text(text)
-    monkeypatch.setenv("GRAPHRAG_HOME", str(place))
-    monkeypatch.setenv("DAGSTER_HOME", str(place / "dagster"))
-    monkeypatch.chdir(tmp_path)
-    Index(load_settings()).update(folder)
-    with Served({"default": load_settings()}) as server:
-        judged(server, QUESTION, "bm25", "bad", "It names nobody.")
-        judged(server, OF_COURT, "bm25", "bad", WORDS)
-        judged(server, QUESTION, "global", "good", "")
-    return place
+        (folder / "in" / name).write_text(text)
+    with _at_home(folder) as place:
+        Index(load_settings()).update(folder / "in")
+        with Served({"default": load_settings()}) as server:
+            judged(server, QUESTION, "bm25", "bad", "It names nobody.")
+            judged(server, OF_COURT, "bm25", "bad", WORDS)
+            judged(server, QUESTION, "global", "good", "")
+        assert built_in(place).success
+
+
+@contextmanager
+def _at_home(folder: Path) -> Iterator[Path]:
+    with pytest.MonkeyPatch.context() as patch:
+        place = folder / "home"
+        patch.setenv("GRAPHRAG_HOME", str(place))
+        patch.setenv("DAGSTER_HOME", str(place / "dagster"))
+        patch.chdir(folder)
+        yield place
 
 
 def judged(server: Served, question: str, method: str, verdict: str, words: str) -> None:
@@ -61,9 +77,8 @@ def judged(server: Served, question: str, method: str, verdict: str, words: str)
     assert server.post(path, verdict=verdict, words=words).ok
 
 
-def built(home: Path) -> dict[str, list[dict[str, Any]]]:
-    """Build the marts, and return the rows of those of feedback."""
-    assert built_in(home).success
+def feedback(home: Path) -> dict[str, list[dict[str, Any]]]:
+    """Return the rows of the marts of feedback."""
     rows = {}
     for name in ("answer_feedback", "feedback_sources"):
         columns, values = query_published(home, f"FROM marts.{name} ORDER BY ALL")
@@ -72,7 +87,7 @@ def built(home: Path) -> dict[str, list[dict[str, Any]]]:
 
 
 def test_the_marts_say_what_stands_under_bad_answers(home: Path) -> None:
-    rows = built(home)
+    rows = feedback(home)
     said = {(row["question"], row["method"]): row for row in rows["answer_feedback"]}
     court, whole = said[OF_COURT, "bm25"], said[QUESTION, "global"]
     assert (court["verdict"], court["words"]) == ("bad", WORDS)
@@ -94,7 +109,6 @@ def test_the_marts_say_what_stands_under_bad_answers(home: Path) -> None:
 def test_each_word_makes_the_marts_outdated_and_the_sensor_waits_for_an_hour(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    built(home)
     assert marts.marts_outdated(home) is None
     file = Conversations(ServerFiles(home).conversations, 90)
     (first, *_) = file.feedback()
@@ -110,14 +124,15 @@ def test_each_word_makes_the_marts_outdated_and_the_sensor_waits_for_an_hour(
 
 
 def test_a_purge_leaves_no_mart_with_words_on_what_is_gone(home: Path) -> None:
-    assert WORDS in {row["words"] for row in built(home)["answer_feedback"]}
+    assert WORDS in {row["words"] for row in feedback(home)["answer_feedback"]}
     (home.parent / "in" / "court.txt").unlink()
     index = Index(load_settings())
     index.update(home.parent / "in")
     index.purge()
     held = b"".join(file.read_bytes() for file in home.rglob("*") if file.is_file())
     assert b"xylotomy" not in held
-    said = {(row["question"], row["method"]): row for row in built(home)["answer_feedback"]}
+    assert built_in(home).success
+    said = {(row["question"], row["method"]): row for row in feedback(home)["answer_feedback"]}
     court, mill = said[OF_COURT, "bm25"], said[QUESTION, "bm25"]
     assert (court["verdict"], court["words"], court["documents"]) == ("bad", "", [])
     assert court["document_ids"] == []
