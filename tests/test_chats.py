@@ -139,3 +139,17 @@ def test_entries_that_nobody_says_leave_a_conversation_one() -> None:
     picture = {**said, "content": "", "attachments": [{"fileName": "a.png"}]}
     discord = {"messages": [picture, {**said, "content": "Marit Haug has the key"}]}
     assert chat(discord).text == "[2024-05-01 10:00] Oddvar Lie: Marit Haug has the key"
+
+
+def test_who_deleted_an_account_keeps_the_conversation_and_is_called_by_its_id() -> None:
+    gone = {
+        "type": "message",
+        "date": "2024-05-01T10:04:00",
+        "from": None,
+        "from_id": "user3",
+        "text": "Ask Ulla Brandt",
+    }
+    document = chat({**TELEGRAM, "messages": [*TELEGRAM["messages"], gone]})
+    assert document.text == (
+        "[2024-05-01 10:00] Ana: See https://x.org now\n[2024-05-01 10:04] user3: Ask Ulla Brandt"
+    )

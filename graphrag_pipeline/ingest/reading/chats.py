@@ -14,7 +14,10 @@ from graphrag_pipeline.ingest.reading.model import ReadDocument, Scalar, clean_m
 
 _MESSAGES = ("messages", "chat_messages", "conversation", "comments", "replies")
 _TITLES = ("title", "name", "topic", "subject", "displayName", "channel")
-_WHO = ("author", "from", "sender", "user_profile", "user", "username", "user_name", "role")
+_WHO = (
+    *("author", "from", "sender", "user_profile", "user", "username", "user_name", "role"),
+    "from_id",
+)
 _NAMES = (
     *("real_name", "displayName", "display_name", "nickname", "global_name", "name"),
     *("username", "user", "email", "role"),
