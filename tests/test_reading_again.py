@@ -122,9 +122,7 @@ def test_a_changed_reader_reads_only_batches_with_files_of_its_kind_again(
     (pending,) = pending_batches(engine.workspace)
     changes = engine.workspace.batches.get(pending).changes
     assert "documents/page.html" in {change.uri for change in changes}
-    assert summarise(engine.workspace)["pending_because"] == [
-        "the reader of HTML files has changed"
-    ]
+    assert summarise(engine.workspace)["pending_because"] == ["the reader of HTML files changed"]
     update(engine)
     assert pending_batches(engine.workspace) == []
 

@@ -90,8 +90,8 @@ def _of_readers(then: str, now: str) -> str:
     kinds = {reader.rstrip("0123456789") for reader in set(old) ^ set(new)}
     if before != after or not kinds:
         return READ_AGAIN[0]
-    files = " and ".join(KINDS.get(kind, f"{kind} files") for kind in sorted(kinds))
-    return f"the reader of {files} has changed"
+    files = ", ".join(KINDS.get(kind, f"{kind} files") for kind in sorted(kinds))
+    return f"the {'readers' if len(kinds) > 1 else 'reader'} of {files} changed"
 
 
 def find_rereading(
