@@ -9,12 +9,15 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 from commands import command
 from dagster_helpers import PEOPLE, PLACES
 from model_server import ModelServer
 from test_llm_pipeline import FILES, mind
+from typer.testing import CliRunner
 
+from graphrag_pipeline.cli.app import app
 from graphrag_pipeline.core.prompting import PROMPTS
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.graph.communities import ask_for_clustering
@@ -61,6 +64,18 @@ def idle(place: Built, **given: Any) -> bool:
 
 def test_after_a_run_there_is_nothing_to_do(built: Built) -> None:
     assert idle(built)
+
+
+def test_index_opens_the_tables_once_to_see_that_nothing_has_changed(
+    built: Built, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, folder = built
+    opened, connect = [], duckdb.connect
+    monkeypatch.setattr("graphrag_pipeline.store.index_store._IDLE_SECONDS", 600.0)
+    monkeypatch.setattr(duckdb, "connect", lambda *a, **k: opened.append(a[0]) or connect(*a, **k))
+    result = CliRunner().invoke(app, ["index", str(folder)], env={"GRAPHRAG_HOME": str(home)})
+    assert result.exit_code == 0, result.output
+    assert opened.count(str(home / "index.duckdb")) == 1
 
 
 def test_there_is_something_to_do_where_nothing_is_indexed(tmp_path: Path) -> None:

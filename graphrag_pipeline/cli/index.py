@@ -99,7 +99,7 @@ def index(
     workspace = Workspace(settings)
     if verify:
         workspace.batches.verify()
-    with _told_of(workspace):
+    with _told_of(workspace), workspace.store.session():
         *pages, place = folders_of(workspace, source)
         for folder in pages:
             cut_batches(workspace, folder, remove_all=remove_all)
