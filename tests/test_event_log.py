@@ -61,7 +61,8 @@ def test_a_run_writes_the_same_events_where_files_are_kept_open(tmp_path, monkey
             [f"{kept}.db", "index.db", "runs.db"]
         )
         assert (
-            not {"_connect", "has_table", "store_event"} & vars(instance.event_log_storage).keys()
+            not {"_connect", "store_event", *event_log._ASKED_OFTEN}
+            & vars(instance.event_log_storage).keys()
         )
         assert "connect" not in vars(instance.run_storage)
     with dg.DagsterInstance.local_temp(str(tmp_path)) as afterwards:
@@ -162,6 +163,18 @@ def test_tables_are_those_that_dagster_sees(tmp_path):
         assert not plain[-1]
 
 
+def test_an_index_or_a_column_that_dagster_has_made_is_asked_for_once(tmp_path, monkeypatch):
+    with dg.DagsterInstance.local_temp(str(tmp_path)) as instance, kept_open(instance):
+        log = instance.event_log_storage
+        assert not log.has_secondary_index("made later")
+        log.enable_secondary_index("made later")
+        assert log.has_secondary_index("made later")
+        assert log.has_asset_key_col("cached_status_data")
+        monkeypatch.setattr(log, "index_connection", None)
+        assert log.has_secondary_index("made later")
+        assert log.has_asset_key_col("cached_status_data")
+
+
 def test_any_other_event_log_is_left_alone():
     with dg.DagsterInstance.ephemeral() as instance:
         before = dict(vars(instance.event_log_storage))
@@ -173,10 +186,10 @@ def test_any_other_event_log_is_left_alone():
 
 # What `kept_open` puts itself in the place of, and what it leans on.
 LEANS_ON = (
-    *("_connect", "_initdb", "conn_string_for_shard", "has_table", "index_connection"),
-    *("run_connection", "store_event", "path_for_shard"),
+    *("_connect", "_initdb", "conn_string_for_shard", "has_asset_key_col", "has_secondary_index"),
+    *("has_table", "index_connection", "run_connection", "store_event", "path_for_shard"),
 )
-AS_READ = "70cc69d20bee9e8b"
+AS_READ = "77609500f4854efe"
 
 
 def test_dagster_opens_its_files_as_it_did_when_this_was_written():

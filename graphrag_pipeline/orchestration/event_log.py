@@ -7,6 +7,7 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
 import dagster as dg
@@ -37,6 +38,8 @@ _FOLLOWED = frozenset(
 )
 """Events that another follows within milliseconds: of what is planned, and of a finished step."""
 
+_ASKED_OFTEN = ("has_table", "has_asset_key_col", "has_secondary_index")
+
 
 @contextmanager
 def kept_open(instance: dg.DagsterInstance) -> Iterator[dg.DagsterInstance]:
@@ -46,7 +49,8 @@ def kept_open(instance: dg.DagsterInstance) -> Iterator[dg.DagsterInstance]:
 
     Dagster opens the file of a run and the one of all runs anew for each event, compiles every
     statement again, and has SQLite fold its log into the file as it closes: a sixth of what a
-    small run takes. To see that a table is there it opens the latter once more, five times a stage.
+    small run takes. To see that a table, a column or an index is there it asks the latter once
+    more, fifteen times a stage.
     """
     with ExitStack() as at_the_end:
         if type(instance.event_log_storage) is SqliteEventLogStorage:
@@ -68,7 +72,7 @@ class _OpenLog:
     def __init__(self, log: SqliteEventLogStorage) -> None:
         self._log = log
         self._engines: dict[str, Engine] = {}
-        self._tables: set[str] = set()
+        self._there: set[tuple[str, str]] = set()
         self._turn = threading.RLock()
         self._gathered: list[EventLogEntry] = []
         self._together: dict[str, Connection] | None = None
@@ -76,8 +80,9 @@ class _OpenLog:
     @contextmanager
     def in_place(self) -> Iterator[None]:
         """Let the log do as this does."""
-        names = ("_connect", "has_table", "store_event")
-        for name, method in zip(names, (self.connect, self.has_table, self.store), strict=True):
+        names = {"_connect": self.connect, "store_event": self.store}
+        names |= {name: partial(self._is_there, name) for name in _ASKED_OFTEN}
+        for name, method in names.items():
             setattr(self._log, name, method)
         try:
             yield
@@ -102,11 +107,12 @@ class _OpenLog:
                     self._together[shard].begin()
                 yield self._together[shard]
 
-    def has_table(self, table_name: str) -> bool:
-        """Say whether a table is there: it is asked for often, and none is ever dropped."""
-        if table_name not in self._tables and type(self._log).has_table(self._log, table_name):
-            self._tables.add(table_name)
-        return table_name in self._tables
+    def _is_there(self, asked: str, name: str) -> bool:
+        """Say whether a table, a column or an index is there: none is ever dropped."""
+        is_known = (asked, name) in self._there
+        if not is_known and (is_known := getattr(type(self._log), asked)(self._log, name)):
+            self._there.add((asked, name))
+        return is_known
 
     def store(self, event: EventLogEntry) -> None:
         """Store an event: at once, unless others follow it."""
