@@ -66,6 +66,7 @@ def test_after_a_run_there_is_nothing_to_do(built: Built) -> None:
     assert idle(built)
 
 
+@pytest.mark.usefixtures("plain_stores")
 def test_index_opens_the_tables_once_to_see_that_nothing_has_changed(
     built: Built, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -298,7 +298,7 @@ WHERE place <= $max_sentences OR NOT by_rule GROUP BY id;
 """
 
 _WANTED_ENTITIES = """
-CREATE OR REPLACE TEMP TABLE wanted_entities AS
+CREATE OR REPLACE TEMP TABLE made_entities AS
 SELECT k.id, i.human_readable_id, k.title, k.type,
        CASE WHEN is_retold(k.id) THEN coalesce(x.description, d.description, '')
             ELSE o.description END AS description,
@@ -311,23 +311,23 @@ WHERE is_wanted(k.id, coalesce(g.degree, 0), o.degree);
 """
 
 _WANTED_RELATIONSHIPS = """
-CREATE OR REPLACE TEMP TABLE wanted_edges AS
+CREATE OR REPLACE TEMP VIEW edges_to_write AS
 SELECT e.*, g.degree + h.degree AS combined_degree,
        is_touched_pair(e.source_id, e.target_id) AS touched,
        is_wanted_edge(e.source_id, e.target_id) AS wanted
 FROM edges e JOIN degrees g ON g.id = e.source_id JOIN degrees h ON h.id = e.target_id;
 
-CREATE OR REPLACE TEMP TABLE wanted_relationships AS
+CREATE OR REPLACE TEMP TABLE made_relationships AS
 SELECT * EXCLUDE (n_tokens) FROM relationships LIMIT 0;
 """
 _WANT_RELATIONSHIPS = """
-INSERT INTO wanted_relationships BY NAME
+INSERT INTO made_relationships BY NAME
 SELECT e.id, i.human_readable_id, e.source_id, e.target_id, s.title AS source, t.title AS target,
        CASE WHEN touched THEN coalesce(x.description, d.description, '')
             ELSE o.description END AS description,
        e.weight, e.pmi, e.combined_degree,
        CASE WHEN touched THEN coalesce(k.type, '') ELSE o.type END AS type
-FROM (FROM wanted_edges WHERE wanted AND hash(id) % $parts = $part) e
+FROM (FROM edges_to_write WHERE wanted AND hash(id) % $parts = $part) e
 LEFT JOIN identifiers i ON i.kind = 'relationship' AND i.id = e.id
 JOIN kept s ON s.id = e.source_id JOIN kept t ON t.id = e.target_id
 LEFT JOIN (FROM edge_descriptions WHERE hash(id) % $parts = $part) d ON d.id = e.id
@@ -339,7 +339,7 @@ LEFT JOIN (FROM relationships WHERE hash(id) % $parts = $part) o ON o.id = e.id;
 # What is of all pairs is set by column; the other columns of these rows are as they were.
 _RECOMPUTED = """
 UPDATE relationships r SET pmi = n.pmi, combined_degree = n.combined_degree
-FROM (FROM wanted_edges WHERE NOT wanted) n
+FROM (FROM edges_to_write WHERE NOT wanted) n
 WHERE n.id = r.id AND (r.pmi <> n.pmi OR r.combined_degree <> n.combined_degree);
 
 CREATE OR REPLACE TEMP TABLE gone AS
@@ -536,7 +536,7 @@ def _fold(
     for part in by_edge:
         con.execute(_WANT_RELATIONSHIPS, part)
     con.execute(_DESCRIBED.format(state=state))
-    drop_rows(con, "described", "edge_descriptions", "edge_types", "degrees")
+    drop_rows(con, "described", "edge_descriptions", "edge_types")
     _add_tokens(con, "entities", "{0}.title || ' ' || {0}.description", encoding)
     _add_tokens(
         con,
@@ -571,7 +571,7 @@ def _write(
     """Put the rows that were made in place of those that differ; return what was done to both."""
     within = "true"
     if by_difference:
-        within = "id IN (SELECT id FROM wanted_{} UNION ALL FROM gone)"
+        within = "id IN (SELECT id FROM made_{} UNION ALL FROM gone)"
         con.execute(_RECOMPUTED)
     entities, relationships = (
         replace_changed(con, table, f"wanted_{table}", within.format(table))
@@ -617,9 +617,12 @@ def _apply_words(con: duckdb.DuckDBPyConnection) -> None:
 
 
 def _add_tokens(con: duckdb.DuckDBPyConnection, table: str, text: str, encoding: str) -> None:
-    """Count the tokens of the wanted rows; rows whose text is as it was keep their count."""
+    """Show the rows that were made with their tokens, as ``wanted_*``; known texts are not counted.
+
+    The transaction would hold a second copy of the rows to its end: only their counts are written.
+    """
     new = con.execute(
-        f"""SELECT w.id, {text.format("w")} AS text FROM wanted_{table} w
+        f"""SELECT w.id, {text.format("w")} AS text FROM made_{table} w
             LEFT JOIN {table} o ON o.id = w.id AND {text.format("o")} = {text.format("w")}
             WHERE o.id IS NULL"""
     )
@@ -630,8 +633,10 @@ def _add_tokens(con: duckdb.DuckDBPyConnection, table: str, text: str, encoding:
         counts.vstack(pl.DataFrame(counted, schema=counts.schema), in_place=True)
     put_rows(con, "new_counts", counts)
     con.execute(
-        f"""CREATE OR REPLACE TEMP TABLE wanted_{table} AS
-            SELECT w.*, coalesce(n.n, o.n_tokens) AS n_tokens FROM wanted_{table} w
-            LEFT JOIN new_counts n ON n.id = w.id LEFT JOIN {table} o ON o.id = w.id"""
+        f"""CREATE OR REPLACE TEMP TABLE {table}_tokens AS
+            SELECT w.id, coalesce(n.n, o.n_tokens) AS n_tokens FROM made_{table} w
+            LEFT JOIN new_counts n ON n.id = w.id LEFT JOIN {table} o ON o.id = w.id;
+            CREATE OR REPLACE TEMP VIEW wanted_{table} AS
+            FROM made_{table} JOIN {table}_tokens USING (id)"""
     )
     drop_rows(con, "new_counts")

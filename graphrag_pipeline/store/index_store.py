@@ -493,11 +493,10 @@ def replace_links(
     con.execute(
         f"""CREATE OR REPLACE TEMP TABLE _gone AS
             SELECT * FROM {table} WHERE {within} EXCEPT SELECT * FROM {wanted};
-            CREATE OR REPLACE TEMP TABLE _new AS
-            SELECT * FROM {wanted} EXCEPT SELECT * FROM {table} WHERE {within};
             DELETE FROM {table} WHERE ({columns}) IN (SELECT ({columns}) FROM _gone);
-            INSERT INTO {table} BY NAME SELECT * FROM _new;
-            DROP TABLE _gone; DROP TABLE _new;"""
+            INSERT INTO {table} BY NAME
+            SELECT * FROM {wanted} EXCEPT SELECT * FROM {table} WHERE {within};
+            DROP TABLE _gone;"""
     )
 
 
