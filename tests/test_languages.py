@@ -80,6 +80,7 @@ def test_a_passage_is_told_and_found_by_another_form_of_its_words(
     [
         ENGLISH,
         "Rio de Janeiro, La Paz, Los Angeles, Den Haag",
+        "In this book the forms der, das, und and ein are what you have to know of it.",
         "def f(d, e, l, n):\n    return [l.append(e) for e in d if e in n]",
         "Мости були закриті навесні, бо лід їх пошкодив, і ніхто не міг проїхати.",
         "東京都は日本の首都である。",

@@ -400,6 +400,25 @@ def test_the_communities_at_a_level_cover_each_entity_once(engine, level):
     assert sum(sizes.values()) == len(ENTITIES)
 
 
+def test_communities_with_as_many_of_the_entities_are_ranked_by_rating(engine):
+    some = {entity(title): 1.0 for title in ("Scrooge", "Marie Curie", "贾宝玉")}
+    ranked = op.communities_of(engine.index, some, 0)
+    assert set(ranked.values()) == {1.0}
+    reports = op.report_records(engine.index, op.reports_of(engine.index, ranked))
+    ratings = [report.attributes["rating"] for report in reports]
+    assert ratings == sorted(ratings, reverse=True)
+    assert len(set(ratings)) > 1
+
+
+def test_the_children_of_a_community_are_those_down_to_the_level_and_no_deeper(engine):
+    def children(level: int) -> set[str]:
+        rows = op.child_communities(engine.index, [_community("carol")], level)
+        return {row["id"] for row in rows}
+
+    assert children(0) == set()
+    assert children(1) == {_community("scrooge"), _community("cratchit")}
+
+
 @pytest.mark.parametrize("level", [0, 1, 2, 7])
 def test_global_reads_the_reports_of_exactly_that_level_each_once(engine, level):
     reports = op.report_records(engine.index, op.reports_at(engine.index, level))

@@ -191,6 +191,10 @@ def test_a_step_of_drift_is_read():
         parse_drift('{"score": 3}')
 
 
+def test_a_step_of_drift_without_a_score_is_kept_last():
+    assert parse_drift('{"intermediate_answer": "a"}').score == 1
+
+
 @pytest.mark.parametrize(
     ("text", "rating"),
     [
