@@ -122,6 +122,7 @@ pytest.main(["-p", "no:cacheprovider", {str(tmp_path)!r}], plugins=[plugin])
     ended = run_python("-c", code, cwd=tmp_path)
     (written,) = tmp_path.glob("*.json")
     costs = json.loads(written.read_text())
-    assert 0.2 <= costs["test_first"] < 0.4, ended.stdout
-    assert 0.2 <= costs["test_second"] < 0.4
-    assert costs["test_forks"] >= 0.4
+    # CPU is counted in hundredths of a second: a little less or more than what was burnt.
+    assert 0.15 < costs["test_first"] < 0.35, ended.stdout
+    assert 0.15 < costs["test_second"] < 0.35
+    assert costs["test_forks"] > 0.35
