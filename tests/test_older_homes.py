@@ -156,4 +156,4 @@ def test_what_an_older_release_kept_under_other_names_is_shown_under_those_of_to
 
 def test_there_is_a_small_home_of_every_schema_version_that_a_program_had():
     assert list(range(1, migrations()[-1][0])) == ALL
-    assert sum(os.path.getsize(path) for path in HOMES.iterdir()) < 2_000_000
+    assert max(os.path.getsize(path) for path in HOMES.iterdir()) < 150_000

@@ -377,6 +377,28 @@ def test_a_large_file_is_not_kept_open(store, opens, monkeypatch):
     assert len(opens) == 2
 
 
+def test_a_session_forgets_blocks_of_a_large_file_when_asked_and_goes_on(store, monkeypatch):
+    cached = "SELECT sum(memory_usage_bytes) FROM duckdb_memory() WHERE tag = 'BASE_TABLE'"
+    limit = "SELECT current_setting('memory_limit')"
+    with store.transaction() as con:
+        con.execute("CREATE TABLE numbers AS SELECT hash(range) AS n FROM range(500000)")
+    with store.session():
+        store.give_back_memory()
+        with store.read() as con:
+            con.execute("CREATE TEMP TABLE own AS SELECT 1 AS one")
+            (total,) = con.execute("SELECT sum(n) FROM numbers").fetchone()
+            (before,), most = con.execute(cached).fetchone(), con.execute(limit).fetchone()
+        store.give_back_memory()
+        with store.read() as con:
+            assert con.execute(cached).fetchone() == (before,), "of a small file they stay"
+        monkeypatch.setattr("graphrag_pipeline.store.index_store._LARGE_BYTES", 0)
+        store.give_back_memory()
+        with store.read() as con:
+            assert con.execute(cached).fetchone()[0] < before / 4
+            assert con.execute(limit).fetchone() == most
+            assert con.execute("SELECT sum(n) FROM numbers").fetchone() == (total,)
+
+
 def test_a_file_is_opened_again_after_an_error(store, opens):
     with store.session():
         with contextlib.suppress(duckdb.Error), store.transaction() as con:

@@ -124,6 +124,7 @@ class Stage(Generic[T]):
         if self.is_timed and workspace.store.n_changes != before:
             self._note_seconds(workspace.store, time.perf_counter() - began)
         violations = self.violations(workspace, outcome)
+        workspace.store.give_back_memory()
         return_freed_memory()
         return outcome, violations
 

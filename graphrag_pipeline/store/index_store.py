@@ -21,7 +21,7 @@ from graphrag_pipeline.core.hardening.temporary import process_folder, temporary
 from graphrag_pipeline.core.rows import sql_literal
 from graphrag_pipeline.store.absent_pandas import remember_absent_pandas
 from graphrag_pipeline.store.frames import streamed
-from graphrag_pipeline.store.limits import DatabaseLimits
+from graphrag_pipeline.store.limits import DatabaseLimits, drop_cached_blocks
 from graphrag_pipeline.store.migrations import ensure_schema
 from graphrag_pipeline.store.older_files import add_what_older_lack
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _SMALL_BYTES = 512 * 2**20
+_LARGE_BYTES = 64 * 2**20
 _FEW_BYTES = 256 * 2**20
 _IDLE_SECONDS = 2.0
 _WATCH_SECONDS = 0.05
@@ -142,6 +143,16 @@ class IndexStore:
                 with _cursor(turn.looking(self.limits)) as con:
                     _show_published(con)
                     yield con
+
+    def give_back_memory(self) -> None:
+        """Let the database of a session forget what it has read of a large file.
+
+        The next stage reads other tables, and would hold these beside them.
+        """
+        turn = self._turn()
+        if turn.in_session and turn.database is not None and self._size() > _LARGE_BYTES:
+            with self.read() as con:
+                drop_cached_blocks(con)
 
     def write_anew(self) -> None:
         """Write the file anew, so that nothing of what was deleted is left in its free blocks.
@@ -265,10 +276,13 @@ class IndexStore:
             ) from error
 
     def _is_small(self) -> bool:
+        return self._size() <= _SMALL_BYTES
+
+    def _size(self) -> int:
         try:
-            return self.path.stat().st_size <= _SMALL_BYTES
+            return self.path.stat().st_size
         except OSError:
-            return True
+            return 0
 
 
 class _Turn:
