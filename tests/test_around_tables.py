@@ -145,6 +145,23 @@ def test_merged_cells_of_the_first_table_are_none_of_those_below() -> None:
     assert {key: text for key, text in read.items() if "!" in key} == BELOW | third
 
 
+def test_a_share_is_said_as_the_sheet_shows_it() -> None:
+    from openpyxl import load_workbook
+
+    rows = [["Name", "Share", "Rise", "Tons"], ["Alder", 0.25, -0.035, 3], ["Birch", "n/a", 1.5, 4]]
+    book = load_workbook(io.BytesIO(make_xlsx(S=rows)))
+    for cell in book["S"]["B"][1:]:
+        cell.number_format = "0%"
+    for cell in book["S"]["C"][1:]:
+        cell.number_format = '0.0" "%'
+    file = io.BytesIO()
+    book.save(file)
+    assert texts("a.xlsx", file.getvalue()) == {
+        "row-1": "Name: Alder\nShare: 25%\nRise: -3.5%\nTons: 3",
+        "row-2": "Name: Birch\nShare: n/a\nRise: 150%\nTons: 4",
+    }
+
+
 def test_files_written_into_cells_and_values_are_no_text() -> None:
     picture = "data:image/png;base64," + "iVBORw0KGgo" * 90
     assert texts("a.csv", f"Ship,Photo\nAda,{picture}\n") == {"row-1": "Ship: Ada"}

@@ -79,6 +79,14 @@ def test_rtf_is_its_text_without_what_programs_note() -> None:
     assert "does not begin" in reason(read("a.rtf", b"Only words."))
 
 
+def test_a_share_in_an_old_workbook_is_said_as_the_sheet_shows_it() -> None:
+    file = Path(__file__).parent / "data" / "shares.xls"
+    assert [document.text for document in read(file.name, file.read_bytes()).documents] == [
+        "Name: Alder\nShare: 25%\nRise: -3.5%\nN: 3",
+        "Name: Birch\nShare: n/a\nRise: 150%\nN: 4",
+    ]
+
+
 def test_an_old_workbook_is_read_as_a_new_one() -> None:
     result = read("boats.xls", SOUND[".xls"])
     texts = {document.key: document.text for document in result.documents}

@@ -88,7 +88,11 @@ def read_xlsx(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
         book = load_workbook(file, read_only=True, data_only=True, keep_links=False)
         try:
             budget = _Budget(options.max_file_bytes * 4 // 5)
-            sheets = [_sheet(each, budget, marks) for each in book.worksheets]
+            shares = _styles_of_shares(book)
+            sheets = [
+                _sheet(_WithShares(each, shares) if shares else each, budget, marks)
+                for each in book.worksheets
+            ]
         finally:
             book.close()
     return read_sheets(path, sheets, options)
@@ -113,6 +117,41 @@ def read_xls(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     }
     sheets = [_sheet(_OldSheet(book, each), budget, marks) for each in book.sheets()]
     return read_sheets(path, sheets, options)
+
+
+def _styles_of_shares(book: Any) -> frozenset[int]:
+    """Return the numbers of the styles of a workbook by which 0.25 is shown as 25%."""
+    from openpyxl.styles.numbers import BUILTIN_FORMATS, BUILTIN_FORMATS_MAX_SIZE
+
+    own = dict(enumerate(book._number_formats, BUILTIN_FORMATS_MAX_SIZE))
+    formats = BUILTIN_FORMATS | own
+    styles = enumerate(book._cell_styles)
+    return frozenset(n for n, style in styles if "%" in formats.get(style.numFmtId, ""))
+
+
+class _WithShares:
+    """A sheet of openpyxl's in which shares are values as they are shown: "25%"."""
+
+    def __init__(self, sheet: Any, styles: frozenset[int]) -> None:
+        self.title, self._worksheet_path = sheet.title, sheet._worksheet_path
+        self.reset_dimensions = sheet.reset_dimensions
+        self._sheet, self._styles = sheet, styles
+
+    def iter_rows(self, *, values_only: bool) -> Iterator[list[object]]:
+        """Yield the values of each row."""
+        for row in self._sheet.iter_rows():
+            yield [
+                _share(cell.value)
+                if getattr(cell, "_style_id", None) in self._styles
+                else cell.value
+                for cell in row
+            ]
+
+
+def _share(value: object) -> object:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    return f"{100 * value:.15g}%"
 
 
 class _OldSheet:
@@ -143,7 +182,9 @@ class _OldSheet:
             with suppress(XLDateError, ValueError, OverflowError):
                 moment = xldate_as_datetime(cell.value, self._book.datemode)
                 return moment.time() if cell.value < 1 else moment
-        return cell.value
+        style = self._book.xf_list[cell.xf_index]
+        shown = self._book.format_map.get(style.format_key)
+        return _share(cell.value) if shown and "%" in shown.format_str else cell.value
 
 
 @dataclass(frozen=True)
