@@ -189,7 +189,8 @@ def _differing(con: duckdb.DuckDBPyConnection, tables: Sequence[str]) -> dict[st
     """Find the rows that differ; return what they are of each table that has any."""
     rows = (_ROWS_OF.format(number=number, table=table) for number, table in enumerate(tables))
     con.execute(_DIFFERING.format(rows=" UNION ALL ".join(rows)))
-    return {tables[row[0]]: _Differing(*row) for row in con.execute(_SIDES).fetchall()}
+    differing = (_Differing(*row) for row in con.execute(_SIDES).fetchall())
+    return {tables[each.number]: each for each in differing}
 
 
 def _write_table(

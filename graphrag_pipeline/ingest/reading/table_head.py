@@ -150,7 +150,7 @@ def _height(rows: Sequence[Row], spans: Spans) -> int:
         return min(last + 1, _MOST_ROWS, max(1, len(rows) - 1))
     if len(rows) > 2 and _is_under_names(rows[0], rows[1], rows[2:]):
         return 2
-    return 3 if len(rows) > 3 and _is_above_names(*rows[:3], rows[3:]) else 1
+    return 3 if len(rows) > 3 and _is_above_names(rows[0], rows[1], rows[2], rows[3:]) else 1
 
 
 def _is_above_names(first: Row, second: Row, third: Row, others: Sequence[Row]) -> bool:

@@ -100,9 +100,10 @@ def read_xml(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     root = next((each for each in top.within if isinstance(each, _Element)), top)
     if root.name.lower() == "html":
         return read_html(path, data, options)
-    if data := _records(root):
-        records = [FileRecord(number, _value(each)) for number, each in enumerate(data[0], 1)]
-        return read_records(path, records, options, data[1])
+    if found := _records(root):
+        elements, beside = found
+        records = [FileRecord(number, _value(each)) for number, each in enumerate(elements, 1)]
+        return read_records(path, records, options, beside)
     blocks: list[Block] = []
     parts: list[str] = []
     title, place = "", 0
