@@ -16,7 +16,7 @@ def is_interrupt(error: BaseException) -> bool:
 
 def first_line(error: BaseException) -> str:
     """Return the first line of what an error says: libraries add their own traces below."""
-    return str(error).splitlines()[0]
+    return next(iter(str(error).splitlines()), "")
 
 
 class GraphRAGError(Exception):

@@ -9,7 +9,6 @@ newer file that was written anew serves as the one before it did.
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from pathlib import Path
 import duckdb
 
 from graphrag_pipeline.core.errors import StorageError
+from graphrag_pipeline.core.rows import sql_literal
 from graphrag_pipeline.store.index_store import memory_database
 from graphrag_pipeline.store.limits import DatabaseLimits
 
@@ -143,7 +143,7 @@ def write_changes(
     """
     with memory_database(limits) as con:
         _attach(con, limits, older=older, newer=newer)
-        con.execute(f"ATTACH '{_quoted(target)}' AS changes (BLOCK_SIZE {_BLOCK_SIZE})")
+        con.execute(f"ATTACH {sql_literal(target)} AS changes (BLOCK_SIZE {_BLOCK_SIZE})")
         tables, n_held = con.execute(_COLUMNS).fetchall(), 0
         con.execute("BEGIN")
         con.execute(_BEGIN.format(form=_FORM), {"differences": differences})
@@ -244,7 +244,7 @@ def undo_changes(changes: Path, file: Path, limits: DatabaseLimits) -> None:
     """
     with memory_database(limits) as con:
         _attach(con, limits, changes=changes)
-        con.execute(f"ATTACH '{_quoted(file)}' AS restored")
+        con.execute(f"ATTACH {sql_literal(file)} AS restored")
         con.execute("BEGIN")
         fits = all(
             _number(con, _PUT_BACK.format(name=f"{table}/{column}", table=table, column=column))
@@ -318,12 +318,8 @@ def _attach(con: duckdb.DuckDBPyConnection, limits: DatabaseLimits, **files: Pat
     if limits.threads is None:
         con.execute("SET threads = 1")
     for name, file in files.items():
-        con.execute(f"ATTACH '{_quoted(file)}' AS {name} (READ_ONLY)")
+        con.execute(f"ATTACH {sql_literal(file)} AS {name} (READ_ONLY)")
 
 
 def _catalog(con: duckdb.DuckDBPyConnection, database: str) -> list[tuple[object, ...]]:
     return con.execute(_CATALOG, {"database": database}).fetchall()
-
-
-def _quoted(path: Path) -> str:
-    return os.fspath(path).replace("'", "''")
