@@ -7,12 +7,10 @@ few symbols, and in English a finite verb. It asks no model and knows no grammar
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
 from functools import cache, cached_property
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.word_lists import word_lists
 
@@ -43,7 +41,6 @@ REPEATED_IN = 3
 
 _WORDS = word_lists("prose.txt")
 _ASCII_WORD = re.compile(r"\w+").findall
-_FEW = 64
 _LEAST_WORDS = 5
 _LEAST_CHARS = 25
 _MOST_CHARS = 420
@@ -160,10 +157,10 @@ def grades(texts: Sequence[str]) -> list[tuple[Prose, bool]]:
     return list(zip(map(Prose, grade.tolist()), leans.tolist(), strict=True))
 
 
-def _read(texts: Sequence[str]) -> tuple[Any, npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+def _read(texts: Sequence[str]) -> tuple[list[str], npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
     import numpy as np
 
-    column = _column(texts)
+    column = _Texts(texts)
     row, bullet = column.has(_ROW), column.has(_BULLET)
     plain = column.readable()
     said = plain.replaced(_SPEAKER, "", 1)
@@ -177,8 +174,7 @@ def _read(texts: Sequence[str]) -> tuple[Any, npt.NDArray[np.int64], npt.NDArray
 
 def readable(texts: Sequence[str]) -> list[str]:
     """Return texts as a reader wants them: the ``plain`` of :func:`read_prose`."""
-    plain = _column(texts).readable().texts
-    return plain if isinstance(plain, list) else plain.to_pylist()
+    return _Texts(texts).readable().texts
 
 
 def n_spoken(texts: Sequence[str]) -> list[int]:
@@ -196,149 +192,11 @@ def without_speaker(text: str) -> str:
     return _compiled(_SPEAKER).sub("", text, count=1)
 
 
-def _column(texts: Sequence[str]) -> _Column:
-    """Return texts to be read: Arrow compiles each pattern anew, too much for a few."""
-    import pyarrow as pa
-
-    if len(texts) <= _FEW:
-        return _FewTexts(list(texts))
-    return _ManyTexts(pa.array(texts, pa.string()))
-
-
-class _Column(ABC):
+class _Texts:
     """Texts, and what their characters say of each: arrays of numbers and of truth values."""
 
-    texts: Any
-
-    @abstractmethod
-    def has(self, pattern: str) -> npt.NDArray[np.bool_]: ...
-
-    @abstractmethod
-    def says(self, pattern: str, settled: Settled = None) -> npt.NDArray[np.bool_]:
-        """Whether a text has a word, in whatever letters; of ``settled`` ones no one asks."""
-
-    @abstractmethod
-    def says_any(self, section: str, settled: Settled = None) -> npt.NDArray[np.bool_]:
-        """Whether a text has one of the words of a section, in the same way."""
-
-    @abstractmethod
-    def n(self, pattern: str) -> npt.NDArray[np.int32]: ...
-
-    @abstractmethod
-    def n_literally(self, characters: str) -> npt.NDArray[np.int32]: ...
-
-    @cached_property
-    @abstractmethod
-    def n_chars(self) -> npt.NDArray[np.int32]: ...
-
-    @abstractmethod
-    def replaced(self, pattern: str, instead: str, most: int | None = None) -> _Column: ...
-
-    @abstractmethod
-    def trimmed(self) -> _Column: ...
-
-    def readable(self) -> _Column:
-        return self.replaced(_BULLET, "", 1).unmarked().replaced(_SPACES, " ").trimmed()
-
-    def unmarked(self) -> _Column:
-        plain: _Column = self
-        for pattern, instead in _MARKS:
-            plain = plain.replaced(pattern, instead)
-        return plain
-
-    @cached_property
-    def n_words(self) -> npt.NDArray[np.int32]:
-        return self.n(_WORD)
-
-    def is_code(self) -> npt.NDArray[np.bool_]:
-        import numpy as np
-
-        most = np.minimum(self.n_words * _CODE_SHARE, _MOST_CODE)
-        return (
-            ~self.has(r"\p{L}")
-            | (self.n(_CODE) > most)
-            | (self.n(_SYMBOL) > self.n_chars * _SYMBOL_SHARE + 1)
-            | (self.n(_DIGIT) > self.n_chars * _DIGIT_SHARE + 4)
-        )
-
-    def is_whole(self) -> npt.NDArray[np.bool_]:
-        import numpy as np
-
-        chars, words = self.n_chars, self.n_words
-        unspaced = self.n(_UNSPACED) > chars * _UNSPACED_SHARE
-        enough = np.where(
-            unspaced,
-            (chars >= _LEAST_UNSPACED) & (chars <= _MOST_UNSPACED),
-            (words >= _LEAST_WORDS) & (chars >= _LEAST_CHARS) & (chars <= _MOST_CHARS),
-        )
-        has_verb = self.says_any("verb")
-        has_verb = has_verb | self.says(_REGULAR_VERB, has_verb)
-        foreign = self.says(_NOT_LATIN, has_verb) | self.says_any("foreign", has_verb)
-        other_language = foreign & ~self.says_any("english", ~foreign | has_verb)
-        return (
-            enough
-            & self.has(_BEGINS)
-            & self.has(_ENDS)
-            & self._is_closed()
-            & (self.n(_CAPITALISED) + self.has(r"^\p{Lu}") <= words * _CAPITAL_SHARE)
-            & (has_verb | other_language)
-            & ~self.says(_POINTER)
-        )
-
-    def _is_closed(self) -> npt.NDArray[np.bool_]:
-        """Whether every bracket and quote that opens closes."""
-        closed = self.n_literally('"') % 2 == 0
-        closed &= ~self.has(_OPEN_SINGLE) | self.has(_CLOSED_SINGLE)
-        for opening, closing in _PAIRS:
-            closed &= self.n_literally(opening) == self.n_literally(closing)
-        return closed
-
-
-class _ManyTexts(_Column):
-    """Texts in an Arrow array: little for each, 12 ms of CPU for all of it to begin."""
-
-    def __init__(self, texts: pa.Array) -> None:
-        self.texts = texts
-        # Arrow's functions are made when it is loaded and have no types.
-        self._pc: Any = import_module("pyarrow.compute")
-
-    @cached_property
-    def _small(self) -> pa.Array:
-        return self._pc.utf8_lower(self.texts)
-
-    def has(self, pattern: str) -> npt.NDArray[np.bool_]:
-        return self._pc.match_substring_regex(self.texts, pattern).to_numpy(zero_copy_only=False)
-
-    def says(self, pattern: str, settled: Settled = None) -> npt.NDArray[np.bool_]:
-        return self._pc.match_substring_regex(self._small, pattern).to_numpy(zero_copy_only=False)
-
-    def says_any(self, section: str, settled: Settled = None) -> npt.NDArray[np.bool_]:
-        return self.says(_any_word(_WORDS[section]))
-
-    def n(self, pattern: str) -> npt.NDArray[np.int32]:
-        return self._pc.count_substring_regex(self.texts, pattern).to_numpy()
-
-    def n_literally(self, characters: str) -> npt.NDArray[np.int32]:
-        return self._pc.count_substring(self.texts, characters).to_numpy()
-
-    @cached_property
-    def n_chars(self) -> npt.NDArray[np.int32]:
-        return self._pc.utf8_length(self.texts).to_numpy()
-
-    def replaced(self, pattern: str, instead: str, most: int | None = None) -> _ManyTexts:
-        return _ManyTexts(
-            self._pc.replace_substring_regex(self.texts, pattern, instead, max_replacements=most)
-        )
-
-    def trimmed(self) -> _ManyTexts:
-        return _ManyTexts(self._pc.utf8_trim_whitespace(self.texts))
-
-
-class _FewTexts(_Column):
-    """Texts in a list: the same patterns, compiled once."""
-
-    def __init__(self, texts: list[str]) -> None:
-        self.texts = texts
+    def __init__(self, texts: Iterable[str]) -> None:
+        self.texts = list(texts)
 
     @cached_property
     def _small(self) -> list[str]:
@@ -348,9 +206,11 @@ class _FewTexts(_Column):
         return _finding(pattern, self.texts)
 
     def says(self, pattern: str, settled: Settled = None) -> npt.NDArray[np.bool_]:
+        """Whether a text has a word, in whatever letters; of ``settled`` ones no one asks."""
         return _finding(pattern, self._unsettled(settled))
 
     def says_any(self, section: str, settled: Settled = None) -> npt.NDArray[np.bool_]:
+        """Whether a text has one of the words of a section, in the same way."""
         import numpy as np
 
         words, others = _told_apart(section)
@@ -397,27 +257,75 @@ class _FewTexts(_Column):
 
         return np.array([len(text) for text in self.texts], np.int32)
 
-    def replaced(self, pattern: str, instead: str, most: int | None = None) -> _FewTexts:
+    def replaced(self, pattern: str, instead: str, most: int | None = None) -> _Texts:
         sub, may_find = _compiled(pattern).sub, _may_find(pattern)
-        return _FewTexts(
+        return _Texts(
             [sub(instead, text, count=most or 0) if may_find(text) else text for text in self.texts]
         )
 
-    def unmarked(self) -> _Column:
+    def trimmed(self) -> _Texts:
+        return _Texts([text.strip() for text in self.texts])
+
+    def readable(self) -> _Texts:
+        return self.replaced(_BULLET, "", 1).unmarked().replaced(_SPACES, " ").trimmed()
+
+    def unmarked(self) -> _Texts:
         marked = [place for place, text in enumerate(self.texts) if _MARK.search(text)]
-        plain = _Column.unmarked(_FewTexts([self.texts[place] for place in marked]))
+        plain = _Texts([self.texts[place] for place in marked])
+        for pattern, instead in _MARKS:
+            plain = plain.replaced(pattern, instead)
         texts = list(self.texts)
         for place, text in zip(marked, plain.texts, strict=True):
             texts[place] = text
-        return _FewTexts(texts)
+        return _Texts(texts)
 
-    def trimmed(self) -> _FewTexts:
-        return _FewTexts([text.strip() for text in self.texts])
+    def is_code(self) -> npt.NDArray[np.bool_]:
+        import numpy as np
+
+        most = np.minimum(self.n_words * _CODE_SHARE, _MOST_CODE)
+        return (
+            ~self.has(r"\p{L}")
+            | (self.n(_CODE) > most)
+            | (self.n(_SYMBOL) > self.n_chars * _SYMBOL_SHARE + 1)
+            | (self.n(_DIGIT) > self.n_chars * _DIGIT_SHARE + 4)
+        )
+
+    def is_whole(self) -> npt.NDArray[np.bool_]:
+        import numpy as np
+
+        chars, words = self.n_chars, self.n_words
+        unspaced = self.n(_UNSPACED) > chars * _UNSPACED_SHARE
+        enough = np.where(
+            unspaced,
+            (chars >= _LEAST_UNSPACED) & (chars <= _MOST_UNSPACED),
+            (words >= _LEAST_WORDS) & (chars >= _LEAST_CHARS) & (chars <= _MOST_CHARS),
+        )
+        has_verb = self.says_any("verb")
+        has_verb = has_verb | self.says(_REGULAR_VERB, has_verb)
+        foreign = self.says(_NOT_LATIN, has_verb) | self.says_any("foreign", has_verb)
+        other_language = foreign & ~self.says_any("english", ~foreign | has_verb)
+        return (
+            enough
+            & self.has(_BEGINS)
+            & self.has(_ENDS)
+            & self._is_closed()
+            & (self.n(_CAPITALISED) + self.has(r"^\p{Lu}") <= words * _CAPITAL_SHARE)
+            & (has_verb | other_language)
+            & ~self.says(_POINTER)
+        )
+
+    def _is_closed(self) -> npt.NDArray[np.bool_]:
+        """Whether every bracket and quote that opens closes."""
+        closed = self.n_literally('"') % 2 == 0
+        closed &= ~self.has(_OPEN_SINGLE) | self.has(_CLOSED_SINGLE)
+        for opening, closing in _PAIRS:
+            closed &= self.n_literally(opening) == self.n_literally(closing)
+        return closed
 
 
 @cache
 def _compiled(pattern: str) -> regex.Pattern[str]:
-    """Compile a pattern that is written for RE2."""
+    """Compile a pattern once; ``\\x{...}`` in it is a character."""
     import regex
 
     plain = re.sub(r"\\x\{(\w+)\}", lambda code: chr(int(code[1], 16)), pattern)
