@@ -15,6 +15,8 @@ from checkouts import an_index_answers, copy_to, environment, pip_arguments, run
 from test_check import ready
 
 from graphrag_pipeline.core.home import Home
+from graphrag_pipeline.releases.kept_releases import release_ids
+from graphrag_pipeline.releases.older_releases import release_file
 from graphrag_pipeline.upkeep.backups import back_up
 
 pytestmark = [pytest.mark.nightly, pytest.mark.slow]
@@ -74,14 +76,16 @@ def test_nothing_holds_back_the_newest_dagster(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("version", ["1.2.0", "1.3.2", "1.4.4"])
-def test_an_older_duckdb_opens_what_is_published(tmp_path, version) -> None:
-    published = Home(ready(tmp_path / "ours").home).published
+def test_an_older_duckdb_opens_every_release(tmp_path, version) -> None:
+    home = ready(tmp_path / "ours").home
     code = "import sys, duckdb; con = duckdb.connect(sys.argv[1], read_only=True); "
     code += "print(con.execute('SELECT count(*) FROM entities').fetchall()[0][0] > 0, "
     code += "[con.execute(f'SELECT count(*) FROM {call}').fetchall() for call in sys.argv[2:]])"
     calls = ["neighbors('a', hops := 2)", "shortest_path('a', 'b')", "homonyms"]
     with_it = [UV, "run", "--quiet", "--no-project", "--with", f"duckdb=={version}", "python"]
-    assert run([*with_it, "-c", code, published, *calls], tmp_path).startswith("True")
+    # What is published, and one that is made whole again from what it differs by.
+    for file in {Home(home).published, *(release_file(home, each) for each in release_ids(home))}:
+        assert run([*with_it, "-c", code, file, *calls], tmp_path).startswith("True")
 
 
 def _python(version: str) -> Path:

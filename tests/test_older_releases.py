@@ -75,6 +75,19 @@ def test_any_release_made_whole_holds_every_row_it_was_published_with(four):
         assert is_whole(home, each)
 
 
+def test_a_release_made_whole_is_written_in_one_go_with_its_views_and_no_deleted_rows(four):
+    home = four / ".graphrag"
+    oldest = release_file(home, min(release_ids(home)))
+    assert are_alike(oldest, four / "1.copy")
+    with duckdb.connect(str(oldest), read_only=True) as con:
+        names = con.execute("SELECT table_name FROM duckdb_tables()").fetchall()
+        last = [
+            con.execute(f'SELECT coalesce(max(rowid) + 1, 0) = count(*) FROM "{name}"').fetchone()
+            for (name,) in names
+        ]
+    assert set(last) == {(True,)}
+
+
 def test_each_release_is_seen_in_turn_and_none_stays_whole(four):
     home = four / ".graphrag"
     seen = [(each.id, rows(each.path)) for each in each_release(home) if each.path]

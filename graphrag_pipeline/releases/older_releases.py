@@ -43,6 +43,7 @@ from graphrag_pipeline.releases.kept_releases import (
 )
 from graphrag_pipeline.releases.row_changes import are_alike, base_of, undo_changes, write_changes
 from graphrag_pipeline.releases.table_diffs import as_json, compare_files
+from graphrag_pipeline.store.index_store import copy_rows
 from graphrag_pipeline.store.limits import DatabaseLimits
 
 log = logging.getLogger("graphrag_pipeline")
@@ -109,10 +110,14 @@ def make_whole(home: Path, release: str) -> Path:
 def _write_whole(home: Path, release: str, target: Path) -> None:
     source, steps = _way_back(home, release)
     with _telling(f"cannot make release {release} whole"):
-        target.unlink(missing_ok=True)
-        shutil.copyfile(source, target)
-        for step in steps:
-            undo_changes(step, target, DatabaseLimits())
+        with temporary_folder(target.parent, target.name) as folder:
+            changed, anew = folder / "changed", folder / "anew"
+            shutil.copyfile(source, changed)
+            for step in steps:
+                undo_changes(step, changed, DatabaseLimits())
+            # An older DuckDB cannot open every file in which rows were deleted.
+            copy_rows(changed, anew)
+            anew.replace(target)
         forbid_writing(target)
 
 

@@ -52,6 +52,7 @@ from graphrag_pipeline.store.index_store import (
     IndexStore,
     attach_for_copy,
     connect_published,
+    fill_copy,
     memory_database,
 )
 from graphrag_pipeline.store.limits import DatabaseLimits, parts_within
@@ -114,13 +115,6 @@ SELECT count(*) FILTER (status IN ('failed', 'outdated')), count(*) FROM extract
 _FAILED_REPORTS = """
 SELECT count(*), (SELECT count(*) FROM community_reports) + count(*) FROM report_failures
 """
-_TABLES = """
-SELECT p.table_name, w.estimated_size
-FROM duckdb_tables() p JOIN duckdb_tables() w USING (schema_name, table_name)
-WHERE p.database_name = 'packed' AND w.database_name = 'whole' ORDER BY p.table_oid
-"""
-_MOST_HELD = 20_000
-"""A transaction keeps its rows in memory, as large as they are: about so many at a time."""
 _VECTORS = "SELECT embedder, vector_versions::VARCHAR FROM releases WHERE id = ?"
 _NEWEST = "SELECT id, content_hash, config_hash FROM releases ORDER BY created_at DESC LIMIT 1"
 
@@ -391,15 +385,8 @@ def _pack(index: Path, packed: Path, limits: DatabaseLimits) -> None:
         attach_for_copy(con, index, packed, limits)
         con.execute("COPY FROM DATABASE whole TO packed (SCHEMA)")
         con.execute("DROP SCHEMA IF EXISTS packed.staging CASCADE")
-        con.execute("BEGIN")
-        n_held = 0
-        for table, n_rows in con.execute(_TABLES).fetchall():
-            con.execute(f'INSERT INTO packed."{table}" FROM whole."{table}"')
-            n_held += n_rows
-            if n_held > _MOST_HELD:
-                con.execute("COMMIT; CHECKPOINT packed; BEGIN")
-                n_held = 0
-        con.execute("COMMIT; USE packed")
+        fill_copy(con)
+        con.execute("USE packed")
         # One transaction: each of many views would otherwise be synced by itself.
         con.execute(f"BEGIN; {published_sql()}; COMMIT")
         con.execute("INSERT INTO meta VALUES (?, ?)", [VIEWS_MADE_BY, fingerprint(published_sql())])

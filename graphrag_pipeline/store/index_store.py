@@ -389,6 +389,13 @@ def _watch(turn: _Turn, ended: threading.Event) -> None:
             turn.let_go()
 
 
+_TABLES_TO_FILL = """
+SELECT p.schema_name, p.table_name, w.estimated_size
+FROM duckdb_tables() p JOIN duckdb_tables() w USING (schema_name, table_name)
+WHERE p.database_name = 'packed' AND w.database_name = 'whole' ORDER BY p.table_oid
+"""
+_MOST_HELD = 20_000
+"""A transaction keeps its rows in memory, as large as they are: about so many at a time."""
 _BLOCK_SIZE = "SELECT block_size FROM pragma_database_size() WHERE database_name = 'whole'"
 _SMALL_BLOCK = "16384"
 
@@ -616,13 +623,28 @@ def make_small(path: Path) -> None:
 
 
 def copy_rows(source: Path, target: Path, limits: DatabaseLimits | None = None) -> None:
-    """Copy all tables and views of a DuckDB file into a new one, without its free blocks."""
+    """Copy all that a DuckDB file holds into a new one, without its free blocks."""
     con = memory_database(limits)
     try:
         attach_for_copy(con, source, target, limits)
-        con.execute("COPY FROM DATABASE whole TO packed")
+        con.execute("COPY FROM DATABASE whole TO packed (SCHEMA)")
+        fill_copy(con)
     finally:
         con.close()
+
+
+def fill_copy(con: duckdb.DuckDBPyConnection) -> None:
+    """Copy the rows of each table of ``packed`` from ``whole``, some at a time."""
+    con.execute("BEGIN")
+    n_held = 0
+    for schema, table, n_rows in con.execute(_TABLES_TO_FILL).fetchall():
+        name = f'"{schema}"."{table}"'
+        con.execute(f"INSERT INTO packed.{name} FROM whole.{name}")
+        n_held += n_rows
+        if n_held > _MOST_HELD:
+            con.execute("COMMIT; CHECKPOINT packed; BEGIN")
+            n_held = 0
+    con.execute("COMMIT")
 
 
 def _copy(source: Path, target: Path) -> None:
