@@ -338,6 +338,32 @@ def test_entries_of_bibliographies_calendars_and_contacts_are_records_with_their
     assert "organization: Tide Office\ndepartment: Survey\nnote: Met in Köln and Bonn" in card.text
 
 
+def test_a_reference_says_what_stands_after_it_in_the_file():
+    article, whole = read(
+        "a.bib",
+        """@inproceedings{vik_20, author={Vik, Una}, title={Cranes}, crossref={conf_20}, year=2021}
+        @proceedings{conf_20, title={Port Days}, year=2020, editor={Berg, Bo},
+        publisher=pub # { Ltd}}
+        @String(pub = np) @string{np = {Nordic Press}} @string{np = "Other Press"}""",
+    ).documents
+    assert set(article.text.split("\n")) == {
+        *(
+            "title: Cranes",
+            "author: Una Vik",
+            "booktitle: Port Days",
+            "publisher: Nordic Press Ltd",
+        ),
+        *(
+            "editor: Bo Berg",
+            "crossref: conf_20",
+            "year: 2021",
+            "id: vik_20",
+            "type: inproceedings",
+        ),
+    }
+    assert "publisher: Nordic Press Ltd" in whole.text
+
+
 def test_every_ending_in_the_list_of_formats_is_read_and_no_other_is():
     page = (Path(__file__).parents[1] / "docs/how-to/run.md").read_text()
     table = page.partition("## What is read")[2].partition("\n\n`.xlsx`")[0]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.extraction.rules import entity_types as types
 from graphrag_pipeline.extraction.rules.nouns import is_month
+from graphrag_pipeline.extraction.rules.numbers import is_money, without_number, without_sum
 from graphrag_pipeline.extraction.rules.sentences import Span
 from graphrag_pipeline.extraction.rules.tokens import Tokens
 from graphrag_pipeline.extraction.rules.words import usually_lower
@@ -71,7 +72,7 @@ def find_names(text: str, tokens: Tokens, sentences: list[Span], *, dates: bool)
         if match.lastgroup != "name":
             continue
         for first, stop in _pieces(tokens, match.start(), match.end()):
-            end = _without_number(tokens.classes, first, stop)
+            end = without_number(tokens.classes, first, stop)
             mentions.append(_mention(tokens, first, end, _type_of(tokens, first, end)))
             places.append((first, end))
     _type_listed(tokens, mentions, places)
@@ -191,6 +192,7 @@ def _trimmed(tokens: Tokens, first: int, stop: int) -> Iterator[Piece]:
         stop -= 1
     while stop - first > 1 and tokens.texts[first] == "O":
         first += 1
+    first, stop = without_sum(tokens, first, stop)
     if classes[first : first + 1] in ("Y", "O") and not _is_numbered(tokens, first, stop):
         first += 1
     if tokens.language == "de" and _is_noun_before_name(tokens.texts[first:stop]):
@@ -266,6 +268,8 @@ def _stands_alone(tokens: Tokens, position: int) -> bool:
     word, code = tokens.texts[position], tokens.classes[position]
     if code == "N" and _follows_a_number(tokens, position) and usually_lower(word.lower()):
         return False
+    if is_money(tokens, position):
+        return False
     if word in _CONSTANTS or (code == "N" and word.isupper() and usually_lower(word.lower())):
         return False
     return code not in "HR" or len(word) > 3
@@ -331,12 +335,6 @@ def _unquoted(text: str, mention: Mention) -> Mention:
     """Leave out the grave accents around code."""
     quotes = text[mention.start : mention.start + 2].count("`")
     return replace(mention, start=mention.start + quotes, end=mention.end - quotes)
-
-
-def _without_number(classes: str, first: int, stop: int) -> int:
-    """Leave a page's or note's number out of a person's name: Mrs. Cratchit 54."""
-    bare = first + len(classes[first:stop].rstrip("DY"))
-    return bare if classes[first] == "H" and bare - first > 1 else stop
 
 
 def _type_of(tokens: Tokens, first: int, stop: int) -> str:

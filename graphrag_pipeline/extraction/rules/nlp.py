@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.text import normalize_title
+from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.extraction.mentions import (
     ENTITY_MENTIONS,
     RELATIONSHIP_MENTIONS,
@@ -44,12 +45,16 @@ from graphrag_pipeline.extraction.rules.words import Lexicon, usually_lower
 if TYPE_CHECKING:
     import polars as pl
 
-NLP_VERSION = "13"
+NLP_VERSION = "14"
 _DESCRIPTION = 400
 _CARRIED = 6
 _SLICE = 200  # chunks
 _SUBJECTS = frozenset((PERSON, ORGANIZATION, GEO, EVENT, WORK, OTHER))
-_ROW = re.compile(r"[^\n]*[^\W_][^\n]*")
+_TOTAL = "|".join(
+    re.escape(words).replace("_", " ") for words in sorted(word_lists("nlp_records.txt")["total"])
+)
+_ROW = re.compile(rf"(?![ |*_]*(?:{_TOTAL})[ *_:.]*(?:\||$))[^\n]*[^\W_][^\n]*", re.I | re.M)
+"""One that adds up the others names nothing."""
 _HEAD = re.compile(r"[^\n]*\n[|: +-]*--[|: +-]*(?:\n|$)")
 _SHORT = 3  # letters of a nickname, whatever word it is besides
 _AUTHOR = r"[^\W\d_a-z][^\W_]*(?:[ .'’-]{1,2}[^\W\d_]+){0,3}"

@@ -75,7 +75,7 @@ def extract_records(chunks: pl.DataFrame) -> Extraction:
     """
     import polars as pl
 
-    lines = _lines(chunks)
+    lines = _lines(chunks).filter(~_adds_up(pl.col("subject")))
     names = _names(lines.filter(pl.col("kind").is_in(["title", *_NAMING])))
     subjects = _subjects(lines, names)
     fields = names.filter(pl.col("kind").is_in(_NAMING))
@@ -192,6 +192,12 @@ def _lines(chunks: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def _adds_up(subject: pl.Expr) -> pl.Expr:
+    """Whether a record is called as a row that adds up the others of its table, in any case."""
+    bare = subject.str.strip_chars(" *:.").str.to_lowercase().str.replace_all(r"\s+", "_")
+    return bare.is_in(sorted(_WORDS["total"])).fill_null(value=False)
+
+
 def _names(lines: pl.DataFrame) -> pl.DataFrame:
     """Return what lines name: a row for each name, with its column, title, type and span."""
     import polars as pl
@@ -306,7 +312,7 @@ def names_in_field(kind: str, path: str, value: str) -> list[Piece]:
     by_field = _type_by_field(path)
     if kind == "title":
         return [(0, len(value), " ".join(value.split()), by_field or type_of_name(value))]
-    if kind == "fact" and names_nothing(value):
+    if value.casefold() in _WORDS["unit"] or (kind == "fact" and names_nothing(value)):
         return []
     is_of_firms = field_head(path) in _WORDS["person_or_firm"]
     pieces: list[Piece] = []

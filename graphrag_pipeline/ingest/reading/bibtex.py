@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import calendar
 import re
-from collections.abc import Iterator
+from collections import ChainMap
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from graphrag_pipeline.ingest.reading import versions
@@ -29,7 +30,11 @@ _BRACE = re.compile(r"\\.|[{}]", re.S)
 _QUOTE = re.compile(r'\\.|[{}"]', re.S)
 _AND = re.compile(r"\s+and\s+(?![^{]*\})", re.I)
 _NAMES = ("author", "editor", "translator")
+_KEYS = ("id", "type", "crossref")
 _NOT_READ = ("comment", "preamble")
+_STRING = re.compile(r"@[ \t]*string\s*[{(]", re.I)
+_ITS_OWN = ("title", "booktitle", "crossref", "key", "ids", "xref")
+"""Fields that an entry does not take from the one that it is a part of."""
 _MONTHS = {name[:3].lower(): name for name in calendar.month_name if name}
 
 
@@ -43,7 +48,14 @@ def read_bibtex(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
 
 
 def _entries(text: str) -> Iterator[dict[str, object]]:
-    strings = dict(_MONTHS)
+    read = list(_read_entries(text))
+    wholes = {fields["id"].lower(): fields for fields in reversed(read)}
+    for fields in read:
+        yield _as_record(_with_whole(fields, wholes.get(fields.get("crossref", "").lower(), {})))
+
+
+def _read_entries(text: str) -> Iterator[dict[str, str]]:
+    strings = _strings(text)
     at = 0
     while entry := _ENTRY.search(text, at):
         kind, at = entry[1].lower(), entry.end()
@@ -54,10 +66,39 @@ def _entries(text: str) -> Iterator[dict[str, object]]:
         if kind == "string":
             strings |= fields
         elif fields:
-            yield {"id": key[1] if key else "", "type": kind, **_as_record(fields)}
+            yield {"id": key[1] if key else "", "type": kind} | {
+                name: value for name, value in fields.items() if name not in ("id", "type")
+            }
 
 
-def _fields(text: str, at: int, strings: dict[str, str]) -> tuple[dict[str, str], int]:
+def _strings(text: str) -> dict[str, str]:
+    """Return what abbreviations stand for where the file defines them after their first use."""
+    known = dict(_MONTHS)
+    for _ in ("as written", "with those that stand after them"):
+        strings: dict[str, str] = {}
+        at = 0
+        while string := _STRING.search(text, at):
+            fields, at = _fields(text, string.end(), ChainMap(strings, known))
+            for name, value in fields.items():
+                strings.setdefault(name, value)
+        known |= strings
+    return known
+
+
+def _with_whole(fields: dict[str, str], whole: dict[str, str]) -> dict[str, str]:
+    """Return an entry with what the one says that it is a part of: its publisher, year, editors."""
+    if not whole:
+        return fields
+    of_whole = {name: value for name, value in whole.items() if name not in _ITS_OWN}
+    title = whole.get("booktitle") or whole.get("title")
+    return fields | {
+        name: value
+        for name, value in {"booktitle": title or "", **of_whole}.items()
+        if value and name not in fields
+    }
+
+
+def _fields(text: str, at: int, strings: Mapping[str, str]) -> tuple[dict[str, str], int]:
     fields: dict[str, str] = {}
     while match := _FIELD.match(text, at):
         value, at = _value(text, match.end(), strings)
@@ -66,7 +107,7 @@ def _fields(text: str, at: int, strings: dict[str, str]) -> tuple[dict[str, str]
     return fields, at
 
 
-def _value(text: str, at: int, strings: dict[str, str]) -> tuple[str, int]:
+def _value(text: str, at: int, strings: Mapping[str, str]) -> tuple[str, int]:
     """Return a value, of which parts may be joined by ``#``, and where it ends."""
     parts: list[str] = []
     while True:
@@ -106,7 +147,7 @@ def _as_record(fields: dict[str, str]) -> dict[str, object]:
             names = [_given_first(part) for part in _AND.split(value)]
             record[name] = names if len(names) > 1 else names[0]
         else:
-            record[name] = one_line(latex_text(value))
+            record[name] = value if name in _KEYS else one_line(latex_text(value))
     return record
 
 

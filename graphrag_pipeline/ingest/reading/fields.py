@@ -22,8 +22,8 @@ Role = Literal["field", "key", "value", "prose"]
 
 _WORDS = word_lists("nlp_records.txt")
 _KEY_WORDS = _WORDS["key"]
-_LABELS, _KEYS, _SAID = (
-    {(word,) for word in _WORDS[section]} for section in ("label", "key", "said")
+_LABELS, _KEYS, _SAID, _WHEN = (
+    {(word,) for word in _WORDS[section]} for section in ("label", "key", "said", "when")
 )
 _LONGEST_NAME = 120
 _MOST_WORDS = 14
@@ -98,6 +98,7 @@ def decide_columns(lines: pl.DataFrame, n_records: int) -> Columns:
         n_distinct=pl.col("value").n_unique(),
         **{kind: (pl.col("kind") == kind).sum() for kind in ("name", "code", "number")},
         prose=(pl.col("kind") == "prose").sum(),
+        unit=pl.col("value").str.to_lowercase().is_in(sorted(_WORDS["unit"])).sum(),
     )
     rows = list(shares.iter_rows(named=True))
     roles: dict[str, Role] = {str(row["column"]): _role(row) for row in rows}
@@ -133,6 +134,9 @@ def _role(row: Mapping[str, int]) -> Role:
         return "key"
     if row["code"] and 2 * row["code"] >= n:
         return "key"
+    is_unit = 2 * row["unit"] >= n and row["n_distinct"] < row["n_records"]
+    if is_unit or field_words(name)[-1:] in _WHEN:
+        return "value"
     if 2 * row["name"] < n or (row["n_distinct"] == 1 and row["n_records"] >= _CONSTANT_IN):
         return "value"
     return "field"

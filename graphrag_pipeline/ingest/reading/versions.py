@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-BIBLIOGRAPHIES_VERSION = "2"
+BIBLIOGRAPHIES_VERSION = "3"
 """The second is the first of readers that came later: before, files of their endings were refused,
 and so they are read again."""
 CALENDARS_VERSION = "3"
@@ -26,7 +26,7 @@ OUTLOOK_VERSION = "2"
 PACKED_VERSION = "2"
 PDF_VERSION = "2"
 PLAIN_VERSION = "3"
-RECORDS_VERSION = "9"
+RECORDS_VERSION = "10"
 RST_VERSION = "2"
 RTF_VERSION = "2"
 SUBTITLES_VERSION = "2"

@@ -1,0 +1,33 @@
+"""Numbers and money beside names, which are no part of them."""
+
+from __future__ import annotations
+
+from graphrag_pipeline.core.word_lists import word_lists
+from graphrag_pipeline.extraction.rules.tokens import Tokens
+
+_MONEY = word_lists("nlp_names.txt")["money"]
+_BY_NUMBER = word_lists("nlp_names.txt")["money_by_number"]
+_SUMS = _MONEY | _BY_NUMBER
+
+
+def is_money(tokens: Tokens, position: int) -> bool:
+    """Say whether a word is a unit of money, or a measure beside its number: 30 Pfund, CAD 12."""
+    word, classes = tokens.texts[position], tokens.classes
+    is_counted = "D" in (classes[position - 1], classes[position + 1 : position + 2])
+    return word in _MONEY or (is_counted and word in _BY_NUMBER)
+
+
+def without_sum(tokens: Tokens, first: int, stop: int) -> tuple[int, int]:
+    """Leave out a sum before or after a name: Ida Holm 30 Pfund, USD 20."""
+    texts, classes = tokens.texts, tokens.classes
+    if stop - first > 1 and classes[first + 1] == "D" and texts[first].isupper():
+        first += 2 * (texts[first] in _SUMS)
+    if stop - first > 2 and classes[stop - 2] in "DY":
+        stop -= 2 * (texts[stop - 1] in _SUMS)
+    return first, stop
+
+
+def without_number(classes: str, first: int, stop: int) -> int:
+    """Leave a page's or note's number out of a person's name: Mrs. Cratchit 54."""
+    bare = first + len(classes[first:stop].rstrip("DY"))
+    return bare if classes[first] == "H" and bare - first > 1 else stop
