@@ -36,6 +36,7 @@ from graphrag_pipeline.ingest.reading.mail_headers import (
     thread_began,
     thread_of,
 )
+from graphrag_pipeline.ingest.reading.mail_quoted import quoted_messages
 from graphrag_pipeline.ingest.reading.model import (
     SMALL,
     FileFormat,
@@ -84,15 +85,19 @@ _QUOTED_SEPARATOR = re.compile(rb"^>(>*From )", re.M)
 _QUOTE = re.compile(r"\s*>")
 _SIGNATURE = re.compile(r"^-- ?$", re.M)
 _FILE_NAME = re.compile(rb"name[*\d]{0,4}\s{0,9}=|base64", re.I)
+_QUOTED = "quoted"
+_IS_QUOTED = re.compile(rf"(?:^|/){_QUOTED}-\d+$")
 _ORIGINAL = re.compile(
     r"^(?:-{2,} ?(?:Original Message|Ursprüngliche Nachricht|Message d'origine|Mensaje original) ?"
     r"-{2,}|_{20,}\n\s*From: .*)$",
     re.M | re.I,
 )
 _ATTRIBUTION = re.compile(
-    r"^(?:On|Am|Le|El|Op|Il)\b.{5,300}(?:wrote|schrieb|a écrit|escribió|schreef|ha scritto)"
-    r"[^\n]{0,80}:?$",
+    r"^(?:(?:On|Am|Le|El|Op|Il|Em|Den|Dne)\b.{5,300}"
+    r"(?:wrote|schrieb|a écrit|escribió|schreef|ha scritto|escreveu|skrev|napsal)"
+    r"[^\n]{0,80}:?|(?=.{0,100}\d).{5,200}@.{0,100}:)$",
 )
+"""Programs of more languages write when, and an address: pon., 4 mar 2024 ... a@x.pl napisał(a):"""
 
 
 def read_eml(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
@@ -127,7 +132,26 @@ def read_mbox(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
             quarantined += read.quarantined
         except Unreadable as error:
             quarantined.append(Quarantined(key, str(error)))
-    return ReadResult(_in_threads(documents), quarantined)
+    return ReadResult(_in_threads(_once(documents)), quarantined)
+
+
+def _once(documents: Sequence[ReadDocument]) -> list[ReadDocument]:
+    """Return messages without those that are quoted only and are there by themselves, or before."""
+    said = {_words_of(d) for d in documents if not _IS_QUOTED.search(d.key)}
+    kept: list[ReadDocument] = []
+    for document in documents:
+        if _IS_QUOTED.search(document.key):
+            words = _words_of(document)
+            if words in said:
+                continue
+            said.add(words)
+        kept.append(document)
+    return kept
+
+
+def _words_of(document: ReadDocument) -> str:
+    """Return what a message says without who says it to whom."""
+    return "".join(document.text.partition(":\n\n")[2].split())
 
 
 def _in_threads(documents: Sequence[ReadDocument]) -> list[ReadDocument]:
@@ -174,11 +198,18 @@ def _read(key: str, data: bytes, options: ReadingOptions, depth: int = 0) -> Rea
     text, is_page = _body(parts, options)
     if not is_page and depth < _MOST_ATTACHED_DEPTH:
         text, held = _undigested(text)
-        read = _joined([read, *(_read_held(key, *each, options, depth) for each in held)])
-    if not is_forward(one_line(header(message, "Subject"))):
+        numbered = ((f"message-{number}", mail) for number, mail in held)
+        read = _joined([read, *(_read_held(key, *each, options, depth) for each in numbered)])
+    text, quoted = quoted_messages(text) if depth < _MOST_ATTACHED_DEPTH else (text, [])
+    if quoted or not is_forward(one_line(header(message, "Subject"))):
         text = own_words(text)
+    numbered = ((f"{_QUOTED}-{n}", each.as_mail()) for n, each in enumerate(quoted, 1))
+    within = _joined([_read_held(key, *each, options, depth) for each in numbered])
+    read = _joined([read, _in_thread(within, thread_of(message))])
     if not text and not read.documents:
         raise Unreadable("the message holds no text")
+    if not text and people(message, "From") and people(message, "To", "Cc"):
+        text = one_line(header(message, "Subject")) or ", ".join(name for name, _ in attached)
     own = [_document(key, message, text, is_page, [name for name, _ in attached])] if text else []
     return ReadResult([*own, *read.documents], read.quarantined)
 
@@ -207,9 +238,17 @@ def _undigested(text: str) -> tuple[str, list[tuple[int, str]]]:
     return (clean_text("\n".join(kept)), held[:_MOST_PARTS]) if held else (text, [])
 
 
-def _read_held(key: str, number: int, text: str, options: ReadingOptions, depth: int) -> ReadResult:
-    """Read a message of a digest."""
-    own_key = f"{key}/message-{number}" if key else f"message-{number}"
+def _in_thread(read: ReadResult, thread: str) -> ReadResult:
+    """Return messages that another one quotes, in its thread."""
+    if not thread:
+        return read
+    documents = [replace(d, metadata={**d.metadata, "thread": thread}) for d in read.documents]
+    return ReadResult(documents, read.quarantined)
+
+
+def _read_held(key: str, name: str, text: str, options: ReadingOptions, depth: int) -> ReadResult:
+    """Read a message that the text of another one holds, of a digest or quoted."""
+    own_key = f"{key}/{name}" if key else name
     try:
         return _read(own_key, text.encode(), options, depth + 1)
     except (Unreadable, ValueError, LookupError) as error:
@@ -282,7 +321,9 @@ def _read_attached(
         "message": one_line(header(message, "Subject")),
         "from": one_line(header(message, "From")),
         "date": date_of(message),
+        "to": one_line(header(message, "To")),
         "sender": listed(people(message, "From")),
+        "recipients": listed(people(message, "To", "Cc")),
         "thread": thread_of(message),
     }
     documents: list[ReadDocument] = []
