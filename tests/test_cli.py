@@ -29,6 +29,7 @@ from graphrag_pipeline.cli import console, index_views, tables
 from graphrag_pipeline.cli import progress as cli_progress
 from graphrag_pipeline.cli.progress import progress as shown_progress
 from graphrag_pipeline.core import progress
+from graphrag_pipeline.core.extras import how_to_install
 from graphrag_pipeline.core.hardening.locks import locked
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.releases.measuring import MEASURES
@@ -361,12 +362,31 @@ def test_records_of_a_file_with_the_same_fault_are_one_line(
          "is_record": True, "is_other_kind": False}
         for file in ("a.csv", "b.csv") for n in range(1, 1301)
     ]  # fmt: skip
-    index_views._show_unread([*rows, {**rows[0], "uri": "c.csv#row-9"}])
+    index_views.show_unread([*rows, {**rows[0], "uri": "c.csv#row-9"}])
     assert capsys.readouterr().out.splitlines() == [
         "2,601 records could not be read (see the table quarantine):",
         "  a.csv#row-1: the quotes in line 2 do not match (and 1,299 more like it)",
         "  b.csv#row-1: the quotes in line 2 do not match (and 1,299 more like it)",
         "  c.csv#row-9: the quotes in line 2 do not match",
+    ]
+
+
+def test_what_an_extra_would_read_is_told_with_the_command_that_installs_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    reason = "xlsx files need openpyxl: install the extra [office], then run `index` again"
+    index_views.show_unread(
+        [
+            {"uri": f"{name}.xlsx", "reason": reason, "is_record": False, "is_other_kind": False}
+            for name in ("a", "b")
+        ],
+        where="",
+    )
+    assert capsys.readouterr().out.splitlines() == [
+        "2 files could not be read:",
+        f"  a.xlsx: {reason}",
+        f"  b.xlsx: {reason}",
+        f"  to read more of them: {how_to_install('office')}",
     ]
 
 

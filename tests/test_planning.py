@@ -24,6 +24,7 @@ from typer.testing import CliRunner
 from conftest import Engine
 from graphrag_pipeline import Index
 from graphrag_pipeline.cli.app import app
+from graphrag_pipeline.cli.plan import show_plan
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.prompting import PROMPTS
 from graphrag_pipeline.core.settings import EmbeddingSettings, Settings
@@ -96,15 +97,24 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_plan_counts_what_is_new_and_writes_and_asks_nothing(tmp_path: Path) -> None:
+def test_a_plan_counts_what_is_new_and_writes_and_asks_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with ModelServer(mind) as server:
         engine = by_model(tmp_path, server.base_url)
-        engine.write({**LONG, "broken.pdf": b"%PDF-1.4 broken"})
+        engine.write({**LONG, "broken.pdf": b"%PDF-1.4 broken", "photo.xyz": b"x"})
         plan = plan_run(engine.workspace, engine.inbox)
         assert server.requests == []
     assert list(engine.log.home.glob("**/*")) == []
-    assert plan.changes == {"add": 7, "change": 0, "remove": 0, "rename": 0}
-    assert (plan.documents, plan.unreadable) == (6, 1)
+    assert plan.changes == {"add": 8, "change": 0, "remove": 0, "rename": 0}
+    assert (plan.documents, plan.unreadable) == (6, 2)
+    show_plan(plan)
+    assert capsys.readouterr().out.splitlines()[1:5] == [
+        "1 file could not be read:",
+        "  documents/broken.pdf: the PDF is damaged, or it is not a PDF",
+        "1 file of other kinds, not read: .xyz 1",
+        "documents  6 to read",
+    ]
     assert plan.chunks == plan.to_extract > 6
     assert [stage.stage for stage in plan.stages] == [
         "extractions", "summaries", "community_reports", "embeddings",

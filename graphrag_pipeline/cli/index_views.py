@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from graphrag_pipeline.cli import console
 from graphrag_pipeline.cli.left_out import show_left_out
 from graphrag_pipeline.cli.wording import amount, money
+from graphrag_pipeline.core.extras import commands_for
 from graphrag_pipeline.core.rows import one_line
 from graphrag_pipeline.core.text import counted
 from graphrag_pipeline.releases.quality import quality_line
@@ -38,7 +40,7 @@ def show_index(summary: dict[str, Any]) -> None:
     elif "changes" in summary:
         _show_changes(summary)
     _show_counts(summary)
-    _show_unread([row for row in summary["quarantined"] if row["batch"] in summary["batches"]])
+    show_unread([row for row in summary["quarantined"] if row["batch"] in summary["batches"]])
     show_left_out(summary["left_out"])
     _show_absent(summary)
     _show_failed(summary)
@@ -71,7 +73,7 @@ def show_status(summary: dict[str, Any]) -> None:
         console.say_whole(f"read again: {', '.join(because)} (plan says what that changes)")
     if staged := summary["staged_documents"]:
         console.fact("taken in", f"{counted(staged, 'document')}, not in the graph yet")
-    _show_unread(summary["quarantined"])
+    show_unread(summary["quarantined"])
     show_left_out(summary["left_out"])
     _show_absent(summary)
     _show_removed(summary)
@@ -200,20 +202,27 @@ def _estimate_row(stage: dict[str, Any]) -> tuple[object, ...]:
     )
 
 
-def _show_unread(rows: list[dict[str, Any]]) -> None:
-    """Print what could not be read: failures with their reasons, then files of other kinds."""
+def show_unread(
+    rows: Sequence[Mapping[str, Any]], *, where: str = " (see the table quarantine)"
+) -> None:
+    """Print what could not be read: failures with their reasons, then files of other kinds.
+
+    ``where`` says where they are listed, if they are.
+    """
     bad = [row for row in rows if not row["is_other_kind"]]
     others = [Path(row["uri"]) for row in rows if row["is_other_kind"]]
     if bad:
         files = sum(not row["is_record"] for row in bad)
         kinds = [(files, "file"), (len(bad) - files, "record")]
         counts = " and ".join(counted(number, kind) for number, kind in kinds if number)
-        console.say(f"{counts} could not be read (see the table quarantine):")
+        console.say(f"{counts} could not be read{where}:")
         alike = _alike(bad)
         for first, *others_like_it in alike[:_MOST_UNREAD]:
             more = f" (and {len(others_like_it):,} more like it)" if others_like_it else ""
             console.say_whole(f"  {one_line(first['uri'])}: {one_line(first['reason'])}{more}")
         console.more(sum(map(len, alike[_MOST_UNREAD:])))
+        for command in commands_for(row["reason"] for row in bad):
+            console.say_whole(f"  to read more of them: {command}")
     if others:
         suffixes = Counter(one_line(path.suffix.lower()) or "no suffix" for path in others)
         common = suffixes.most_common(_MOST_UNREAD)
@@ -225,9 +234,9 @@ def _show_unread(rows: list[dict[str, Any]]) -> None:
         console.say(f"{len(others):,} {files} of other kinds, not read: {kinds_read}")
 
 
-def _alike(rows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+def _alike(rows: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
     """Return the rows by file, and by a reason that is the same but for its numbers."""
-    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for row in rows:
         file = row["uri"].rpartition("#")[0] if row["is_record"] else row["uri"]
         groups.setdefault((file, _NUMBER.sub("", row["reason"])), []).append(row)

@@ -19,6 +19,7 @@ from graphrag_pipeline.cli.command import (
     settings_for_runs,
     settings_here,
 )
+from graphrag_pipeline.cli.index_views import show_unread
 from graphrag_pipeline.cli.left_out import show_left_out
 from graphrag_pipeline.cli.wording import amount, money
 from graphrag_pipeline.core.progress import about
@@ -41,7 +42,7 @@ _TOTALS = (
 def plan_values(plan: Plan) -> dict[str, Any]:
     """Return a plan as plain values."""
     models = [asdict(model) for model in plan.models]
-    return {**asdict(plan), "models": models, **_totals(plan)}
+    return {**asdict(plan), "unreadable": plan.unreadable, "models": models, **_totals(plan)}
 
 
 def plan_total(plan: Plan) -> str:
@@ -69,8 +70,9 @@ def show_plan(plan: Plan) -> None:
         console.fact("pending", counted(plan.pending_batches, "batch", "batches"))
     if plan.reread:
         console.say_whole(reread_documents(plan.reread))
+    show_unread(plan.quarantined, where="")
     if plan.documents or plan.unreadable:
-        console.fact("documents", f"{plan.documents:,} to read, {plan.unreadable:,} unreadable")
+        console.fact("documents", f"{plan.documents:,} to read")
         console.fact("chunks", f"{plan.chunks:,}, of which {plan.to_extract:,} to extract from")
     if plan.to_retry:
         console.fact("to retry", f"{plan.to_retry:,} that failed before, counted below")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
+from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -30,6 +32,7 @@ MODULES = {
 }
 """What each extra of the project brings, by the names of modules."""
 _PROJECT = "graphrag-pipeline"
+_ASKED_FOR = re.compile(r"install the extra \[(\w+)\]")
 
 
 def missing_modules(extra: str) -> tuple[str, ...]:
@@ -52,6 +55,15 @@ def how_to_install(extra: str) -> str:
     if place is None:
         return f"install {_PROJECT} again, from where you have it, with the extra [{extra}]"
     return f"pip install {options}{shlex.quote(f'{place}[{extra}]')}"
+
+
+def commands_for(reasons: Iterable[str]) -> list[str]:
+    """Return how to install each extra that reasons ask for as ``install the extra [NAME]``.
+
+    A reason is kept in the index, which may be read elsewhere, so that it has no command itself.
+    """
+    asked = {name for reason in reasons for name in _ASKED_FOR.findall(reason)}
+    return [how_to_install(name) for name in sorted(asked & MODULES.keys())]
 
 
 def _origin() -> tuple[Path | None, str]:

@@ -7,7 +7,7 @@ estimated (``estimates``). Nothing is written and the model is not asked.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from graphrag_pipeline.extraction.estimate import chunks_of, guess_entities, loo
 from graphrag_pipeline.graph.resolution.user_aliases import read_user_aliases
 from graphrag_pipeline.ingest import documents
 from graphrag_pipeline.ingest.chunking import chunk_documents
+from graphrag_pipeline.ingest.reading.files import is_of_other_kind
 from graphrag_pipeline.ingest.to_extract import shown_metadata
 from graphrag_pipeline.llm.client import unpriced
 from graphrag_pipeline.llm.configured import (
@@ -83,7 +84,8 @@ class Plan:
 
     ``changes`` counts files by action (add, change, remove, rename); ``chunks`` those of all files
     that would be read, ``to_extract`` those of them whose extraction is still to be made,
-    ``to_retry`` those and the reports that failed before. ``is_due`` says whether a run would
+    ``to_retry`` those and the reports that failed before. ``quarantined`` has the files and records
+    that would not be read, and why. ``is_due`` says whether a run would
     change anything, ``question`` what `index` would ask first, because so many files are gone.
     ``left_out`` says which rules leave files and folders out, and how many. ``reread`` is what is
     read again though no file has changed, None if nothing is; ``local_vectors`` what a model on
@@ -96,7 +98,7 @@ class Plan:
     pending_batches: int
     reread: Rereading | None
     documents: int
-    unreadable: int
+    quarantined: Sequence[Mapping[str, object]]
     chunks: int
     to_extract: int
     to_retry: int
@@ -115,6 +117,11 @@ class Plan:
             f"Plan: {changed_files(self.changes) or 'no file changed'}; {chunks}; "
             f"{counted(self.calls, 'model call')} {cost}"
         )
+
+    @property
+    def unreadable(self) -> int:
+        """Files and records that cannot be read."""
+        return len(self.quarantined)
 
     @property
     def calls(self) -> int:
@@ -249,7 +256,7 @@ def _plan(
         pending_batches=len(pending),
         reread=reread,
         documents=len(read.documents),
-        unreadable=len(read.quarantine),
+        quarantined=_quarantined(read.quarantine, {change.uri for change in to_read}),
         chunks=len(chunks),
         to_extract=len(todo),
         to_retry=int(todo["failed"].sum()) + index.failed_reports,
@@ -261,6 +268,21 @@ def _plan(
         local_vectors=local_vectors(settings, growth, sample),
         without_model=steps_without_model(settings, growth),
     )
+
+
+def _quarantined(
+    rows: Sequence[Mapping[str, object]], files: Set[str]
+) -> list[Mapping[str, object]]:
+    """Return what would be quarantined, as the status of an index has it."""
+    return [
+        {
+            "uri": row["uri"],
+            "reason": row["reason"],
+            "is_record": row["uri"] not in files,
+            "is_other_kind": is_of_other_kind(str(row["reason"])),
+        }
+        for row in rows
+    ]
 
 
 def _reasons(
