@@ -11,7 +11,7 @@ from graphrag_pipeline.core.extras import missing_modules
 from graphrag_pipeline.ingest.reading import ReadDocument, supported_suffixes
 from graphrag_pipeline.ingest.reading.code import CODE_SUFFIXES
 from graphrag_pipeline.ingest.reading.formats import reader_versions
-from graphrag_pipeline.ingest.reading.versions import RECORDS_VERSION
+from graphrag_pipeline.ingest.reading.versions import RECORDS_VERSION, TEXT_VERSION
 
 ROLLING = """WEBVTT
 Kind: captions
@@ -384,7 +384,9 @@ def test_every_ending_in_the_list_of_formats_is_read_and_no_other_is():
 def test_batches_with_files_that_were_refused_before_are_read_again_and_no_others():
     for suffix in SOUND:
         assert reader_versions([".txt", suffix]) != reader_versions([".txt"])
-    assert reader_versions([".txt", ".py", ".csv"]) == f"-records{RECORDS_VERSION}-text2"
+    assert (
+        reader_versions([".txt", ".py", ".csv"]) == f"-records{RECORDS_VERSION}-text{TEXT_VERSION}"
+    )
 
 
 @pytest.mark.parametrize("suffix", [".tex", ".bib", ".vtt", ".adoc", ".org", ".ics"])

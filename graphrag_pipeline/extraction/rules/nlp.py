@@ -27,6 +27,7 @@ from graphrag_pipeline.extraction.rules.entity_types import (
     has_organisation_word,
     may_be_given,
 )
+from graphrag_pipeline.extraction.rules.letters import letter_parts, without
 from graphrag_pipeline.extraction.rules.links import (
     LINKS_TO,
     blank_addresses,
@@ -242,12 +243,14 @@ def _read(
     text: str, blocks: Sequence[Block], options: NlpOptions, lexicons: dict[str, Lexicon]
 ) -> _Reading:
     written, text = text, blank_addresses(text)
+    formulas, correspondents = letter_parts(text)
+    text = without(text, formulas) if formulas else text
     sentences = _with_addresses(_sentences(text, blocks), text, written)
     tokens = read_tokens(text, sentences, lexicons)
     mentions = find_names(text, tokens, sentences, dates=options.dates)
     mentions += _outside(_terms(tokens, options), [b for b in blocks if b[2] == "table"])
     mentions += _uncased_mentions(text, sentences, blocks, options)
-    mentions = _with_authors(text, sentences, mentions)
+    mentions = _with_people(text, sentences, mentions, correspondents)
     mentions.sort(key=lambda mention: (mention.start, -mention.end))
     by_sentence = _by_sentence(text, mentions)
     return _Reading(text, sentences, by_sentence, _topics(text, sentences, by_sentence), written)
@@ -348,17 +351,11 @@ def _uncased_mentions(
     return _outside(mentions, [b for b in blocks if b[2] == "code"]) if mentions else mentions
 
 
-def _with_authors(text: str, sentences: list[Span], mentions: list[Mention]) -> list[Mention]:
-    """Return mentions in which those who wrote messages, and to whom, are people."""
-    if "] " not in text:
-        return mentions
-    names = {
-        name.span()
-        for match in _MESSAGE.finditer(text)
-        for group in ("author", "recipients")
-        if match[group]
-        for name in _LISTED.finditer(text, *match.span(group))
-    }
+def _with_people(
+    text: str, sentences: list[Span], mentions: list[Mention], correspondents: list[Span]
+) -> list[Mention]:
+    """Return mentions in which those who wrote messages or letters, and to whom, are people."""
+    names = {*correspondents, *(_authors(text) if "] " in text else ())}
     if not names:
         return mentions
     starts = [start for start, _ in sentences]
@@ -369,6 +366,13 @@ def _with_authors(text: str, sentences: list[Span], mentions: list[Mention]) -> 
     ]
     covered = [(person.start, person.end, PERSON) for person in people]
     return [*_outside(mentions, covered), *people]
+
+
+def _authors(text: str) -> Iterator[Span]:
+    for match in _MESSAGE.finditer(text):
+        for group in ("author", "recipients"):
+            if match[group]:
+                yield from (name.span() for name in _LISTED.finditer(text, *match.span(group)))
 
 
 def _may_be_person(name: str) -> bool:

@@ -19,7 +19,10 @@ _END = re.compile(
 _LINE = re.compile(r"[^\n]+")
 _WORD_BEFORE = re.compile(r"[^\W_](?:[\w.&’'-]*[^\W_])?$")
 _NEXT = re.compile(r"[\s\"'“‘«(\[_*—–-]*(\w?)")
-_FRESH_LINE = re.compile(r"\s*(?:[-*•‣·–—]\s|\(?\d{1,3}[.)]\s|#{1,6}\s|[^\W\d_][\w .'’-]{1,40}:\s)")
+_FRESH_LINE = re.compile(
+    r"\s*(?:[-*•‣·–—]\s|\(?\d{1,3}[.)]\s|#{1,6}\s|[^\W\d_][\w .'’-]{1,40}:\s"
+    r"|\[(?:\d{4}-\d\d-\d\d|undated)[^\]\n]{0,9}\]\s)"
+)
 _ABBREVIATIONS = word_lists("nlp_sentences.txt")["abbreviation"]
 _MAY_END = word_lists("nlp_sentences.txt")["may_end"]
 _INITIALS = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]")

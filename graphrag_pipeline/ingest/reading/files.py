@@ -9,11 +9,13 @@ from graphrag_pipeline.core.doors import PartError
 from graphrag_pipeline.core.errors import is_interrupt
 from graphrag_pipeline.core.hardening.memory import as_out_of_memory, memory_is_short
 from graphrag_pipeline.ingest.reading import versions
+from graphrag_pipeline.ingest.reading.chat_logs import chat_in_lines
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 from graphrag_pipeline.ingest.reading.code import CODE_BY_NAME, CODE_NAMES, CODE_SUFFIXES
 from graphrag_pipeline.ingest.reading.decoding import decode
 from graphrag_pipeline.ingest.reading.facts import with_facts
 from graphrag_pipeline.ingest.reading.formats import FORMATS, format_of, supported_suffixes
+from graphrag_pipeline.ingest.reading.line_blocks import line_blocks
 from graphrag_pipeline.ingest.reading.markdown_markup import without_files
 from graphrag_pipeline.ingest.reading.model import (
     SMALL,
@@ -29,13 +31,18 @@ from graphrag_pipeline.ingest.reading.model import (
 
 _CONVERTED = {".doc": "docx", ".dot": "docx", ".ppt": "pptx", ".pps": "pptx"}
 """Older formats of office programs that no library under a free licence is kept to read."""
+_LOG = ".log"
+"""Lines of programs begin as those of chats do."""
 _NOT_READ = "are not read, only"
 _OUT_OF_MEMORY = "there is not enough memory to read the file"
 
 
 def _read_text(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
-    text = without_files(clean_text(decode(data, options.encoding)))
+    written = decode(data, options.encoding)
     title = readable_name(path)
+    if path.suffix.lower() != _LOG and (chat := chat_in_lines(written)):
+        return whole_document(path, chat[0], title, chat[1], line_blocks(chat[0], markdown=False))
+    text = without_files(clean_text(written))
     text, blocks = with_facts(text, title, markdown=False)
     return whole_document(path, text, title, blocks=blocks)
 

@@ -1,0 +1,145 @@
+"""Greetings and closings of letters and mail, which name nobody by themselves: "Dear", "Regards".
+
+Whom a greeting is for, and who signs below a closing, are people.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from graphrag_pipeline.core.word_lists import word_lists
+from graphrag_pipeline.extraction.rules.sentences import Span
+
+_WORDS = {
+    section: frozenset(word.casefold() for word in words)
+    for section, words in word_lists("nlp_letters.txt").items()
+}
+_GREETINGS = _WORDS["greeting"] | _WORDS["greeting_with_mark"]
+_CLOSINGS = _WORDS["closing"] | _WORDS["closing_with_comma"]
+_MOST_WORDS = 5
+_LONGEST = 80
+_WORD = re.compile(r"[^\s,;:!.]+")
+_WHOM = re.compile(r"[^\W\d_][^\n,;:!]{0,60}")
+_AFTER_WHOM = re.compile(r"[,!:]|[ \t]*$")
+_OWN = re.compile(r"\s{0,9}([^\W\d_]{2,6}) +")
+_SIGNED = re.compile(
+    r"\s{0,9}(?P<name>[^\W\d_a-z][^\W\d_]*\.?(?:[ -](?:[^\W\d_]{1,3} )?"
+    r"[^\W\d_a-z][^\W\d_'’-]*\.?){0,3})(?=[ \t]*(?:$|[,(|/]))",
+    re.M,
+)
+
+
+def _first_words(phrases: Iterable[str]) -> re.Pattern[str]:
+    """Return what finds lines that begin with the first word of a phrase, by its first letter."""
+    by_letter: dict[str, list[str]] = {}
+    for word in sorted({phrase.split("_")[0].replace("ss", "(?:ss|ß)") for phrase in phrases}):
+        by_letter.setdefault(word[0], []).append(word[1:])
+    branches = (
+        f"[{letter}{letter.upper()}](?:{'|'.join(rests)})" for letter, rests in by_letter.items()
+    )
+    return re.compile(rf"\n[ \t>]*(?:{'|'.join(branches)})(?!\w)")
+
+
+_OPENS = _first_words(_GREETINGS | _CLOSINGS)
+
+
+def letter_parts(text: str) -> tuple[list[Span], list[Span]]:
+    """Return the words of greetings and closings in a text, and whom they name.
+
+    They stand at the beginning of short lines; what may begin a name (Caro, Dear) or a sentence is
+    one only before a comma.
+    """
+    words: list[Span] = []
+    people: list[Span] = []
+    for match in _OPENS.finditer(f"\n{text}"):
+        start = match.start()
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        if end - start <= _LONGEST:
+            _read_line(text, start, end, words, people)
+    return words, people
+
+
+def _read_line(text: str, start: int, end: int, words: list[Span], people: list[Span]) -> None:
+    """Write down what a line has of a greeting, or of a closing and who signs below it."""
+    found = [match.span() for match in _WORD.finditer(text, start, end)]
+    found = [span for span in found if text[span[0]] != ">"]
+    n_words = _n_words(text, found, _GREETINGS)
+    if n_words and n_words < len(found):
+        _read_greeting(text, (start, end), found, n_words, words, people)
+        return
+    n_words = _n_words(text, found, _CLOSINGS)
+    if not n_words:
+        return
+    close = found[n_words - 1][1]
+    mark = text[close : close + 1]
+    is_whole = n_words == len(found)
+    if not (is_whole or mark == ",") or (
+        mark != "," and _phrase(text, found[:n_words]) in _WORDS["closing_with_comma"]
+    ):
+        return
+    close += mark in (",", ".", "!")
+    signed = _SIGNED.match(text, _after_own(text, close))
+    if is_whole or signed:
+        words.append((found[0][0], signed.start("name") if signed else close))
+        people += [signed.span("name")] if signed else []
+
+
+def _after_own(text: str, place: int) -> int:
+    """Return where a name begins that "Deine" or "Votre" may stand before."""
+    own = _OWN.match(text, place)
+    return own.end() if own and own[1].casefold() in _WORDS["own"] else place
+
+
+def _read_greeting(
+    text: str,
+    line: Span,
+    found: list[Span],
+    n_words: int,
+    words: list[Span],
+    people: list[Span],
+) -> None:
+    whom = _WHOM.match(text, found[n_words][0], line[1])
+    if whom is None or len(whom.group().split()) > _MOST_WORDS:
+        return
+    after = _AFTER_WHOM.match(text, whom.end(), line[1])
+    is_marked = text[whom.end() : whom.end() + 1] in (",", "!", ":")
+    needs_mark = _phrase(text, found[:n_words]) in _WORDS["greeting_with_mark"]
+    between = text[found[n_words - 1][1] : whom.start()]
+    if not after or (needs_mark and not is_marked) or between.strip():
+        return
+    words.append((found[0][0], found[n_words - 1][1]))
+    parts = [span for span in found[n_words:] if span[0] < whom.end()]
+    joins = [n for n, span in enumerate(parts) if _phrase(text, [span]) in _WORDS["and"]]
+    if joins and joins[0] + 1 < len(parts):
+        join = joins[0]
+        if _phrase(text, [parts[join + 1]]) in _GREETINGS:
+            words.append((parts[join][0], parts[join + 1][1]))
+    elif text[whom.start()].isupper():
+        people.append((whom.start(), whom.start() + len(whom.group().rstrip())))
+    if is_marked and text[whom.end()] == ",":
+        rest = [span for span in found if span[0] > whom.end()]
+        if rest and _phrase(text, rest[:1]) in _GREETINGS:
+            _read_greeting(text, line, rest, 1, words, people)
+
+
+def _n_words(text: str, found: list[Span], phrases: frozenset[str]) -> int:
+    """Return how many words at the beginning of a line are one of some phrases."""
+    most = min(len(found), _MOST_WORDS)
+    return next((n for n in range(most, 0, -1) if _phrase(text, found[:n]) in phrases), 0)
+
+
+def _phrase(text: str, words: list[Span]) -> str:
+    return "_".join(text[start:end] for start, end in words).casefold()
+
+
+def without(text: str, spans: list[Span]) -> str:
+    """Return a text of the same length in which spans are blank; ends of lines stay."""
+    parts: list[str] = []
+    place = 0
+    for start, end in sorted(spans):
+        blank = "".join("\n" if sign == "\n" else " " for sign in text[start:end])
+        parts += [text[place:start], blank]
+        place = max(place, end)
+    return "".join([*parts, text[place:]])

@@ -1,0 +1,164 @@
+"""Chats as programs export them in lines of text: WhatsApp, Viber and their like.
+
+They are read as conversations of other exports are: a line for each message, by whom and when.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from graphrag_pipeline.ingest.reading.cleaning import NEWLINES, clean_text, one_line
+from graphrag_pipeline.ingest.reading.model import Scalar
+
+_MARKS = "\u200e\u200f\u202a-\u202e\u2066-\u2069"
+_DATE = r"(?P<date>\d{1,4}([./-])\d{1,2}\2\d{1,4})\.?"
+_TIME = r"(?P<time>\d{1,2}[:.]\d\d(?:[:.]\d\d)?)(?:[\s\u202f]?(?P<half>[APap])\.?\s?[Mm]\.?)?"
+_BRACKETED = re.compile(rf"[{_MARKS}]*\[ ?{_DATE},? {_TIME} ?\] ?(?P<rest>.*)")
+_DASHED = re.compile(
+    rf"[{_MARKS}]*{_DATE}(?:,| à| um| kl\.?)? (?P<time>\d{{1,2}}[:.]\d\d)"
+    r"(?:[\s\u202f]?(?P<half>[APap])\.?\s?[Mm]\.?)? [-–] (?P<rest>.*)"
+)
+_WHO = re.compile(rf"[{_MARKS}~ \u202f]*(?P<who>[^:\n\"“”„«»]{{1,80}}):(?: (?P<said>.*)|$)")
+_LEVEL = re.compile(r"(?:trace|debug|info|notice|warn(?:ing)?|err(?:or)?|critical|fatal)\b", re.I)
+_BY_PROGRAM = "\u200e"
+"""Stands before what WhatsApp says itself, on telephones of Apple."""
+_EDITED = re.compile(rf"[{_MARKS} ]*\u200e<[^<>\n]{{1,60}}>$")
+_ATTACHED = re.compile(rf"[{_MARKS}]*[^\s()]{{1,200}}\.\w{{2,4}} \([^()\n]{{1,60}}\)\s*")
+_NOTHING = re.compile(
+    r"<[^<>\n]{1,80}>|null|"
+    r"(?:this message was deleted|you deleted this message|(?:missed|silenced) (?:group )?"
+    r"(?:voice|video) call|waiting for this message|(?:image|video|audio|sticker|gif|document|"
+    r"contact card) omitted|"
+    r"diese nachricht wurde gelöscht|du hast diese nachricht gelöscht|verpasster (?:sprach|video)"
+    r"anruf|verpasster gruppen(?:sprach|video)?anruf|warten auf diese nachricht|"
+    r"ce message a été supprimé|vous avez supprimé ce message|appel (?:vocal|vidéo) manqué|"
+    r"(?:se eliminó este|eliminaste este|este) mensaje(?: fue eliminado)?|"
+    r"(?:llamada|videollamada) perdida|multimedia omitido|"
+    r"questo messaggio è stato eliminato|hai eliminato questo messaggio|"
+    r"(?:chiamata|videochiamata) (?:vocale )?persa|"
+    r"(?:esta mensagem foi apagada|mensagem apagada|você apagou esta mensagem|"
+    r"chamada de (?:voz|vídeo) perdida)|"
+    r"(?:dit bericht is verwijderd|je hebt dit bericht verwijderd|gemiste (?:spraak|video)?oproep)|"
+    r"(?:denne besked blev slettet|du slettede denne besked|denne meldingen ble slettet|"
+    r"det här meddelandet raderades|meddelandet togs bort|mistet (?:tale|video)opkald)|"
+    r"(?:ta wiadomość została usunięta|usunięto tę wiadomość|tato zpráva byla smazána|"
+    r"данное сообщение удалено|вы удалили данное сообщение|bu mesaj silindi))[.!]?",
+    re.I,
+)
+_LEAST, _MOST_PEOPLE, _LOOKED_AT = 2, 50, 2_000
+_MONTHS, _HOURS = 12, 12
+
+
+@dataclass
+class _Said:
+    date: str
+    time: str
+    who: str
+    lines: list[str]
+
+    @property
+    def words(self) -> str:
+        """The words of somebody; "" for what the program did."""
+        first = self.lines[0]
+        if first.startswith(_BY_PROGRAM) and not _ATTACHED.match(first):
+            return ""
+        whole = _EDITED.sub("", "\n".join([_ATTACHED.sub("", first), *self.lines[1:]]))
+        words = clean_text(whole)
+        return "" if _NOTHING.fullmatch(words) else words
+
+
+def chat_in_lines(text: str) -> tuple[str, dict[str, Scalar]] | None:
+    """Return the text and metadata of a chat that is written in lines; None for other text.
+
+    What nobody says is left out: who came or left, calls, pictures, deleted messages.
+    """
+    head = text[:_LOOKED_AT].lstrip("\ufeff\n\r ")
+    pattern = next((p for p in (_BRACKETED, _DASHED) if p.match(head)), None)
+    if pattern is None:
+        return None
+    entries = list(_messages(re.sub(NEWLINES, "\n", text), pattern))
+    said = [message for message in entries if message]
+    is_log = any(_LEVEL.search(message.who) for message in said)
+    if len(said) < max(_LEAST, len(entries) - len(said)) or is_log:
+        return None
+    is_month_first = _is_month_first([message.date for message in said], text)
+    told = [(message, words) for message in said if (words := message.words)]
+    lines = [
+        f"[{_day(message.date, is_month_first)} {message.time}] {message.who}: {words}"
+        for message, words in told
+    ]
+    if not lines:
+        return None
+    people = dict.fromkeys(message.who for message, _ in told)
+    about: dict[str, Scalar] = {
+        "from": ", ".join([*people][:_MOST_PEOPLE]),
+        "date": f"{_day(told[0][0].date, is_month_first)}T{told[0][0].time}",
+    }
+    return clean_text("\n".join(lines)), about
+
+
+def _messages(text: str, pattern: re.Pattern[str]) -> Iterator[_Said | None]:
+    """Yield what somebody says, with the lines that go on with it; None for what nobody does."""
+    message: _Said | None = None
+    is_begun = False
+    for line in text.split("\n"):
+        stamp = pattern.match(line.lstrip("\ufeff"))
+        if stamp is None:
+            if message:
+                message.lines.append(line)
+            continue
+        if is_begun:
+            yield message
+        is_begun = True
+        who = _WHO.fullmatch(stamp["rest"])
+        name = one_line(who["who"]) if who else ""
+        message = _Said(stamp["date"], _hour(stamp), name, [who["said"] or ""]) if who else None
+    if is_begun:
+        yield message
+
+
+def _hour(stamp: re.Match[str]) -> str:
+    hour, minute = re.split("[:.]", stamp["time"])[:2]
+    number = int(hour)
+    if stamp["half"]:
+        number = number % _HOURS + _HOURS * (stamp["half"] in "Pp")
+    return f"{number:02}:{minute}"
+
+
+def _is_month_first(dates: Sequence[str], text: str) -> bool:
+    """Say whether dates begin with the month: days go on, and where both ways do, by habit.
+
+    Only the short dates of the United States do, as 1/5/24 beside hours up to twelve.
+    """
+    pairs = [re.split("[./-]", date)[:2] for date in dict.fromkeys(dates)]
+    numbers = [(int(a), int(b)) for a, b in pairs if len(a) <= 2]
+    if not numbers or any("." in date for date in dates[:1]):
+        return False
+    if any(first > _MONTHS for first, _ in numbers):
+        return False
+    if any(second > _MONTHS for _, second in numbers):
+        return True
+    back = [sum(_steps_back(dates, order)) for order in (True, False)]
+    if back[0] != back[1]:
+        return back[0] < back[1]
+    has_halves = re.search(r"\d[\s\u202f][AP]M\b", text[:_LOOKED_AT]) is not None
+    return has_halves and not any(date.startswith("0") for date in dates)
+
+
+def _steps_back(dates: Sequence[str], is_month_first: bool) -> Iterator[bool]:
+    days = [_day(date, is_month_first) for date in dates]
+    return (after < before for before, after in pairwise(days))
+
+
+def _day(date: str, is_month_first: bool) -> str:
+    """Return a day as ISO 8601 writes it."""
+    first, second, third = re.split("[./-]", date)
+    if len(first) > 2:
+        year, month, day = first, second, third
+    else:
+        year = third if len(third) > 2 else f"20{third}"
+        month, day = (first, second) if is_month_first else (second, first)
+    return f"{year}-{int(month):02}-{int(day):02}"
