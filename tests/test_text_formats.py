@@ -389,6 +389,44 @@ def test_batches_with_files_that_were_refused_before_are_read_again_and_no_other
     )
 
 
+@pytest.mark.parametrize(
+    ("rule", "words"),
+    [
+        ("FREQ=YEARLY", "every year"),
+        (
+            "FREQ=WEEKLY;INTERVAL=2;WKST=SU;BYDAY=MO,TH;UNTIL=20261231T000000Z",
+            "every 2 weeks on Monday, Thursday until 2026-12-31",
+        ),
+        ("FREQ=MONTHLY;COUNT=10;BYDAY=-1FR", "every month on the last Friday 10 times"),
+        ("FREQ=MONTHLY;BYMONTHDAY=1,31", "every month on day 1, 31"),
+        (
+            "freq=yearly;bymonth=1,12;byday=2SU",
+            "every year on the second Sunday in January, December",
+        ),
+    ],
+)
+def test_a_repetition_is_told_in_words(rule, words) -> None:
+    assert repetition(rule) == words
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        *("FREQ=MONTHLY;BYSETPOS=-1;BYDAY=MO,TU", "FREQ=OFTEN", "INTERVAL=2", "daily"),
+        *("FREQ=YEARLY;BYMONTH=0", "FREQ=YEARLY;BYMONTH=13", "FREQ=MONTHLY;BYMONTHDAY=-1"),
+        *("FREQ=MONTHLY;BYDAY=6MO", "FREQ=DAILY;INTERVAL=x", "FREQ=DAILY;COUNT=0"),
+        "FREQ=DAILY;UNTIL=tomorrow",
+    ],
+)
+def test_a_repetition_that_words_cannot_tell_stays_as_it_stands(rule) -> None:
+    assert repetition(rule) == rule
+
+
+def repetition(rule: str) -> str:
+    event = MEETING.replace("UID:", f"RRULE:{rule}\nUID:")
+    return only(read("meeting.ics", event)).text.partition("\nrepeats: ")[2].partition("\n")[0]
+
+
 @pytest.mark.parametrize("suffix", [".tex", ".bib", ".vtt", ".adoc", ".org", ".ics"])
 def test_what_opens_and_never_closes_takes_no_more_than_its_length(suffix):
     start = time.process_time()

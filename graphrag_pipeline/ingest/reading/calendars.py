@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import quopri
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from graphrag_pipeline.ingest.reading import versions
@@ -39,6 +39,23 @@ _CARD = {
     **{"UID": "id", "FN": "name", "ORG": "organization", "TITLE": "job", "ROLE": "role"},
     **{"EMAIL": "email", "TEL": "phone", "ADR": "address", "BDAY": "birthday", "NOTE": "note"},
     **{"NICKNAME": "nickname", "URL": "url", "RELATED": "related"},
+}
+_REPEATS = {
+    **{"SECONDLY": "second", "MINUTELY": "minute", "HOURLY": "hour", "DAILY": "day"},
+    **{"WEEKLY": "week", "MONTHLY": "month", "YEARLY": "year"},
+}
+_DAYS = {
+    **{"MO": "Monday", "TU": "Tuesday", "WE": "Wednesday", "TH": "Thursday"},
+    **{"FR": "Friday", "SA": "Saturday", "SU": "Sunday"},
+}
+_MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+_DAY = re.compile(r"([1-5]|-1|)(MO|TU|WE|TH|FR|SA|SU)")
+_PLACES = {
+    **{"": "", "1": "the first ", "2": "the second ", "3": "the third "},
+    **{"4": "the fourth ", "5": "the fifth ", "-1": "the last "},
 }
 
 
@@ -116,9 +133,10 @@ def _value(name: str, parameters: str, value: str) -> str:
         common = _COMMON_NAME.search(parameters)
         address = value.removeprefix("mailto:").removeprefix("MAILTO:")
         return person_of(common[1] or common[2] or "", address) if common else address
-    if stamp := _STAMP.match(value):
-        day = f"{stamp[1]}-{stamp[2]}-{stamp[3]}"
-        return f"{day}T{stamp[4]}:{stamp[5]}:{stamp[6]}{stamp[7]}" if stamp[4] else day
+    if time := _time(value):
+        return time
+    if name == "RRULE":
+        return _repetition(value)
     if name in ("N", "ADR"):
         parts = [one_line(_unescaped(part)) for part in _SPLIT.split(value)]
         if name == "N":
@@ -126,6 +144,55 @@ def _value(name: str, parameters: str, value: str) -> str:
             return one_line(f"{given} {middle} {family}")
         return ", ".join(filter(None, parts))
     return _unescaped(value)
+
+
+def _repetition(rule: str) -> str:
+    """Return a rule of repetition in words; one that says what they cannot, as it stands."""
+    parts = dict(part.upper().split("=", 1) for part in rule.split(";") if "=" in part)
+    parts.pop("WKST", None)
+    unit = _REPEATS.get(parts.pop("FREQ", ""))
+    every = parts.pop("INTERVAL", "1")
+    if unit is None or parts.keys() - _TOLD_OF_RULES.keys():
+        return rule
+    try:
+        said = [f"every {unit}" if every == "1" else f"every {_number(every)} {unit}s"]
+        for name, (before, words, after) in _TOLD_OF_RULES.items():
+            if name in parts:
+                said.append(before + ", ".join(map(words, parts[name].split(","))) + after)
+    except ValueError:
+        return rule
+    return " ".join(said)
+
+
+def _number(digits: str, most: int = 10_000) -> int:
+    """Return a number from 1 to ``most``; raises ValueError."""
+    if not 1 <= int(digits) <= most:
+        raise ValueError(digits)
+    return int(digits)
+
+
+def _day(day: str) -> str:
+    """Return a day of the week, and which of a month; raises ValueError."""
+    match = _DAY.fullmatch(day)
+    if match is None:
+        raise ValueError(day)
+    return _PLACES[match[1]] + _DAYS[match[2]]
+
+
+def _end(value: str) -> str:
+    """Return the last day of a repetition; raises ValueError."""
+    if not (time := _time(value)):
+        raise ValueError(value)
+    return time.partition("T")[0]
+
+
+def _time(value: str) -> str:
+    """Return a date, with its time if it has one, as ISO 8601 writes it; "" where it is none."""
+    stamp = _STAMP.match(value)
+    if stamp is None:
+        return ""
+    day = f"{stamp[1]}-{stamp[2]}-{stamp[3]}"
+    return f"{day}T{stamp[4]}:{stamp[5]}:{stamp[6]}{stamp[7]}" if stamp[4] else day
 
 
 def _decoded(data: bytes, charset: str) -> str:
@@ -138,6 +205,15 @@ def _decoded(data: bytes, charset: str) -> str:
 def _unescaped(value: str) -> str:
     return _ESCAPE.sub(lambda match: "\n" if match[1] in "nN" else match[1], value)
 
+
+_TOLD_OF_RULES: Mapping[str, tuple[str, Callable[[str], str], str]] = {
+    "BYDAY": ("on ", _day, ""),
+    "BYMONTHDAY": ("on day ", lambda day: str(_number(day, 31)), ""),
+    "BYMONTH": ("in ", lambda month: _MONTHS[_number(month, 12) - 1], ""),
+    "COUNT": ("", lambda count: str(_number(count)), " times"),
+    "UNTIL": ("until ", _end, ""),
+}
+"""Parts of a rule of repetition: the words before, those of each value, the words after."""
 
 CALENDAR = FileFormat(read_calendar, versions.CALENDARS | versions.RECORDS, SMALL_RECORDS)
 CONTACTS = FileFormat(read_contacts, versions.CALENDARS | versions.RECORDS, SMALL_RECORDS)

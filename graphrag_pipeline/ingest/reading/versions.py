@@ -10,7 +10,7 @@ from importlib.util import find_spec
 BIBLIOGRAPHIES_VERSION = "3"
 """The second is the first of readers that came later: before, files of their endings were refused,
 and so they are read again."""
-CALENDARS_VERSION = "3"
+CALENDARS_VERSION = "4"
 CODE_VERSION = "1"
 CONFIGS_VERSION = "2"
 HTML_VERSION = "5"
