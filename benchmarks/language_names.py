@@ -92,6 +92,7 @@ def _bare(name: str) -> str:
     lists = word_lists("nlp_names.txt")
     titles = lists["civil_title"] | lists["role"]
     words = name.split()
+    titles |= frozenset(map(str.capitalize, lists["title_before"]))
     while len(words) > 1 and words[0] in titles:
         words = words[1:]
     return normalize_title(" ".join(words))

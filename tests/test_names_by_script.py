@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from benchmarks.language_names import languages, read_texts, scores
+from benchmarks.language_names import scores
 from graphrag_pipeline.extraction.rules.cjk import find_cjk
 from graphrag_pipeline.extraction.rules.nlp import NlpOptions, extract_nlp
 from graphrag_pipeline.graph.resolution.names import take_apart
@@ -90,10 +90,3 @@ def test_most_names_found_in_a_script_without_capitals_are_right(language: str, 
     for kind in (PERSON, GEO):
         assert by_type[kind].right >= 0.84 * by_type[kind].n_found
         assert by_type[kind].right >= 0.75 * by_type[kind].n_marked
-
-
-@pytest.mark.parametrize("language", languages())
-def test_labelled_texts_are_read_without_their_marks(language: str) -> None:
-    texts = list(read_texts(language))
-    assert [text.half for text in texts] == ["dev"] * 4 + ["held"] * 4
-    assert all("[[" not in text.text and text.names for text in texts)

@@ -30,6 +30,7 @@ _ABBREVIATION = re.compile(r"(?:[^\W\d_]\.){2,}[^\W\d_]?\.?$")
 _INITIALS = re.compile(r"(?:[^\W\d_]\.){2,3}$")
 _SAINTS = ("st.", "st", "saint")
 _LAST_OF_A_NAME = "NAI"
+_MOST_ADDRESSED = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class NameContext:
     """Surroundings of a name in its sentence, as written: the nearest words, and what it is.
 
     ``second_after`` is all the words of a name that stands there. ``head`` is the noun of "Name is
-    a ... noun", and empty where the sentence does not say so.
+    a ... noun", and empty where the sentence does not say so. ``language`` is that of the text.
     """
 
     before: str = ""
@@ -45,6 +46,7 @@ class NameContext:
     after: str = ""
     second_after: str = ""
     head: str = ""
+    language: str = "en"
 
 
 NO_CONTEXT = NameContext()
@@ -75,7 +77,12 @@ def _place_key(name: str) -> str:
 
 @cache
 def _people(section: str) -> frozenset[str]:
-    return frozenset(name.casefold() for name in word_lists("nlp_people.txt")[section])
+    return frozenset(_plain(name) for name in word_lists("nlp_people.txt")[section])
+
+
+def _plain(name: str) -> str:
+    """Return a name in lower case and without the dots that Russian may leave out: Артём."""
+    return name.casefold().replace("ё", "е")
 
 
 def is_demonym(word: str) -> bool:
@@ -101,13 +108,32 @@ def has_organisation_word(words: list[str]) -> bool:
 @cache
 def begins_name(word: str) -> bool:
     """Say whether a word, in any case, may begin a name: a given name, a kind of body or place."""
-    sections = ("org", "org_first", "geo", "geo_first", "event")
-    return may_be_given(word) or any(word.casefold() in _lower_cues(name) for name in sections)
+    return may_be_given(word) or begins_name_of_body(word) or is_place_kind(word)
+
+
+@cache
+def begins_name_of_body(word: str) -> bool:
+    """Say whether a word, in any case, names a kind of body or of event."""
+    folded = word.casefold()
+    sections = ("org", "org_first", "foreign_org_first", "event")
+    return any(folded in _lower_cues(name) for name in sections)
+
+
+@cache
+def is_place_kind(word: str) -> bool:
+    """Say whether a word, in any case, names a kind of place."""
+    folded = word.casefold()
+    return any(folded in _lower_cues(name) for name in ("geo", "geo_first", "foreign_geo_first"))
+
+
+def is_trade(word: str) -> bool:
+    """Say whether a last word says what a firm deals in: it is a common one, and no surname."""
+    return usually_lower(word.casefold()) and not is_surname(word)
 
 
 def is_surname(word: str) -> bool:
     """Say whether a word is a listed surname, in any case."""
-    return word.casefold() in _people("surname")
+    return _plain(word) in _people("surname")
 
 
 def is_event_word(word: str) -> bool:
@@ -130,12 +156,33 @@ def looks_like_code(word: str) -> bool:
 
 def name_type(words: list[str], codes: str, context: NameContext = NO_CONTEXT) -> str:
     """Return the type of a name from its words, their classes and its neighbours in the text."""
+    if context.language != "en" and (kind := _by_foreign_words(words, codes, context)):
+        return kind
     if is_place(" ".join(words)):
         return GEO
     codes = _with_initials(words, codes)
     if any(looks_like_code(word) for word, code in zip(words, codes, strict=True) if code != "I"):
         return OTHER
     return _by_own_words(words, codes) or _by_context(words, codes, context) or OTHER
+
+
+def _by_foreign_words(words: list[str], codes: str, context: NameContext) -> str:
+    """Return the type that forms of address, and ends of words, give in other languages."""
+    is_name = not set(codes) - set("NAIw") and len(words) <= _MOST_ADDRESSED
+    before = context.before.casefold()
+    if is_name and before in _cues("title_before"):
+        return PERSON
+    if is_name and before in _cues("kin_before") and may_be_given(words[0]):
+        return PERSON
+    if len(words) < 2 or codes[0] not in "NA":
+        return ""
+    first = words[0].casefold()
+    if first in _cues("foreign_geo_first") and not is_given_name(first):
+        return GEO
+    if may_be_given(words[0]):
+        return ""
+    is_firm = codes[1] in "NA" and first.endswith(tuple(_cues("firm_end")))
+    return ORGANIZATION if is_firm or first in _cues("foreign_org_first") else ""
 
 
 def _by_own_words(words: list[str], codes: str) -> str:
@@ -231,15 +278,15 @@ def _is_person(words: list[str], codes: str) -> bool:
         return given
     if set(codes) != {"N"} or len(words) > 4:
         return False
-    known = last.casefold() in _people("surname") and not is_place(last)
+    known = is_surname(last) and not is_place(last)
     if given and (known or not _is_place_word(words[0])) and not is_place(last):
-        return not is_common(last) or is_given_name(last) or last.casefold() in _people("surname")
-    surname = last.casefold() in _people("surname") and not is_demonym(last)
+        return not is_common(last) or is_given_name(last) or is_surname(last)
+    surname = is_surname(last) and not is_demonym(last)
     return len(words) <= 3 and surname and not any(map(_is_ordinary, words[:-1]))
 
 
 def _has_office(office: str, name: list[str]) -> bool:
-    if may_be_given(name[0]) or name[-1].casefold() in _people("surname"):
+    if may_be_given(name[0]) or is_surname(name[-1]):
         return True
     return office not in _cues("role_or_word") and not any(map(is_common, name))
 
@@ -327,8 +374,7 @@ def like_full_name(words: list[str], codes: str) -> bool:
 @cache
 def may_be_given(word: str) -> bool:
     """Say whether a word is a listed given name and no common word besides."""
-    folded = word.casefold()
-    return folded in _lower_cues("given") or (folded in _people("given") and not is_common(word))
+    return is_given_name(word) or (_plain(word) in _people("given") and not is_common(word))
 
 
 def _is_place_word(word: str) -> bool:

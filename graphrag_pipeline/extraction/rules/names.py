@@ -5,10 +5,21 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.extraction.rules import entity_types as types
+from graphrag_pipeline.extraction.rules.name_neighbours import (
+    Mention,
+    Piece,
+    is_person_of,
+    type_by_neighbours,
+)
+from graphrag_pipeline.extraction.rules.name_starts import (
+    is_marked,
+    is_office_before_name,
+    words_before_name,
+)
 from graphrag_pipeline.extraction.rules.nouns import is_month
 from graphrag_pipeline.extraction.rules.numbers import is_money, without_number, without_sum
 from graphrag_pipeline.extraction.rules.sentences import Span
@@ -30,30 +41,15 @@ _QUOTED = re.compile(
 )
 _TOPIC = re.compile(r"(?:(?:The|A|An) )?([^\W\d_a-z][^(,|:]*[^\s(,|:])")
 _MAX_TITLE_WORDS = 6
-_MIN_LISTED = 3
 _BEFORE_A_YEAR = word_lists("nlp_names.txt")["before_year"]
 _MAX_NAME_TOKENS = 14
 _MAX_NAME_CHARACTERS = 120
 _WHOLE_HEADS = word_lists("nlp_names.txt")["whole_head"]
-_PARTS_OF = word_lists("nlp_names.txt")["of_part"]
 _FOR_HEADS = word_lists("nlp_names.txt")["for_head"]
 _CONSTANTS = word_lists("nlp_names.txt")["constant"]
 _PARTS = word_lists("nlp_names.txt")["part"]
 _NUMBERS = word_lists("nlp_english.txt")["number"]
 _GERMAN_ARTICLES = word_lists("nlp_names.txt")["german_article"]
-
-
-@dataclass(frozen=True, slots=True)
-class Mention:
-    """A span of the text that names something, with its sentence's index."""
-
-    start: int
-    end: int
-    type: str
-    sentence: int
-
-
-Piece = tuple[int, int]
 
 
 def find_names(text: str, tokens: Tokens, sentences: list[Span], *, dates: bool) -> list[Mention]:
@@ -75,8 +71,7 @@ def find_names(text: str, tokens: Tokens, sentences: list[Span], *, dates: bool)
             end = without_number(tokens.classes, first, stop)
             mentions.append(_mention(tokens, first, end, _type_of(tokens, first, end)))
             places.append((first, end))
-    _type_listed(tokens, mentions, places)
-    _type_short(tokens, mentions, places)
+    type_by_neighbours(tokens, mentions, places)
     inside = _outside(mentions, whole)
     return sorted(
         (mention for mention in whole + inside if _reasonable(mention)),
@@ -131,6 +126,8 @@ def _cuts(tokens: Tokens, first: int, position: int, stop: int) -> bool:
         return _cuts_of(tokens, first, position, stop)
     if code == "w" and tokens.texts[position] == "y" and tokens.language == "es":
         return not _is_double_surname(before, tokens.texts[position + 1 : stop])
+    if code == "w" and is_person_of(tokens, first, position, stop):
+        return True
     if code == "w" and tokens.language == "de":
         return tokens.classes[position - 1] not in "wHI" and not types.may_be_given(before[-1])
     if code == "w":
@@ -161,6 +158,8 @@ def _cuts_of(tokens: Tokens, first: int, position: int, stop: int) -> bool:
     if len(before) < 2:
         return False
     if tokens.classes[first] == "H" or types.is_given_name(before[0]):
+        return True
+    if is_person_of(tokens, first, position, stop):
         return True
     if "of" not in before and types.joins_names(before):
         return True
@@ -195,13 +194,8 @@ def _trimmed(tokens: Tokens, first: int, stop: int) -> Iterator[Piece]:
     first, stop = without_sum(tokens, first, stop)
     if classes[first : first + 1] in ("Y", "O") and not _is_numbered(tokens, first, stop):
         first += 1
-    if tokens.language == "de" and _is_noun_before_name(tokens.texts[first:stop]):
-        first += 1
-    if _is_marked(tokens.texts[first:stop]):
-        first += 1
-    if _is_part_of_person(tokens.texts[first:stop]):
-        first += 2
-    while stop - first > 2 and _is_office_before_name(tokens, first, stop):
+    first += words_before_name(tokens, first, stop)
+    while stop - first > 2 and is_office_before_name(tokens, first, stop):
         if classes[first] == "N":
             yield first, first + 1
         first += 1
@@ -214,27 +208,6 @@ def _trimmed(tokens: Tokens, first: int, stop: int) -> Iterator[Piece]:
     if _is_number_of_part(tokens, first, stop):
         return
     yield first, stop
-
-
-def _is_marked(words: list[str]) -> bool:
-    """Say whether a word in capitals is set before others, as in logs: ERROR Ebba Storm."""
-    return (
-        len(words) > 2
-        and len(words[0]) > 3
-        and words[0].isupper()
-        and not any(map(str.isupper, words[1:]))
-        and usually_lower(words[0].lower())
-    )
-
-
-def _is_part_of_person(words: list[str]) -> bool:
-    """Say whether a part of something stands before a person: End of Ann Lee."""
-    return (
-        len(words) > 2
-        and words[1] == "of"
-        and words[0].casefold() in _PARTS_OF
-        and types.may_be_given(words[2])
-    )
 
 
 def _is_numbered(tokens: Tokens, first: int, stop: int) -> bool:
@@ -296,41 +269,6 @@ def _is_number_of_part(tokens: Tokens, first: int, stop: int) -> bool:
     return stop - first > 1 and numbers and tokens.texts[first].casefold() in _PARTS
 
 
-def _is_noun_before_name(words: list[str]) -> bool:
-    """Say whether a German noun stands before a name: Künstlerin Käthe Kollwitz, Stadt Köln."""
-    if len(words) < 2 or types.may_be_given(words[0]) or types.is_place(words[0]):
-        return False
-    return types.is_place(" ".join(words[1:])) or (len(words) > 2 and types.may_be_given(words[1]))
-
-
-def _is_office_before_name(tokens: Tokens, first: int, stop: int) -> bool:
-    """Say whether the first word is an office or nationality set before a person's name."""
-    rest = tokens.classes[first + 1 : stop]
-    if "o" in rest:
-        return False
-    if tokens.classes[first] == "R":
-        return rest[0] in "NI" and len(rest) >= 2 and _like_person(tokens.texts[first + 1 : stop])
-    return types.is_demonym(tokens.texts[first]) and rest[0] in "RH"
-
-
-def _like_person(words: list[str]) -> bool:
-    return types.is_given_name(words[0]) or not any(usually_lower(word.lower()) for word in words)
-
-
-def _type_short(tokens: Tokens, mentions: list[Mention], places: list[Piece]) -> None:
-    """Take a word alone for a person that the text names in full elsewhere: Ann Lee, then Lee."""
-    parts: set[str] = set()
-    for mention, (first, stop) in zip(mentions, places, strict=True):
-        if mention.type == types.PERSON and stop - first > 1 and tokens.classes[stop - 1] == "N":
-            parts.add(tokens.texts[stop - 1])
-            if tokens.classes[first] == "N":
-                parts.add(tokens.texts[first])
-    for number, (first, stop) in enumerate(places):
-        alone = mentions[number].type == types.OTHER and stop - first == 1
-        if alone and tokens.texts[first] in parts:
-            mentions[number] = replace(mentions[number], type=types.PERSON)
-
-
 def _unquoted(text: str, mention: Mention) -> Mention:
     """Leave out the grave accents around code."""
     quotes = text[mention.start : mention.start + 2].count("`")
@@ -369,6 +307,7 @@ def _context(tokens: Tokens, first: int, stop: int) -> types.NameContext:
         after=after,
         second_after=" ".join(texts[stop + 1 : max(last, stop + 2)]) if after else "",
         head=_head(tokens, stop),
+        language=tokens.language,
     )
 
 
@@ -397,35 +336,6 @@ def _head(tokens: Tokens, stop: int) -> str:
         if position - stop > _MAX_HEAD_WORDS:
             break
     return head.rpartition("-")[2]
-
-
-def _type_listed(tokens: Tokens, mentions: list[Mention], places: list[Piece]) -> None:
-    """Take for people those of unknown type whose names are listed with names of people."""
-    begin = 0
-    for number in range(1, len(places) + 1):
-        if number < len(places) and _listed_with(tokens, places[number - 1], places[number]):
-            continue
-        if number - begin >= _MIN_LISTED:
-            _type_list(tokens, mentions, places, range(begin, number))
-        begin = number
-
-
-def _listed_with(tokens: Tokens, before: Piece, after: Piece) -> bool:
-    between = tokens.classes[before[1] : after[0]]
-    return between in (",", "a", ",a", ";")
-
-
-def _type_list(
-    tokens: Tokens, mentions: list[Mention], places: list[Piece], members: range
-) -> None:
-    known = sum(mentions[number].type == types.PERSON for number in members)
-    if 2 * known < len(members):
-        return
-    for number in members:
-        first, stop = places[number]
-        words, codes = tokens.texts[first:stop], tokens.classes[first:stop]
-        if mentions[number].type == types.OTHER and types.like_full_name(words, codes):
-            mentions[number] = replace(mentions[number], type=types.PERSON)
 
 
 def _quoted_titles(text: str, tokens: Tokens) -> Iterator[Mention]:
@@ -471,7 +381,7 @@ def _headings(text: str, tokens: Tokens, sentences: list[Span]) -> Iterator[Ment
         words = tokens.texts[first:stop]
         if _is_shouted_clause(tokens, first, stop) or _is_number_of_part(tokens, first, stop):
             continue
-        if _is_marked(words):
+        if is_marked(words):
             continue
         if _reads_as_title(words) or (number == 0 and 1 < len(words) <= _MAX_TITLE_WORDS):
             kind = types.name_type(words, tokens.classes[first:stop])

@@ -68,6 +68,11 @@ def no_noun(word: str, language: str) -> bool:
     return word in listed or word.endswith(tuple(_listed(f"{language}_end")))
 
 
+def is_address(word: str, language: str) -> bool:
+    """Say whether a word, case folded, greets whose name follows it: Lieve Saskia."""
+    return word in _listed(f"{language}_greeting")
+
+
 def is_month(word: str) -> bool:
     """Say whether a word, case folded, is a month in one of the languages."""
     return word in _listed("month")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from graphrag_pipeline.extraction.rules.cjk import CJK
 from graphrag_pipeline.extraction.rules.entity_types import begins_name
-from graphrag_pipeline.extraction.rules.nouns import BY_ARTICLE, BY_CAPITAL, no_noun
+from graphrag_pipeline.extraction.rules.nouns import BY_ARTICLE, BY_CAPITAL, is_address, no_noun
 from graphrag_pipeline.extraction.rules.sentences import Span
 from graphrag_pipeline.extraction.rules.words import Lexicon, recognise_language, usually_lower
 
@@ -28,7 +28,7 @@ _TOKEN = re.compile(
     | \b(?:Mr|Mrs|Ms|Dr|St|Mt|Prof|Jr|Sr|Inc|Ltd|Co|Corp|Rev|Hon|Capt|Lt|Col|Gen|Sgt|Maj|Gov|Sen
         |Rep|Adm|Mme|Mlle|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept|Sep|Oct|Nov|Dec|vs|e\.g|i\.e|etc)\.
     | \b[^\W\d_{CJK}]\.(?=\s*[^\W\d_])
-    | (?:[LldDcjmnst]|[Qq]u)['’](?=[^\W\d_]{{2}})
+    | (?:[LldDcjmnst]|[Qq]u|[DdNnSsCc]?[eoau]ll|[Aa]ll|[Uu]n)['’](?=[^\W\d_]{{2}})
     | https?://[^\s<>"'()\[\]]+
     | {_LETTERS}
       (?:(?:[-&‐‑·]|_+|['’](?![sS]\b)|\.(?=[a-z\d])|(?<=\d)\.(?=[^\W_])|(?<=\d),(?=\d{{3}})){_LETTERS})*
@@ -166,6 +166,8 @@ def _start_class(
 
 def _is_led_by_word(word: str, language: str, lower: set[str]) -> bool:
     """Say whether what opens a sentence before a name is no part of it: Neue Pakete, Muere Ian."""
+    if is_address(word, language):
+        return True
     if language not in BY_ARTICLE | BY_CAPITAL or begins_name(word):
         return False
     return word in lower or no_noun(word, language)

@@ -47,6 +47,8 @@ _COMMON_ENDS = (
 )  # fmt: skip
 _NAME_LISTS = word_lists("nlp_names.txt")
 _PARTICLES = _NAME_LISTS["particle"]
+_TITLES = _NAME_LISTS["title_before"]
+_GIVEN = word_lists("nlp_people.txt")["given"]
 MONTHS = _NAME_LISTS["month"]
 WEEKDAYS = _NAME_LISTS["weekday"]
 _SUFFIXES = _NAME_LISTS["suffix"]
@@ -203,6 +205,7 @@ class Lexicon(dict[str, str]):
         super().__init__()
         self.language = language
         self._function = content_free(language)
+        self._particles = _PARTICLES | _NAME_LISTS.get(f"particle_{language}", frozenset())
 
     def __missing__(self, token: str) -> str:
         code = self[token] = self._classify(token)
@@ -262,6 +265,8 @@ class Lexicon(dict[str, str]):
         if token.endswith("."):
             return "I" if len(token) == 2 else ("N" if token.count(".") == 1 else "A")
         lower = token.lower()
+        if self.language != "en" and lower in _TITLES:
+            return "H"
         if token == "I":
             return "i"
         if lower[:2] in ("i'", "i’"):
@@ -277,7 +282,9 @@ class Lexicon(dict[str, str]):
     def _is_month(self, token: str) -> bool:
         if self.language not in BY_ARTICLE | BY_CAPITAL:
             return token in MONTHS
-        # What is short for an English month is a given name elsewhere: Jan.
+        # A month with a capital is a given name where months have none: Julio, Jan, August.
+        if self.language in BY_ARTICLE and token in _GIVEN:
+            return False
         return is_month(token.lower()) or (token in MONTHS and len(token) > 4)
 
     def _is_adjective(self, last: str) -> bool:
@@ -291,7 +298,7 @@ class Lexicon(dict[str, str]):
 
     def _foreign(self, token: str) -> str:
         bare = token.rstrip("'’")
-        if bare in _PARTICLES:
+        if bare in self._particles:
             return "w"
         return "f" if bare in self._function or len(token) == 1 else "n"
 

@@ -1,0 +1,85 @@
+"""Words that stand before a name with a capital and are no part of it."""
+
+from __future__ import annotations
+
+from graphrag_pipeline.core.word_lists import word_lists
+from graphrag_pipeline.extraction.rules import entity_types as types
+from graphrag_pipeline.extraction.rules.nouns import BY_CAPITAL
+from graphrag_pipeline.extraction.rules.tokens import Tokens
+from graphrag_pipeline.extraction.rules.words import usually_lower
+
+_PARTS_OF = word_lists("nlp_names.txt")["of_part"]
+_PATRONYMIC_ENDS = tuple(word_lists("nlp_names.txt")["patronymic_end"])
+_BEFORE_A_SENTENCE = '|:#"('
+
+
+def words_before_name(tokens: Tokens, first: int, stop: int) -> int:
+    """Return how many of the first words are no part of the name that follows them."""
+    words = tokens.texts[first:stop]
+    n = int(_is_noun_before_name(tokens, first, stop))
+    n += is_marked(words[n:])
+    return n + 2 * _is_part_of_person(words[n:])
+
+
+def is_marked(words: list[str]) -> bool:
+    """Say whether a word in capitals is set before others, as in logs: ERROR Ebba Storm."""
+    return (
+        len(words) > 2
+        and len(words[0]) > 3
+        and words[0].isupper()
+        and not any(map(str.isupper, words[1:]))
+        and usually_lower(words[0].lower())
+    )
+
+
+def _is_part_of_person(words: list[str]) -> bool:
+    """Say whether a part of something stands before a person: End of Ann Lee."""
+    return (
+        len(words) > 2
+        and words[1] == "of"
+        and words[0].casefold() in _PARTS_OF
+        and types.may_be_given(words[2])
+    )
+
+
+def _is_noun_before_name(tokens: Tokens, first: int, stop: int) -> bool:
+    """Say whether a word has its capital for another reason than the name that follows it.
+
+    In German it is a noun (Künstlerin Käthe Kollwitz, Stadt Köln). In other languages it opens a
+    sentence (Burgemeester Jan Bakker), where it may be a verb or an adjective as well. English
+    settles what opens its sentences by the usual case of a word.
+    """
+    words = tokens.texts[first:stop]
+    if tokens.language == "en" or len(words) < 2 or types.is_place(words[0]):
+        return False
+    if tokens.language in BY_CAPITAL:
+        if types.begins_name(words[0]):
+            return False
+        return types.is_place(" ".join(words[1:])) or _begins_person(words[1:])
+    opens = tokens.classes[first - 1] in _BEFORE_A_SENTENCE and tokens.classes[first] == "N"
+    return opens and not types.begins_name(words[0]) and _follows_person(words)
+
+
+def _follows_person(words: list[str]) -> bool:
+    """Say whether a full name follows the first word, which is no family's name set first."""
+    if not _begins_person(words[1:]) or words[-1].endswith(_PATRONYMIC_ENDS):
+        return False
+    return not types.is_surname(words[0]) or types.is_surname(words[-1])
+
+
+def _begins_person(words: list[str]) -> bool:
+    return len(words) > 1 and types.may_be_given(words[0])
+
+
+def is_office_before_name(tokens: Tokens, first: int, stop: int) -> bool:
+    """Say whether the first word is an office or nationality set before a person's name."""
+    rest = tokens.classes[first + 1 : stop]
+    if "o" in rest:
+        return False
+    if tokens.classes[first] == "R":
+        return rest[0] in "NI" and len(rest) >= 2 and _like_person(tokens.texts[first + 1 : stop])
+    return types.is_demonym(tokens.texts[first]) and rest[0] in "RH"
+
+
+def _like_person(words: list[str]) -> bool:
+    return types.is_given_name(words[0]) or not any(usually_lower(word.lower()) for word in words)
