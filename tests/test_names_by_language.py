@@ -30,7 +30,7 @@ def test_people_and_places_found_are_right_in_languages_with_capitals(
 ) -> None:
     by_type = scores(language, half)
     for kind in (PERSON, GEO):
-        assert by_type[kind].right >= 0.9 * by_type[kind].n_found
+        assert by_type[kind].right >= 0.85 * by_type[kind].n_found
     assert by_type[PERSON].right >= 0.68 * by_type[PERSON].n_marked
 
 
@@ -40,6 +40,7 @@ def test_labelled_texts_are_read_without_their_marks(language: str) -> None:
     halves = [text.half for text in texts]
     assert halves.count("dev") >= 4
     assert halves.count("held") == 4
+    assert halves.count("fresh") == 4 * (language in ("nl", "pt", "ru"))
     assert all("[[" not in text.text and text.names for text in texts)
 
 

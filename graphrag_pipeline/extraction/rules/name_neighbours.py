@@ -1,4 +1,4 @@
-"""What names beside a name, and the same name elsewhere, say of its type."""
+"""Types of names by the names beside them, and by the same name elsewhere."""
 
 from __future__ import annotations
 
