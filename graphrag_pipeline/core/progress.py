@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
+
+from graphrag_pipeline.core.scopes import within
 
 Listener = Callable[[str, int, int], None]
 _listener: ContextVar[Listener | None] = ContextVar("progress_listener", default=None)
@@ -57,31 +59,16 @@ def about(seconds: float) -> str:
     return f"about {seconds / 60:.0f} min" if seconds < 5400 else f"about {seconds / 3600:.1f} h"
 
 
-@contextlib.contextmanager
-def listening(listener: Listener) -> Iterator[None]:
+def listening(listener: Listener) -> AbstractContextManager[None]:
     """Let ``listener(stage, done, total)`` hear of the progress made within this context."""
-    token = _listener.set(listener)
-    try:
-        yield
-    finally:
-        _listener.reset(token)
+    return within(_listener, listener)
 
 
-@contextlib.contextmanager
-def foretelling(foreteller: Callable[[str, float], object]) -> Iterator[None]:
+def foretelling(foreteller: Callable[[str, float], object]) -> AbstractContextManager[None]:
     """Let ``foreteller(stage, seconds)`` hear what stages are expected to take within."""
-    token = _foreteller.set(foreteller)
-    try:
-        yield
-    finally:
-        _foreteller.reset(token)
+    return within(_foreteller, foreteller)
 
 
-@contextlib.contextmanager
-def reading_remarks(reader: Callable[[str], object]) -> Iterator[None]:
+def reading_remarks(reader: Callable[[str], object]) -> AbstractContextManager[None]:
     """Let ``reader(line)`` have the remarks made within this context."""
-    token = _reader.set(reader)
-    try:
-        yield
-    finally:
-        _reader.reset(token)
+    return within(_reader, reader)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any, TypeVar
+
+from graphrag_pipeline.core.scopes import within
 
 T = TypeVar("T")
 
@@ -14,17 +16,12 @@ _stand_ins: ContextVar[Mapping[str, Callable[[Any], Any]] | None] = ContextVar(
 )
 
 
-@contextlib.contextmanager
-def spreading(stand_ins: Mapping[str, Callable[[Any], Any]]) -> Iterator[None]:
+def spreading(stand_ins: Mapping[str, Callable[[Any], Any]]) -> AbstractContextManager[None]:
     """Let others do work of these kinds within this context.
 
     Each function is given what does such work here, and returns what stands in for it.
     """
-    token = _stand_ins.set(stand_ins)
-    try:
-        yield
-    finally:
-        _stand_ins.reset(token)
+    return within(_stand_ins, stand_ins)
 
 
 def spread(kind: str, worker: T) -> T:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from functools import lru_cache
 
 from graphrag_pipeline.core.languages import LANGUAGES, language_asked, language_of, stem
+from graphrag_pipeline.core.scopes import within
 from graphrag_pipeline.core.word_lists import word_lists
 
 _SPACE = re.compile(r"\s+")
@@ -160,14 +161,9 @@ def asked_terms(question: str, n_rows: Mapping[str, int]) -> Counter[tuple[str, 
     return counts
 
 
-@contextmanager
-def asked_in(language: str) -> Iterator[None]:
+def asked_in(language: str) -> AbstractContextManager[None]:
     """Let texts be compared as the language of a question has them, in this context."""
-    token = _asked_in.set(language)
-    try:
-        yield
-    finally:
-        _asked_in.reset(token)
+    return within(_asked_in, language)
 
 
 def asked_language() -> str | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -22,7 +23,7 @@ from graphrag_pipeline.llm.answer_purposes import making
 from graphrag_pipeline.llm.client import ModelClient
 from graphrag_pipeline.llm.configured import model_of, prompts_folder, with_model
 from graphrag_pipeline.llm.errors import ModelError
-from graphrag_pipeline.llm.running import work_through
+from graphrag_pipeline.llm.running import ask_each
 from graphrag_pipeline.llm.speed import foretell
 from graphrag_pipeline.llm.windows import prompt_room
 from graphrag_pipeline.store.frames import drop_rows, put_rows
@@ -115,22 +116,13 @@ async def _summarise(
     words = str(max(50, int(budget * _WORDS_PER_TOKEN)))
     ask = load_prompt("summarise_descriptions", prompts)
     reduce = load_prompt("summarise_descriptions_reduce", prompts)
-    texts: list[str | None] = [None] * len(todo)
-    n_done = 0
 
-    async def summarise_entity(index: int) -> None:
-        nonlocal n_done
-        try:
-            with making(todo[index].input_hash):
-                texts[index] = await _merge(todo[index], client, words, ask, reduce)
-        except ModelError as error:
-            if error.stops_everything:
-                raise
-        n_done += 1
-        progress.report(STAGE, n_done, len(todo))
+    async def merge(descriptions: Descriptions) -> str:
+        with making(descriptions.input_hash):
+            return await _merge(descriptions, client, words, ask, reduce)
 
-    await work_through(range(len(todo)), summarise_entity, 2 * client.options.concurrency)
-    return texts
+    texts = await ask_each(client, todo, merge, partial(progress.report, STAGE))
+    return [None if isinstance(text, ModelError) else text for text in texts]
 
 
 async def _merge(

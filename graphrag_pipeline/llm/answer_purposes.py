@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
+
+from graphrag_pipeline.core.scopes import within
 
 _purpose: ContextVar[str | None] = ContextVar("answer_made_for", default=None)
 
 
-@contextlib.contextmanager
-def making(row: str) -> Iterator[None]:
+def making(row: str) -> AbstractContextManager[None]:
     """Note with the answers asked for within what they are to make.
 
     ``row`` is the id or hash by which the index will know that: an answer may be kept for as long
     as it is there.
     """
-    token = _purpose.set(row)
-    try:
-        yield
-    finally:
-        _purpose.reset(token)
+    return within(_purpose, row)
 
 
 def made_for() -> str | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import cached_property
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.model_settings import ROLES, Lane
 from graphrag_pipeline.core.prompting import check_prompts
+from graphrag_pipeline.core.scopes import within
 from graphrag_pipeline.core.settings import EMBEDDINGS, LLM, LlmSettings, Role, Settings
 from graphrag_pipeline.core.sharing import sharing_of
 from graphrag_pipeline.llm.budget import BudgetAmount
@@ -166,19 +168,14 @@ def with_model(
     return run_calls(run)
 
 
-@contextlib.contextmanager
-def spending_since(home: Place, position: int) -> Iterator[None]:
+def spending_since(home: Place, position: int) -> AbstractContextManager[None]:
     """Let the calls made within count against one budget: those of a home since a position.
 
     Within another such context the homes count together, each since the first position named.
     """
     outer = _spending.get()
     since = {home: position, **(outer.since if outer else {})}
-    token = _spending.set(_Spending(since, outer.spent if outer else {}))
-    try:
-        yield
-    finally:
-        _spending.reset(token)
+    return within(_spending, _Spending(since, outer.spent if outer else {}))
 
 
 @contextlib.asynccontextmanager

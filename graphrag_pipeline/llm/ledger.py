@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import astuple, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from graphrag_pipeline.core.scopes import within
 from graphrag_pipeline.llm.budget import BudgetAmount
 from graphrag_pipeline.llm.cache import day_of, today
 from graphrag_pipeline.llm.database import CallDatabase, Place, Rows, Write, reading
@@ -63,17 +64,14 @@ def put_calls(*calls: Call) -> Write:
     return Write(_PUT_CALL, [astuple(replace(call, cached=int(call.cached))) for call in calls])
 
 
-@contextlib.contextmanager
-def hearing(listener: Callable[[Call], object], role: Role = "step") -> Iterator[None]:
+def hearing(
+    listener: Callable[[Call], object], role: Role = "step"
+) -> AbstractContextManager[None]:
     """Let ``listener(call)`` hear of each call recorded within this context.
 
     Of several listeners of one role the innermost hears.
     """
-    token = _listeners.set({**_listeners.get(), role: listener})
-    try:
-        yield
-    finally:
-        _listeners.reset(token)
+    return within(_listeners, {**_listeners.get(), role: listener})
 
 
 def is_heard(role: Role) -> bool:

@@ -6,12 +6,13 @@ A server that cannot embed is then found before a corpus is extracted, and not a
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import Future
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Final
 
+from graphrag_pipeline.core.scopes import within
 from graphrag_pipeline.core.settings import EMBEDDINGS, LLM, Role, Settings
 from graphrag_pipeline.llm.calls import Outgoing, ahead_of_calls
 from graphrag_pipeline.llm.configured import calls_place, counted_client, model_of, model_options
@@ -64,8 +65,9 @@ def models_in_use(settings: Settings, roles: Collection[Role]) -> list[ModelInUs
 _probed: set[tuple[object, ...]] = set()
 
 
-@contextlib.contextmanager
-def probing(settings: Settings, models: Sequence[ModelInUse], run_began: int) -> Iterator[None]:
+def probing(
+    settings: Settings, models: Sequence[ModelInUse], run_began: int
+) -> AbstractContextManager[None]:
     """Ask some models before the first call within for a text, but for its own.
 
     That one says itself whether it can. A model is asked once in a run, which began at this
@@ -85,11 +87,7 @@ def probing(settings: Settings, models: Sequence[ModelInUse], run_began: int) ->
                 await _probe_once(model, settings, answers)
             _probed.add((*run, model.id))
 
-    token = ahead_of_calls.set(ask_others)
-    try:
-        yield
-    finally:
-        ahead_of_calls.reset(token)
+    return within(ahead_of_calls, ask_others)
 
 
 async def _probe_once(
@@ -114,10 +112,9 @@ async def _probe_once(
 
 
 async def _probe(model: ModelInUse, settings: Settings) -> None:
-    token = ahead_of_calls.set(None)
     try:
         # The ledger has them, but they are none of the stage's calls within which they are made.
-        with hearing(lambda call: None, role="stage"):
+        with within(ahead_of_calls, None), hearing(lambda call: None, role="stage"):
             await _ask(model.options, calls_place(settings), embeds=model.embeds)
     except BudgetExceededError:
         return
@@ -126,8 +123,6 @@ async def _probe(model: ModelInUse, settings: Settings) -> None:
             return
         kind = error.kind if error.stops_everything else "unreachable"
         raise TerminalModelError(f"{model}, cannot be used: {error}", kind) from None
-    finally:
-        ahead_of_calls.reset(token)
 
 
 async def is_there(options: LlmOptions, place: Place) -> bool:

@@ -1,17 +1,22 @@
-"""Model calls from code that is not asynchronous."""
+"""Many calls of a model at a time, and calls from code that is not asynchronous."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import contextvars
 import functools
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from operator import length_hint
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from graphrag_pipeline.core.scopes import within
+from graphrag_pipeline.llm.errors import ModelError
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.llm.client import ModelClient
 
 Watch = Callable[[Callable[[], None]], AbstractContextManager[None]]
 """Is told, for as long as calls are made, how to cancel them from any thread."""
@@ -46,6 +51,33 @@ async def work_through(
         raise errors[0]
 
 
+async def ask_each(
+    client: ModelClient,
+    items: Sequence[Item],
+    ask: Callable[[Item], Awaitable[T]],
+    tell: Callable[[int, int], object],
+) -> list[T | ModelError]:
+    """Return what a model says of each item, in their order, or the error where it says nothing.
+
+    ``tell`` is told how many of how many are done. Raises the model's error when no further call
+    can succeed; what was answered until then is in the cache.
+    """
+    results: dict[int, T | ModelError] = {}
+
+    async def ask_one(place: int) -> None:
+        try:
+            results[place] = await ask(items[place])
+        except ModelError as error:
+            if error.stops_everything:
+                raise
+            results[place] = error
+        tell(len(results), len(items))
+
+    # Twice as many as are asked at a time, so that whoever ends finds the next one ready.
+    await work_through(range(len(items)), ask_one, 2 * client.options.concurrency)
+    return [results[place] for place in range(len(items))]
+
+
 def run_calls(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Run a coroutine to its end and return its result.
 
@@ -57,14 +89,9 @@ def run_calls(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
     return _run_elsewhere(work) if _a_loop_runs() else asyncio.run(work())
 
 
-@contextlib.contextmanager
-def watched(watch: Watch) -> Iterator[None]:
+def watched(watch: Watch) -> AbstractContextManager[None]:
     """Let the calls that :func:`run_calls` makes within be cancelled by who watches."""
-    token = _watch.set(watch)
-    try:
-        yield
-    finally:
-        _watch.reset(token)
+    return within(_watch, watch)
 
 
 async def _cancellable(make: Callable[[], Coroutine[Any, Any, T]], watch: Watch) -> T:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from graphrag_pipeline.core import progress
 from graphrag_pipeline.core.prompting import Message, Prompt, load_prompt, prompt_version
@@ -18,7 +19,7 @@ from graphrag_pipeline.llm.configured import (
     with_model,
 )
 from graphrag_pipeline.llm.errors import ModelError
-from graphrag_pipeline.llm.running import work_through
+from graphrag_pipeline.llm.running import ask_each
 from graphrag_pipeline.llm.speed import foretell
 from graphrag_pipeline.reports.contexts import Context
 from graphrag_pipeline.reports.evidence import Evidence
@@ -96,29 +97,22 @@ class ModelWriter:
         return with_model(self.settings, lambda client: self._write_all(client, contexts), ROLE)
 
     async def _write_all(self, client: ModelClient, contexts: Sequence[Rendered]) -> WrittenReports:
-        reports: dict[str, ReportText] = {}
-        failures: dict[str, str] = {}
-
         ask = load_prompt("community_report", self._folder)
         ask_again = load_prompt("report_retry", self._folder)
 
-        async def write_report(context: Rendered) -> None:
-            try:
-                reports[context.community_id] = await self._report(client, context, ask, ask_again)
-            except ModelError as error:
-                if error.stops_everything:
-                    raise
-                failures[context.community_id] = str(error)
-            progress.report(BAR, len(reports) + len(failures), len(contexts))
+        async def write_report(context: Rendered) -> ReportText:
+            with making(context.hash):
+                return await self._read(client, context, ask, ask_again)
 
-        await work_through(contexts, write_report, 2 * client.options.concurrency)
+        written = await ask_each(client, contexts, write_report, partial(progress.report, BAR))
+        reports: dict[str, ReportText] = {}
+        failures: dict[str, str] = {}
+        for context, report in zip(contexts, written, strict=True):
+            if isinstance(report, ModelError):
+                failures[context.community_id] = str(report)
+            else:
+                reports[context.community_id] = report
         return WrittenReports(reports, failures)
-
-    async def _report(
-        self, client: ModelClient, context: Rendered, ask: Prompt, ask_again: Prompt
-    ) -> ReportText:
-        with making(context.hash):
-            return await self._read(client, context, ask, ask_again)
 
     async def _read(
         self, client: ModelClient, context: Rendered, ask: Prompt, ask_again: Prompt

@@ -57,7 +57,7 @@ from graphrag_pipeline.llm.errors import (
     TransientModelError,
 )
 from graphrag_pipeline.llm.parsing import parse_yes_no
-from graphrag_pipeline.llm.running import work_through
+from graphrag_pipeline.llm.running import ask_each
 
 LLM_VERSION = "2"
 STAGE = "extractions"
@@ -161,17 +161,10 @@ async def extract_llm(
     """
     asker = _Asker(client, settings, batch, prompts)
     rows = list(chunks.select("id", "text", "context").iter_rows())
-    results: list[_ChunkResult | None] = [None] * len(rows)
-    done = 0
-
-    async def work(index: int) -> None:
-        nonlocal done
-        results[index] = await asker.extract(*rows[index])
-        done += 1
-        on_done(done, len(rows))
-
-    await work_through(range(len(rows)), work, 2 * client.options.concurrency)
-    return _gather([result for result in results if result is not None], settings.strength)
+    results = await ask_each(client, rows, lambda row: asker.extract(*row), on_done)
+    return _gather(
+        [result for result in results if not isinstance(result, ModelError)], settings.strength
+    )
 
 
 def calls_of_chunk(settings: ExtractionSettings) -> int:

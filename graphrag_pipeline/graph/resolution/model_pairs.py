@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.core import progress
@@ -14,7 +15,7 @@ from graphrag_pipeline.graph.resolution.pairs import Entity, Pair
 from graphrag_pipeline.llm.configured import prompts_folder, with_model
 from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
-from graphrag_pipeline.llm.running import work_through
+from graphrag_pipeline.llm.running import ask_each
 from graphrag_pipeline.llm.schemas import BOOLEAN, INTEGER, NUMBER, closed, listed, text
 
 if TYPE_CHECKING:
@@ -41,17 +42,22 @@ def ask_about(pairs: Sequence[Pair], settings: Settings) -> list[Pair]:
         return []
     prompt = load_prompt(PROMPT, prompts_folder(settings))
     calls = _calls(pairs)
-    decided: dict[int, list[Pair]] = {}
 
-    async def ask(client: ModelClient) -> None:
-        async def ask_pair(number: int) -> None:
-            decided[number] = await _ask(calls[number], client, prompt)
-            progress.report(STAGE, len(decided), len(calls))
+    async def ask(client: ModelClient) -> list[list[Pair] | ModelError]:
+        decide = partial(_ask, client=client, prompt=prompt)
+        return await ask_each(client, calls, decide, partial(progress.report, STAGE))
 
-        await work_through(range(len(calls)), ask_pair, 2 * client.options.concurrency)
+    decided = zip(calls, with_model(settings, ask, ROLE), strict=True)
+    return [
+        pair
+        for asked, answer in decided
+        for pair in (_failed(asked, answer) if isinstance(answer, ModelError) else answer)
+    ]
 
-    with_model(settings, ask, ROLE)
-    return [pair for number in range(len(calls)) for pair in decided[number]]
+
+def _failed(pairs: Sequence[Pair], error: ModelError) -> list[Pair]:
+    evidence = {"error": str(error)}
+    return [replace(pair, rule=FAILED, method="model", evidence=evidence) for pair in pairs]
 
 
 def _calls(pairs: Sequence[Pair]) -> list[list[Pair]]:
@@ -69,17 +75,8 @@ def _calls(pairs: Sequence[Pair]) -> list[list[Pair]]:
 
 
 async def _ask(pairs: Sequence[Pair], client: ModelClient, prompt: Prompt) -> list[Pair]:
-    try:
-        reply = await client.read(
-            prompt.render(descriptions=_listed(pairs)), _read, stage=STAGE, json_schema=_ANSWERS
-        )
-    except ModelError as error:
-        if error.stops_everything:
-            raise
-        return [
-            replace(pair, rule=FAILED, method="model", evidence={"error": str(error)})
-            for pair in pairs
-        ]
+    talk = prompt.render(descriptions=_listed(pairs))
+    reply = await client.read(talk, _read, stage=STAGE, json_schema=_ANSWERS)
     return [_decided(pair, reply.get(number, {})) for number, pair in enumerate(pairs, 1)]
 
 

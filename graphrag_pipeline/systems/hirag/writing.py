@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import Protocol
 
@@ -18,7 +19,7 @@ from graphrag_pipeline.llm.answer_purposes import making
 from graphrag_pipeline.llm.client import ModelClient
 from graphrag_pipeline.llm.configured import answered_by, prompts_folder, with_model
 from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
-from graphrag_pipeline.llm.running import work_through
+from graphrag_pipeline.llm.running import ask_each
 from graphrag_pipeline.systems.hirag.groups import GROUP, group_title
 
 STAGE = "hirag_clusters"
@@ -126,21 +127,19 @@ class ModelClusters:
         self, client: ModelClient, clusters: Mapping[str, pl.DataFrame], failed: Mapping[str, int]
     ) -> list[Summary]:
         prompt = load_prompt(_PROMPT, self._folder)
-        summaries: dict[str, Summary] = {}
 
-        async def ask_cluster(key: str) -> None:
-            before = failed.get(key, 0)
-            try:
-                with making(key):
-                    summaries[key] = await _asked(client, prompt, key, clusters[key])
-            except ModelError as error:
-                if error.stops_everything:
-                    raise
-                summaries[key] = Summary(key, (_extracted(clusters[key]),), (), before + 1)
-            progress.report("cluster calls", len(summaries), len(clusters))
+        async def summarise(key: str) -> Summary:
+            with making(key):
+                return await _asked(client, prompt, key, clusters[key])
 
-        await work_through(clusters, ask_cluster, 2 * client.options.concurrency)
-        return [summaries[key] for key in clusters]
+        tell = partial(progress.report, "cluster calls")
+        summaries = await ask_each(client, [*clusters], summarise, tell)
+        return [
+            Summary(key, (_extracted(clusters[key]),), (), failed.get(key, 0) + 1)
+            if isinstance(summary, ModelError)
+            else summary
+            for key, summary in zip(clusters, summaries, strict=True)
+        ]
 
 
 def cluster_writer(settings: Settings) -> ClusterWriter:

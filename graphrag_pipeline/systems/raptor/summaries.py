@@ -19,7 +19,7 @@ from graphrag_pipeline.llm.configured import (
 )
 from graphrag_pipeline.llm.embedders import HashingEmbedder
 from graphrag_pipeline.llm.errors import ModelError
-from graphrag_pipeline.llm.running import work_through
+from graphrag_pipeline.llm.running import ask_each
 
 if TYPE_CHECKING:
     from graphrag_pipeline.llm.client import ModelClient
@@ -149,24 +149,13 @@ class ModelSummariser:
     async def _ask(
         self, client: ModelClient, clusters: Sequence[Sequence[str]], tell: Told
     ) -> list[str | None]:
-        summaries: list[str | None] = [None] * len(clusters)
-        n_done = 0
+        async def summarise(texts: Sequence[str]) -> str | None:
+            messages = self._prompt.render(text="\n\n".join(texts), max_words=self._words)
+            completion = await client.complete(messages, stage=STAGE)
+            return completion.text.strip() or None
 
-        async def ask_cluster(place: int) -> None:
-            nonlocal n_done
-            text = "\n\n".join(clusters[place])
-            messages = self._prompt.render(text=text, max_words=self._words)
-            try:
-                completion = await client.complete(messages, stage=STAGE)
-                summaries[place] = completion.text.strip() or None
-            except ModelError as error:
-                if error.stops_everything:
-                    raise
-            n_done += 1
-            tell(n_done, len(clusters))
-
-        await work_through(range(len(clusters)), ask_cluster, 2 * client.options.concurrency)
-        return summaries
+        summaries = await ask_each(client, clusters, summarise, tell)
+        return [None if isinstance(text, ModelError) else text for text in summaries]
 
 
 def _sentences(texts: Sequence[str]) -> list[str]:

@@ -13,7 +13,7 @@ from graphrag_pipeline.core.progress import report
 from graphrag_pipeline.llm.embedders import HashingEmbedder
 from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
-from graphrag_pipeline.llm.running import work_through
+from graphrag_pipeline.llm.running import ask_each
 from graphrag_pipeline.llm.schemas import Schema, closed, listed, text
 
 if TYPE_CHECKING:
@@ -60,20 +60,9 @@ class GeneratingCalls:
         self, items: Sequence[Item], work: Callable[[Item], Awaitable[list[Parsed]]]
     ) -> list[list[Parsed]]:
         """Return the lists that a model gives for items; none where its answers say nothing."""
-        results: list[list[Parsed]] = [[] for _ in items]
-        failures: dict[int, str] = {}
-
-        async def ask_item(place: int) -> None:
-            try:
-                results[place] = await work(items[place])
-            except ModelError as error:
-                if error.stops_everything:
-                    raise
-                failures[place] = str(error)
-
-        await work_through(range(len(items)), ask_item, 2 * self._client.options.concurrency)
-        self.failures += [failures[place] for place in sorted(failures)]
-        return results
+        results = await ask_each(self._client, items, work, lambda done, total: None)
+        self.failures += [str(result) for result in results if isinstance(result, ModelError)]
+        return [[] if isinstance(result, ModelError) else result for result in results]
 
 
 class SeenQuestions:
