@@ -14,6 +14,7 @@ import duckdb
 import polars as pl
 
 from graphrag_pipeline.core.errors import StorageError, first_line
+from graphrag_pipeline.core.hardening.files import told_of_disk
 from graphrag_pipeline.core.hardening.temporary import sweep, temporary_folder
 from graphrag_pipeline.core.identity import make_id
 from graphrag_pipeline.core.text import normalize_title
@@ -69,10 +70,8 @@ def mention_files(
     """
     sweep(place, _WAITING)
     with contextlib.ExitStack() as stack:
-        try:
+        with told_of_disk(f"cannot write in {place}"):
             folder = stack.enter_context(temporary_folder(place, _WAITING))
-        except OSError as error:
-            raise StorageError(f"cannot write in {place}: {error.strerror}") from error
         yield MentionFiles(folder, found, limits)
 
 

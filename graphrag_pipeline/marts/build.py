@@ -27,7 +27,12 @@ import duckdb
 from graphrag_pipeline.core.errors import BusyError, ConfigError, StorageError, first_line
 from graphrag_pipeline.core.extras import how_to_install, missing_modules
 from graphrag_pipeline.core.hardening.child_commands import guarded
-from graphrag_pipeline.core.hardening.files import forbid_writing, replace_durably
+from graphrag_pipeline.core.hardening.files import (
+    forbid_writing,
+    link_or_copy,
+    replace_durably,
+    told_of_disk,
+)
 from graphrag_pipeline.core.hardening.locks import locked
 from graphrag_pipeline.core.hardening.temporary import sweep, temporary_folder
 from graphrag_pipeline.core.home import Home
@@ -287,13 +292,11 @@ def manifest(home: Path) -> Path:
     parsed = place / project_version()
     if not parsed.is_dir():
         command = dbt_command()
-        try:
+        with told_of_disk(f"cannot write in {place}"):
             place.mkdir(parents=True, exist_ok=True)
             with locked(place / "parsing.lock"):
                 if not parsed.is_dir():
                     _parse_anew(command, parsed)
-        except OSError as error:
-            raise StorageError(f"cannot write in {place}: {error.strerror}") from error
     return parsed / "manifest.json"
 
 
@@ -344,10 +347,7 @@ def building(home: Path) -> Iterator[Build]:
 
 
 def _pin(release: Path, pinned: Path) -> None:
-    try:
-        pinned.hardlink_to(release)
-    except OSError:
-        shutil.copyfile(release, pinned)
+    link_or_copy(release, pinned)
     if not is_of_this_version(pinned):
         raise StorageError(
             f"{release} was published by another version of this program: run graphrag-pipeline "

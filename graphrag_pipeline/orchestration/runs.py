@@ -28,7 +28,12 @@ from graphrag_pipeline.core.errors import (
     StorageError,
 )
 from graphrag_pipeline.core.extras import require_extra
-from graphrag_pipeline.core.hardening.files import make_folder, replace_durably, write_beside
+from graphrag_pipeline.core.hardening.files import (
+    make_folder,
+    replace_durably,
+    told_of_disk,
+    write_beside,
+)
 from graphrag_pipeline.core.hardening.interrupts import end_if_interrupted, hearing_interrupts
 from graphrag_pipeline.core.hardening.locks import locked
 from graphrag_pipeline.core.hardening.memory import OutOfMemoryError, says_out_of_memory
@@ -113,15 +118,13 @@ def dagster_home(settings: Settings) -> Path:
     folder_name = os.environ.get("DAGSTER_HOME")
     place = Path(folder_name or Home(settings.home_path).dagster).resolve()
     _require_plain(place)
-    try:
+    with told_of_disk(f"cannot write in {place}"):
         make_home(settings)
         make_folder(place)
         _write_configuration(place, settings)
         if settings.workers.launcher == IN_PROCESS and not (place / _HISTORY).exists():
             with locked(place / "storage.lock"):
                 _make_storage(place)
-    except OSError as error:
-        raise StorageError(f"cannot write in {place}: {error.strerror}") from error
     return place
 
 

@@ -16,8 +16,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
-import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -27,9 +27,14 @@ import duckdb
 
 from graphrag_pipeline.core import showing
 from graphrag_pipeline.core.errors import InputError, NothingPublishedError, StorageError
-from graphrag_pipeline.core.hardening.files import replace_durably, sync_folder
+from graphrag_pipeline.core.hardening.files import (
+    link_or_copy,
+    replacing,
+    sync_folder,
+    told_of_disk,
+)
 from graphrag_pipeline.core.hardening.locks import FairLock
-from graphrag_pipeline.core.hardening.temporary import sweep, temporary_folder
+from graphrag_pipeline.core.hardening.temporary import sweep
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.store.index_store import connect_published
 
@@ -340,22 +345,15 @@ def reading(path: Path) -> Iterator[None]:
 
 def _put_in_place(source: Path, target: Path) -> None:
     """Give a file a second name in one step; where the disk knows no links, a copy."""
-    with temporary_folder(target.parent, target.name) as folder:
-        beside = folder / "file"
-        try:
-            beside.hardlink_to(source)
-        except OSError:
-            shutil.copyfile(source, beside)
-        # Renaming one name of a file onto another of the same file does nothing.
-        replace_durably(beside, target)
+    # Renaming one name of a file onto another of the same file does nothing.
+    with replacing(target) as beside:
+        link_or_copy(source, beside)
 
 
 def _newest_in(path: Path) -> str | None:
     """Return the id of the release in a file, which is read once: no release is written twice."""
-    try:
+    with told_of_disk(f"cannot open {path}"):
         stat = path.stat()
-    except OSError as error:
-        raise StorageError(f"cannot open {path}: {error.strerror}") from error
     return _read_newest(path, (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns))
 
 
@@ -404,9 +402,5 @@ def _named(ids: Sequence[str]) -> str:
     return ", ".join(ids[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-@contextlib.contextmanager
-def _writing(home: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise StorageError(f"cannot write in {home}: {error.strerror or error}") from error
+def _writing(home: Path) -> AbstractContextManager[None]:
+    return told_of_disk(f"cannot write in {home}")

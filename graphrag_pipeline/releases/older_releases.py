@@ -23,7 +23,7 @@ from graphrag_pipeline.core.errors import NothingPublishedError, StorageError
 from graphrag_pipeline.core.hardening.files import (
     forbid_writing,
     private_temporary,
-    replace_durably,
+    replacing,
 )
 from graphrag_pipeline.core.hardening.temporary import process_folder, temporary_folder
 from graphrag_pipeline.core.home import Home
@@ -100,9 +100,8 @@ def make_whole(home: Path, release: str) -> Path:
     """
     path = kept_file(home, release)
     if not path.is_file():
-        with _telling(f"cannot write {path}"), temporary_folder(path.parent, path.name) as folder:
-            _write_whole(home, release, folder / "file")
-            replace_durably(folder / "file", path)
+        with _telling(f"cannot write {path}"), replacing(path) as beside:
+            _write_whole(home, release, beside)
     changes_file(home, release).unlink(missing_ok=True)
     return path
 
@@ -199,15 +198,13 @@ def store_as_changes(home: Path, limits: DatabaseLimits) -> None:
 
 def _store(home: Path, release: str, base: str, limits: DatabaseLimits) -> None:
     path = changes_file(home, release)
-    with temporary_folder(path.parent, path.name) as folder:
-        beside = folder / "file"
-        files = kept_file(home, release), kept_file(home, base)
-        if not are_alike(*files):
-            return
+    files = kept_file(home, release), kept_file(home, base)
+    if not are_alike(*files):
+        return
+    with replacing(path) as beside:
         differences = as_json(compare_files(*files, most=MOST_NAMES, limits=limits))
         write_changes(*files, beside, limits, differences)
         forbid_writing(beside)
-        replace_durably(beside, path)
     kept_file(home, release).unlink(missing_ok=True)
 
 

@@ -17,9 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from graphrag_pipeline.core.errors import StorageError
-from graphrag_pipeline.core.hardening.files import replace_durably
-from graphrag_pipeline.core.hardening.temporary import temporary_folder
+from graphrag_pipeline.core.hardening.files import replacing, told_of_disk
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
@@ -60,18 +58,13 @@ def write_arrays(path: Path, arrays: Arrays, facts: Mapping[str, Any]) -> None:
     header["header"] = _header_digest(header)
     text = json.dumps(header).encode()
     text += b" " * (-(len(_KIND) + _LENGTH_BYTES + len(text)) % _ALIGNED)
-    try:
+    with told_of_disk(f"cannot write {path}"):
         path.parent.mkdir(exist_ok=True)
-        with temporary_folder(path.parent, path.name) as folder:
-            beside = folder / "file"
-            with beside.open("wb") as file:
-                file.write(_KIND + len(text).to_bytes(_LENGTH_BYTES, "little") + text)
-                for array in arrays.values():
-                    file.write(_bytes_of(array))
-                    file.write(bytes(-array.nbytes % _ALIGNED))
-            replace_durably(beside, path)
-    except OSError as error:
-        raise StorageError(f"cannot write {path}: {error.strerror or error}") from error
+        with replacing(path) as beside, beside.open("wb") as file:
+            file.write(_KIND + len(text).to_bytes(_LENGTH_BYTES, "little") + text)
+            for array in arrays.values():
+                file.write(_bytes_of(array))
+                file.write(bytes(-array.nbytes % _ALIGNED))
 
 
 def open_arrays(path: Path) -> ArrayFile | None:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from graphrag_pipeline.core.errors import InputError, RemovalError, StorageError
-from graphrag_pipeline.core.hardening.files import make_folder, write_beside
+from graphrag_pipeline.core.hardening.files import make_folder, told_of_disk, write_beside
 from graphrag_pipeline.core.hardening.locks import locked
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.identity import json_hash
@@ -476,12 +476,10 @@ class BatchLog:
     @contextlib.contextmanager
     def _lock(self) -> Iterator[None]:
         with contextlib.ExitStack() as stack:
-            try:
+            with told_of_disk(f"cannot write in {self.folder}"):
                 make_folder(self.home)
                 make_folder(self.folder)
                 stack.enter_context(locked(self.folder / ".lock"))
-            except OSError as error:
-                raise StorageError(f"cannot write in {self.folder}: {error.strerror}") from error
             yield
 
 
@@ -640,14 +638,11 @@ def _unprintable(uri: str) -> str:
 
 
 def _sha256(path: Path, within: Path | None) -> str | None:
-    digest = hashlib.sha256()
     try:
         with open_source(path, within) as file:
-            while block := file.read(_BLOCK):
-                digest.update(block)
+            return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:
         return None
-    return digest.hexdigest()
 
 
 def read_manifest(path: Path) -> Batch:

@@ -20,7 +20,6 @@ from graphrag_pipeline.core.identity import json_hash
 _NAME = "vectors.sums"
 _WRITTEN_ONCE = frozenset({"data", "_versions", "_deletions", "_indices", "_transactions"})
 _HINT = "latest_version_hint.json"
-_BLOCK = 1 << 20
 
 
 def sums_file(home: Path) -> Path:
@@ -91,13 +90,10 @@ def _files(home: Path) -> Iterator[str]:
 
 def _sum_of(path: Path) -> str:
     """Return the SHA-256 of a file; nothing where it is gone, as after LanceDB has cleaned up."""
-    digest = hashlib.sha256()
     try:
         with path.open("rb") as file:
-            while block := file.read(_BLOCK):
-                digest.update(block)
+            return hashlib.file_digest(file, "sha256").hexdigest()
     except FileNotFoundError:
         return ""
     except OSError:
         return "unreadable"
-    return digest.hexdigest()

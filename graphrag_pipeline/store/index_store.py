@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import threading
 import time
 import uuid
@@ -15,9 +16,13 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from graphrag_pipeline.core.errors import BusyError, StorageError, first_line
-from graphrag_pipeline.core.hardening.files import make_folder, private_temporary, replace_durably
+from graphrag_pipeline.core.hardening.files import (
+    make_folder,
+    private_temporary,
+    replacing,
+)
 from graphrag_pipeline.core.hardening.locks import FairLock
-from graphrag_pipeline.core.hardening.temporary import process_folder, temporary_folder
+from graphrag_pipeline.core.hardening.temporary import process_folder
 from graphrag_pipeline.core.rows import sql_literal
 from graphrag_pipeline.store.absent_pandas import remember_absent_pandas
 from graphrag_pipeline.store.frames import streamed
@@ -160,17 +165,12 @@ class IndexStore:
         Raises StorageError when there is no room or no right to write; it is then as it was.
         """
         try:
-            with (
-                temporary_folder(self.path.parent, self.path.name) as folder,
-                self._used() as turn,
-            ):
-                beside = folder / "file"
+            with self._used() as turn, replacing(self.path) as beside:
                 turn.close()
                 self._open(turn).execute("CHECKPOINT")
                 turn.close()
                 copy_rows(self.path, beside, limits=self.limits)
                 beside.chmod(self.path.stat().st_mode)
-                replace_durably(beside, self.path)
         except (OSError, duckdb.Error) as error:
             raise StorageError(f"cannot write {self.path}: {first_line(error)}") from error
 
@@ -188,18 +188,15 @@ class IndexStore:
         StorageError when there is no room or no right to write; ``target`` then stays as it was.
         """
         try:
-            with temporary_folder(target.parent, target.name) as folder:
-                beside = folder / "file"
-                with self._used() as turn:
-                    # Within a session DuckDB may still be ending what a closed cursor has written.
-                    turn.close()
-                    self._open(turn).execute("CHECKPOINT")
-                    # DuckDB's lock on a file it has open is lost when the file is read beside it.
-                    turn.close()
-                    (write or _copy)(self.path, beside)
-                    if meanwhile is not None:
-                        meanwhile()
-                replace_durably(beside, target)
+            with replacing(target) as beside, self._used() as turn:
+                # Within a session DuckDB may still be ending what a closed cursor has written.
+                turn.close()
+                self._open(turn).execute("CHECKPOINT")
+                # DuckDB's lock on a file it has open is lost when the file is read beside it.
+                turn.close()
+                (write or _copy)(self.path, beside)
+                if meanwhile is not None:
+                    meanwhile()
         except (OSError, duckdb.Error) as error:
             raise StorageError(f"cannot write {target}: {first_line(error)}") from error
 
@@ -616,10 +613,8 @@ def make_small(path: Path) -> None:
     """
     if not path.exists():
         make_folder(path.parent)
-        with temporary_folder(path.parent, path.name) as folder:
-            beside = folder / "file"
+        with replacing(path) as beside:
             duckdb.connect(str(beside), config={"default_block_size": _SMALL_BLOCK}).close()
-            replace_durably(beside, path)
 
 
 def copy_rows(source: Path, target: Path, limits: DatabaseLimits | None = None) -> None:
@@ -649,5 +644,4 @@ def fill_copy(con: duckdb.DuckDBPyConnection) -> None:
 
 def _copy(source: Path, target: Path) -> None:
     with source.open("rb") as incoming, target.open("wb") as outgoing:
-        while block := incoming.read(1 << 22):
-            outgoing.write(block)
+        shutil.copyfileobj(incoming, outgoing, 1 << 22)

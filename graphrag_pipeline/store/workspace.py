@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
-from graphrag_pipeline.core.errors import StorageError
+from graphrag_pipeline.core.hardening.files import told_of_disk
 from graphrag_pipeline.core.hardening.locks import is_held, locked
 from graphrag_pipeline.core.hardening.temporary import sweep_home
 from graphrag_pipeline.core.home import Home, make_home
@@ -76,12 +76,10 @@ class Workspace:
         """
         lock, process = self.paths.run_lock, self.paths.run_process
         with contextlib.ExitStack() as turn:
-            try:
+            with told_of_disk(f"cannot write in {self.home}"):
                 make_home(self.settings)
                 turn.enter_context(locked(lock, when_long=self._log_wait))
                 process.write_text(f"{os.getpid()}\n")
-            except OSError as error:
-                raise StorageError(f"cannot write in {self.home}: {error.strerror}") from error
             turn.callback(process.unlink, missing_ok=True)
             turn.enter_context(self.coordinating())
             sweep_home(self.home)

@@ -11,7 +11,6 @@ import hashlib
 import io
 import json
 import re
-import shutil
 import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, cast
 
 from graphrag_pipeline.core.errors import InputError, StorageError
+from graphrag_pipeline.core.hardening.files import link_or_copy
 from graphrag_pipeline.upkeep.home_files import HomeFile, files
 
 FORMAT = 1
@@ -60,22 +60,8 @@ class Contents:
 
 def sha256_of(path: Path) -> str:
     """Return the SHA-256 of a file."""
-    digest = hashlib.sha256()
     with path.open("rb") as file:
-        while block := file.read(_BLOCK):
-            digest.update(block)
-    return digest.hexdigest()
-
-
-def link_or_copy(source: Path, target: Path) -> None:
-    """Give a file a second name; where the disk knows no links, a copy."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        target.hardlink_to(source)
-    except FileNotFoundError:
-        raise
-    except OSError:
-        shutil.copyfile(source, target)
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def write_archive(file: IO[bytes], folder: Path, contents: Contents) -> None:
@@ -125,6 +111,7 @@ class Archive:
             raise self._damaged(f"{min(expected)} is missing")
         for member in self.contents.members:
             if member.same_as is not None:
+                (folder / member.name).parent.mkdir(parents=True, exist_ok=True)
                 link_or_copy(folder / member.same_as, folder / member.name)
 
     def _unpack_member(self, header: tarfile.TarInfo, target: Path, member: Member) -> None:

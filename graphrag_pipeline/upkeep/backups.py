@@ -30,6 +30,7 @@ from graphrag_pipeline.core.hardening.files import (
     forbid_writing,
     make_private,
     replace_durably,
+    replacing,
 )
 from graphrag_pipeline.core.hardening.temporary import sweep, temporary_folder
 from graphrag_pipeline.core.home import Home
@@ -119,12 +120,10 @@ def back_up(workspace: Workspace, archive: Path, *, with_history: bool = False) 
         contents = _contents(folder)
         check_whole(folder, {member.name: member.sha256 for member in contents.members})
         sweep(archive.parent, archive.name)
-        with temporary_folder(archive.parent, archive.name) as place:
-            beside = place / "archive"
+        with replacing(archive) as beside:
             make_private(beside)
             with beside.open("wb") as file:
                 write_archive(file, folder, contents)
-            replace_durably(beside, archive)
         return Backup(
             archive,
             contents.release,
@@ -211,7 +210,9 @@ def _link_files(home: Path, folder: Path) -> None:
         for path in _files_below(home / name):
             # LanceDB may have cleaned up meanwhile; what is needed is looked for in the end.
             with contextlib.suppress(FileNotFoundError):
-                link_or_copy(path, folder / path.relative_to(home))
+                target = folder / path.relative_to(home)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                link_or_copy(path, target)
 
 
 def _copy_files(home: Path, folder: Path) -> None:

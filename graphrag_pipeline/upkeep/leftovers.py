@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from graphrag_pipeline.core.errors import StorageError
+from graphrag_pipeline.core.hardening.files import told_of_disk
 from graphrag_pipeline.core.hardening.temporary import sweep_home, temporary_folder
 from graphrag_pipeline.ingest.documents import ocr_options
 from graphrag_pipeline.ingest.reading.ocr import text_file
@@ -68,12 +68,10 @@ def _texts_of_gone_scans(workspace: Workspace) -> Iterator[Path]:
 
 
 def _remove(path: Path) -> None:
-    try:
+    with told_of_disk(f"cannot remove {path}"):
         if path.is_dir() and not path.is_symlink():
             # Away in one step: whoever writes in it would make files while it is emptied.
             with temporary_folder(path.parent, path.name) as folder:
                 path.rename(folder / path.name)
         else:
             path.unlink(missing_ok=True)
-    except OSError as error:
-        raise StorageError(f"cannot remove {path}: {error.strerror or error}") from error

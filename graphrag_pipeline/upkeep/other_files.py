@@ -15,6 +15,7 @@ import duckdb
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.hardening.temporary import abandoned
 from graphrag_pipeline.core.home import Home
+from graphrag_pipeline.core.rows import one_line
 from graphrag_pipeline.releases.kept_releases import changes_files, whole_releases
 from graphrag_pipeline.store.array_file import is_whole
 from graphrag_pipeline.store.batches import Batch, read_manifest
@@ -133,20 +134,18 @@ def find_damaged_calls(workspace: Workspace) -> Iterator[Problem]:
     path = workspace.paths.calls
     if not path.is_file():
         return
+    fault, changed, last_call = sqlite_fault(path), 0, 0
     try:
-        with contextlib.closing(
-            sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True)
-        ) as con:
-            said = [line for (line,) in con.execute("PRAGMA integrity_check(3)").fetchall()]
-            changed = count_changed(con) if said == ["ok"] else 0
-            last = con.execute(
-                "SELECT max(seq) FROM sqlite_sequence WHERE name = 'llm_calls'"
-            ).fetchone()
+        if not fault:
+            with contextlib.closing(sqlite3.connect(path)) as con:
+                changed = count_changed(con)
+                last = con.execute("SELECT max(seq) FROM sqlite_sequence WHERE name = 'llm_calls'")
+                last_call = last.fetchone()[0] or 0
     except sqlite3.Error as error:
-        said, last, changed = [str(error)], None, 0
-    if said != ["ok"]:
-        what = f"the answers of models are damaged ({'; '.join(said).strip()[:_MOST_SAID]})"
-        yield Problem(check=CALLS, where=path.name, what=" ".join(what.split()), number=0)
+        fault = one_line(str(error))
+    if fault:
+        what = f"the answers of models are damaged ({fault})"
+        yield Problem(check=CALLS, where=path.name, what=what, number=0)
         return
     if changed:
         yield Problem(
@@ -156,7 +155,7 @@ def find_damaged_calls(workspace: Workspace) -> Iterator[Problem]:
             number=changed,
             remedy=f"run {REPAIR}: they are dropped, and bought again when they are needed",
         )
-    if _position(workspace) > ((last and last[0]) or 0):
+    if ledger_position(workspace) > last_call:
         yield Problem(
             check=CALLS,
             where=path.name,
@@ -165,7 +164,7 @@ def find_damaged_calls(workspace: Workspace) -> Iterator[Problem]:
         )
 
 
-def _position(workspace: Workspace) -> int:
+def ledger_position(workspace: Workspace) -> int:
     """Return the number of the last call that the index has; 0 where it cannot be read."""
     if workspace.exists:
         with contextlib.suppress(StorageError, duckdb.Error), workspace.store.look() as con:

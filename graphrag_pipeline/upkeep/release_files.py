@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -306,7 +307,7 @@ def _vector_faults(
         if whole:
             faults = VectorFaults(workspace, table, version, embedder)
             for problem in faults.problems(wanted_hashes(con, tables[table]), name):
-                yield _of_release(problem)
+                yield replace(problem, check=RELEASE_VECTORS)
             continue
         try:
             with reading_vectors():
@@ -318,16 +319,6 @@ def _vector_faults(
         if what:
             where = f"vectors/{table}.lance"
             yield Problem(check=RELEASE_VECTORS, where=where, what=what, number=0)
-
-
-def _of_release(problem: Problem) -> Problem:
-    return Problem(
-        check=RELEASE_VECTORS,
-        where=problem.where,
-        what=problem.what,
-        number=problem.number,
-        example=problem.example,
-    )
 
 
 def _name(home: Path, path: Path) -> str:

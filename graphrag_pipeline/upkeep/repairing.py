@@ -9,14 +9,13 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import duckdb
 
 from graphrag_pipeline.core.errors import GraphRAGError, StorageError, first_line
-from graphrag_pipeline.core.hardening.files import replace_durably
-from graphrag_pipeline.core.hardening.temporary import temporary_folder
+from graphrag_pipeline.core.hardening.files import replacing, told_of_disk
 from graphrag_pipeline.core.rows import sql_literal
 from graphrag_pipeline.core.text import counted
 from graphrag_pipeline.graph.communities import forget_state
@@ -36,7 +35,7 @@ from graphrag_pipeline.releases.publishing import publish_copy, refresh_needed
 from graphrag_pipeline.store.file_sums import sums_file
 from graphrag_pipeline.store.hashing import rows_hash
 from graphrag_pipeline.store.hierarchy import GRAPH
-from graphrag_pipeline.store.index_store import connect_published, get_meta
+from graphrag_pipeline.store.index_store import connect_published
 from graphrag_pipeline.store.migrations import ensure_schema
 from graphrag_pipeline.store.spending import needs_model
 from graphrag_pipeline.store.workspace import Workspace
@@ -51,7 +50,7 @@ from graphrag_pipeline.upkeep.index_tables import (
     is_unchanged,
     release_of_index,
 )
-from graphrag_pipeline.upkeep.other_files import leftovers_of
+from graphrag_pipeline.upkeep.other_files import ledger_position, leftovers_of
 from graphrag_pipeline.upkeep.problems import Problem
 from graphrag_pipeline.upkeep.release_files import (
     faults_of,
@@ -59,7 +58,7 @@ from graphrag_pipeline.upkeep.release_files import (
     named_versions,
     newest_of_index,
 )
-from graphrag_pipeline.upkeep.salvaging import damaged_name, salvage
+from graphrag_pipeline.upkeep.salvaging import put_aside, salvage
 from graphrag_pipeline.upkeep.vector_tables import (
     UNREADABLE,
     VectorFaults,
@@ -110,11 +109,7 @@ def remove_leftovers(workspace: Workspace, problems: Sequence[Problem]) -> list[
 
 def salvage_calls(workspace: Workspace, problems: Sequence[Problem]) -> list[str]:
     """Put what can be read of the cache of answers in a new file."""
-    position = 0
-    if workspace.exists:
-        with contextlib.suppress(StorageError, duckdb.Error), workspace.store.look() as con:
-            position = int(get_meta(con, "llm_calls_position") or 0)
-    return salvage(workspace.paths.calls, position)
+    return salvage(workspace.paths.calls, ledger_position(workspace))
 
 
 def rebuild_index_file(workspace: Workspace, problems: Sequence[Problem]) -> list[str]:
@@ -123,10 +118,9 @@ def rebuild_index_file(workspace: Workspace, problems: Sequence[Problem]) -> lis
     for release in each_release(workspace.home):
         if release.path is None or faults_of(release.path, release.id, workspace.settings):
             continue
-        with _file_beside(path) as beside:
+        with told_of_disk(f"cannot write {path}"), replacing(path) as beside:
             _copy_release(release.path, beside, workspace)
-            aside = _put_aside(path)
-            replace_durably(beside, path)
+            aside = put_aside(path, ".wal")
         kept = f"; the damaged file is {aside}" if aside else ""
         return [f"made index.duckdb anew from release {release.id}{kept}"]
     return []
@@ -185,7 +179,7 @@ def publish_again(workspace: Workspace, problems: Sequence[Problem]) -> list[str
     if newest is None:
         return []
     with changing_releases(workspace.home):
-        aside = _put_aside(release_file(workspace.home, newest), keep=True)
+        aside = put_aside(release_file(workspace.home, newest))
         publish_copy(workspace.store, workspace.home)
         keep_published(workspace.home)
     return [f"published release {newest} again; the damaged file is {aside}"]
@@ -316,7 +310,7 @@ def _name_versions(
     values = [json.dumps(versions), release]
     published = workspace.paths.published
     is_published = published.is_file() and published.samefile(path)
-    with _file_beside(path) as beside:
+    with told_of_disk(f"cannot write {path}"), replacing(path) as beside:
         mode = path.stat().st_mode
         shutil.copyfile(path, beside)
         con = duckdb.connect(str(beside))
@@ -327,7 +321,6 @@ def _name_versions(
         beside.chmod(mode)
         for table, version in versions.items():
             workspace.vectors.tag_version(release, table, version)
-        replace_durably(beside, path)
     if is_published and not published.samefile(path):
         put_back(workspace.home, release)
     with workspace.store.transaction() as con:
@@ -420,28 +413,3 @@ def _copy_release(source: Path, target: Path, workspace: Workspace) -> None:
         raise StorageError(f"cannot write {target}: {first_line(error)}") from error
     finally:
         con.close()
-
-
-def _put_aside(path: Path, *, keep: bool = False) -> str:
-    """Give a damaged file a second name, and what has not been written into it yet; return it."""
-    if not path.exists():
-        return ""
-    aside = damaged_name(path)
-    try:
-        aside.hardlink_to(path)
-    except OSError:
-        shutil.copyfile(path, aside)
-    waiting = Path(f"{path}.wal")
-    if waiting.exists() and not keep:
-        waiting.rename(f"{aside}.wal")
-    return aside.name
-
-
-@contextlib.contextmanager
-def _file_beside(path: Path) -> Iterator[Path]:
-    """Yield the name of a file on the same disk, which is gone at the end unless it was renamed."""
-    try:
-        with temporary_folder(path.parent, path.name) as folder:
-            yield folder / "file"
-    except OSError as error:
-        raise StorageError(f"cannot write {path}: {error.strerror or error}") from error

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from graphrag_pipeline.core.errors import StorageError
-from graphrag_pipeline.core.hardening.files import make_private, replace_durably
+from graphrag_pipeline.core.hardening.files import (
+    link_or_copy,
+    make_private,
+    replace_durably,
+    told_of_disk,
+)
 from graphrag_pipeline.core.hardening.temporary import temporary_folder
 from graphrag_pipeline.core.text import counted
 from graphrag_pipeline.llm.cache import is_as_bought
@@ -36,33 +39,41 @@ def salvage(path: Path, position: int) -> list[str]:
     ``position`` is the least number of the last call: new calls get higher ones. Raises
     StorageError where the new file cannot be written.
     """
-    try:
-        with temporary_folder(path.parent, path.name) as folder:
-            beside = folder / "file"
-            make_private(beside)
-            counts = _copy_readable(path, beside, position)
-            if counts is None:
-                return []
-            aside = damaged_name(path)
-            try:
-                aside.hardlink_to(path)
-            except OSError:
-                shutil.copyfile(path, aside)
-            for ending in _BESIDE:
-                with contextlib.suppress(FileNotFoundError):
-                    Path(f"{path}{ending}").rename(f"{aside}{ending}")
-            replace_durably(beside, path)
-    except OSError as error:
-        raise StorageError(f"cannot write {path}: {error.strerror or error}") from error
+    with (
+        told_of_disk(f"cannot write {path}"),
+        temporary_folder(path.parent, path.name) as folder,
+    ):
+        beside = folder / "file"
+        make_private(beside)
+        counts = _copy_readable(path, beside, position)
+        if counts is None:
+            return []
+        aside = put_aside(path, *_BESIDE)
+        replace_durably(beside, path)
     kept = ", ".join(f"{number:,} of {table}" for table, number in counts.items() if number)
     return [
         f"salvaged {counted(sum(counts.values()), 'row')} of {path.name} ({kept or 'none'}); the "
-        f"damaged file is {aside.name}"
+        f"damaged file is {aside}"
     ]
 
 
+def put_aside(path: Path, *logs: str) -> str:
+    """Give a damaged file a second name, and return it; nothing where the file is not there.
+
+    What has not been written into it yet, in files of its name with these endings, goes with it.
+    """
+    if not path.exists():
+        return ""
+    aside = damaged_name(path)
+    link_or_copy(path, aside)
+    for ending in logs:
+        with contextlib.suppress(FileNotFoundError):
+            Path(f"{path}{ending}").rename(f"{aside}{ending}")
+    return aside.name
+
+
 def damaged_name(path: Path) -> Path:
-    """Return a name beside a file's that no other damaged file has."""
+    """Return a name beside a file's or folder's that no other damaged one has."""
     number = 1
     while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
         number += 1

@@ -25,6 +25,7 @@ from graphrag_pipeline.structures.registry import made_vector_tables
 from graphrag_pipeline.structures.structure import VectorTable
 from graphrag_pipeline.structures.vector_tables import stale_tables, version_of
 from graphrag_pipeline.upkeep.problems import Problem, problem_of_some
+from graphrag_pipeline.upkeep.salvaging import damaged_name
 
 VECTORS = "vectors"
 UNREADABLE = "vector_files"
@@ -173,9 +174,7 @@ def _unequal_dimensions(workspace: Workspace, dimensions: Mapping[str, int]) -> 
 def set_aside(workspace: Workspace, table: str) -> str:
     """Move the folder of a damaged table out of the way; return the name it has now."""
     folder = workspace.paths.vectors / f"{table}.lance"
-    number = 1
-    while (aside := folder.with_name(f"{table}.damaged-{number}")).exists():
-        number += 1
+    aside = damaged_name(folder.with_suffix(""))
     if folder.exists():
         folder.rename(aside)
     return aside.name

@@ -11,8 +11,10 @@ import contextlib
 import errno
 import functools
 import os
+import shutil
 import stat
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from graphrag_pipeline.core.errors import StorageError
@@ -104,21 +106,48 @@ def make_private(file: Path) -> None:
                 file.chmod(0o600)
 
 
+@contextlib.contextmanager
+def told_of_disk(what: str) -> Iterator[None]:
+    """Raise StorageError, which begins with ``what``, where the system refuses a file."""
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(f"{what}: {error.strerror or error}") from error
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yield where to write a file that takes the place of another, for good, at the end.
+
+    After an error what is at the place stays, and nothing is left beside it. Raises OSError.
+    """
+    with temporary_folder(path.parent, path.name) as folder:
+        beside = folder / "file"
+        yield beside
+        replace_durably(beside, path)
+
+
+def link_or_copy(source: Path, target: Path) -> None:
+    """Give a file a second name; where the disk knows no links, a copy. Raises OSError."""
+    try:
+        target.hardlink_to(source)
+    except FileNotFoundError:
+        raise
+    except OSError:
+        shutil.copyfile(source, target)
+
+
 def write_beside(path: Path, data: bytes, *, is_private: bool = False) -> None:
     """Write a file so that it is there whole or not at all; a private one is its owner's alone.
 
     Raises StorageError when the disk is full or read-only.
     """
-    try:
+    with told_of_disk(f"cannot write {path}"):
         _make_plain_folder(path.parent)
-        with temporary_folder(path.parent, path.name) as folder:
-            beside = folder / "file"
+        with replacing(path) as beside:
             if is_private:
                 make_private(beside)
             beside.write_bytes(data)
-            replace_durably(beside, path)
-    except OSError as error:
-        raise StorageError(f"cannot write {path}: {error.strerror or error}") from error
 
 
 def write_output(path: Path, data: bytes) -> None:
