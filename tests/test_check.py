@@ -458,13 +458,6 @@ DAMAGES = {
         _tag_orphan, "vectors: tags of releases that are not kept (1), such as 20200101"
     ),
     "a release without tags": Damage(_drop_tag, "versions that releases name and no tag protects"),
-    "half a file": Damage(
-        _leave("index.duckdb.4194305.tmp"),
-        "files that a killed process has left (1), such as",
-    ),
-    "half an extraction": Damage(
-        _leave(".extracting-abc"), "files that a killed process has left (1), such as .extracting"
-    ),
     "a mark of no release": Damage(
         _leave("releases/20200101T000000-lost.withdrawn"), "files that a killed process has left"
     ),

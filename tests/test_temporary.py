@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -97,18 +96,6 @@ def test_what_is_written_in_one_that_was_removed_is_removed(tmp_path: Path) -> N
     (folder / "late").touch()
     sweep(tmp_path)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_what_programs_before_this_one_left_goes_when_it_is_a_day_old(tmp_path: Path) -> None:
-    (tmp_path / "releases").mkdir()
-    left = ("published.duckdb.77.tmp", "releases/.a.json.9.tmp", "releases/r.8.tmp.packed.wal")
-    for name in (*left, "mine.tmp", "releases/new.77.tmp"):
-        (tmp_path / name).touch()
-    for name in (*left, "mine.tmp"):
-        os.utime(tmp_path / name, (0, time.time() - 25 * 60 * 60))
-    sweep_home(tmp_path)
-    files = {p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*") if p.is_file()}
-    assert files == {"mine.tmp", "releases/new.77.tmp"}
 
 
 def test_what_only_looks_like_one_stays(tmp_path: Path) -> None:

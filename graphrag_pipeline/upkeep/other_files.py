@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import re
 import sqlite3
 from collections.abc import Iterator
 from functools import partial
@@ -47,10 +45,6 @@ WHERE NOT coalesce(s.staged, false) AND s.version IS DISTINCT FROM g.version
   AND s.version IS NOT NULL
 """
 _POSITION = "llm_calls_position"
-# What programs before this one have left, named after a process: no system counts to eight digits,
-# which the random name of a temporary folder of today may be.
-_PID = re.compile(r"\.(\d{1,7})\.tmp(\.wal|\.packed(\.wal)?)?$")
-_WORKING = (".extracting-", ".parsing-", ".new-")
 _LOOKED_IN = ("", "releases", "batches", "pictures", "web", "ocr", "dbt", "dbt_parsed", "dagster")
 _MOST_SAID = 200
 
@@ -240,44 +234,20 @@ def find_leftovers(workspace: Workspace) -> Iterator[Problem]:
 
 def leftovers_of(workspace: Workspace) -> list[Path]:
     """Return the files and folders that killed processes have left."""
-    home, running = workspace.home, workspace.is_busy
-    found = _swept(home)
-    for folder in _folders(home):
-        found += [path for path in sorted(folder.iterdir()) if _is_left(path, running=running)]
-    kept = {*whole_releases(home), *changes_files(home)}
-    others = sorted(
-        path for end in ("withdrawn", "arrays") for path in Home(home).releases.glob(f"*.{end}")
-    )
-    return found + [path for path in others if path.stem not in kept and not running]
+    found = _swept(workspace.home)
+    if workspace.is_busy:
+        return found
+    kept = {*whole_releases(workspace.home), *changes_files(workspace.home)}
+    releases = Home(workspace.home).releases
+    marks = sorted(path for end in ("withdrawn", "arrays") for path in releases.glob(f"*.{end}"))
+    return found + [path for path in marks if path.stem not in kept]
 
 
 def _swept(home: Path) -> list[Path]:
     """Return the temporary folders that the next run removes before it begins."""
-    return [path for folder in _folders(home) for path in abandoned(folder)]
-
-
-def _folders(home: Path) -> list[Path]:
-    return [folder for name in _LOOKED_IN if (folder := home / name).is_dir()]
+    folders = [folder for name in _LOOKED_IN if (folder := home / name).is_dir()]
+    return [path for folder in folders for path in abandoned(folder)]
 
 
 def _named(workspace: Workspace, path: Path) -> str:
     return path.relative_to(workspace.home).as_posix()
-
-
-def _is_left(path: Path, *, running: bool) -> bool:
-    if path.name.startswith(_WORKING):
-        return not running
-    owner = _PID.search(path.name)
-    return owner is not None and not _is_alive(int(owner[1]))
-
-
-def _is_alive(process: int) -> bool:
-    if process == os.getpid():
-        return False
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except (OSError, OverflowError):
-        return True
-    return True

@@ -13,9 +13,7 @@ import contextlib
 import functools
 import glob
 import os
-import re
 import shutil
-import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,8 +25,6 @@ _CONTENT = "content"
 _SUFFIX = ".tmp"
 _RANDOM = "[0-9a-f]" * 8
 _MOST_CHARACTERS = 40
-_OLD = re.compile(r"\.\d{1,7}\.tmp(\.wal|\.packed(\.wal)?)?$")
-_DAY_SECONDS = 24 * 60 * 60
 
 
 @contextlib.contextmanager
@@ -93,28 +89,12 @@ def abandoned(place: Path) -> list[Path]:
 
 
 def sweep_home(home: Path) -> None:
-    """Remove those in a folder and in the folders directly in it.
-
-    With them go files that programs before this one have left, named after a process, once they are
-    a day old: they were at work for minutes.
-    """
-    _sweep_folder(home)
+    """Remove those in a folder and in the folders directly in it."""
+    sweep(home)
     with contextlib.suppress(OSError):
         for folder in home.iterdir():
             if folder.is_dir():
-                _sweep_folder(folder)
-
-
-def _sweep_folder(folder: Path) -> None:
-    sweep(folder)
-    for path in folder.glob("*.tmp*"):
-        with contextlib.suppress(OSError):
-            if _OLD.search(path.name) and path.is_file() and _is_of_another_day(path):
-                path.unlink()
-
-
-def _is_of_another_day(path: Path) -> bool:
-    return time.time() - path.lstat().st_mtime > _DAY_SECONDS
+                sweep(folder)
 
 
 def _make(place: Path, name: str) -> tuple[Path, int]:
