@@ -35,13 +35,13 @@ def test_every_part_of_a_request_is_part_of_its_key() -> None:
     request = ChatRequest(said("hello"), "test")
     others = [
         (options, replace(request, messages=said("hello!"))),
-        (options, replace(request, temperature=0.1)),
         (options, replace(request, max_output_tokens=5)),
         (options, replace(request, logit_bias={1: 2})),
         (options, replace(request, json_schema={"type": "object"})),
         (options, replace(request, variant="2")),
         (replace(options, model="n"), request),
         (replace(options, temperature=None), request),
+        (replace(options, temperature=0.1), request),
         (replace(options, extra={"seed": 1}), request),
         (replace(options, base_url="http://127.0.0.1:2/v1"), request),
     ]
@@ -55,7 +55,7 @@ def test_what_does_not_shape_the_answer_is_not_part_of_the_key() -> None:
     same = [
         (replace(options, concurrency=3, timeout_seconds=5, api_key="sk-2", max_cost=1), request),
         (replace(options, extra={"b": 2, "a": 1}, base_url="http://127.0.0.1:1/v1/"), request),
-        (options, replace(request, stage="other", batch=None, temperature=0.0)),
+        (options, replace(request, stage="other", batch=None)),
         (options, replace(request, messages=[{"content": "hello", "role": "user"}])),
     ]
     assert {key_of(*other) for other in same} == {key_of(options, request)}

@@ -150,7 +150,6 @@ class ModelClient:
         max_output_tokens: int | None = None,
         json_schema: Mapping[str, Any] | None = None,
         logit_bias: Mapping[int, int] | None = None,
-        temperature: float | None = None,
         use_cache: bool = True,
         variant: str | None = None,
         check: Callable[[str], object] | None = None,
@@ -159,8 +158,8 @@ class ModelClient:
     ) -> Completion:
         """Return the model's answer to some messages; see :class:`ChatRequest`."""
         request = ChatRequest(
-            messages, stage, batch, max_output_tokens, json_schema, logit_bias, temperature,
-            use_cache, variant, check, response_format, keeps_sound_part,
+            messages, stage, batch, max_output_tokens, json_schema, logit_bias, use_cache,
+            variant, check, response_format, keeps_sound_part,
         )  # fmt: skip
         return await self.ask(request)
 
@@ -231,11 +230,7 @@ class ModelClient:
         messages: Messages,
         *,
         stage: str,
-        batch: str | None = None,
-        max_output_tokens: int | None = None,
-        temperature: float | None = None,
         use_cache: bool = False,
-        variant: str | None = None,
         check: Callable[[str], object] | None = None,
     ) -> CompletionStream:
         """Return the answer as a stream of pieces of text; its ``completion`` is there at the end.
@@ -245,10 +240,8 @@ class ModelClient:
         refuses is not kept, and its error is raised after the last piece.
         """
         request = ChatRequest(
-            messages, stage, batch, max_output_tokens,
-            temperature=temperature, use_cache=use_cache, variant=variant, check=check,
-            keeps_sound_part=True,
-        )  # fmt: skip
+            messages, stage, use_cache=use_cache, check=check, keeps_sound_part=True
+        )
         return CompletionStream(self, request)
 
     async def embed(self, texts: Sequence[str], *, stage: str, batch: str | None = None) -> Vectors:

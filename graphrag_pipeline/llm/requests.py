@@ -41,7 +41,6 @@ class ChatRequest:
     max_output_tokens: int | None = None
     json_schema: Mapping[str, Any] | None = None
     logit_bias: Mapping[int, int] | None = None
-    temperature: float | None = None
     use_cache: bool = True
     variant: str | None = None
     check: Callable[[str], object] | None = None
@@ -73,9 +72,8 @@ def _body(
         "model": options.model,
         "messages": [_ordered(message) for message in request.messages],
     }
-    temperature = options.temperature if request.temperature is None else request.temperature
-    if temperature is not None:
-        body["temperature"] = float(temperature)
+    if options.temperature is not None:
+        body["temperature"] = float(options.temperature)
     if most := request.max_output_tokens or options.max_output_tokens:
         body["max_tokens"] = most
     if schema is not None and options.structured_output != "off":
