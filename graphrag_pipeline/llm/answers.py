@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -96,10 +97,11 @@ def check_answer(text: str, reason: str, *, refused: bool, has_thought: bool = F
 class AssembledAnswer:
     """A streamed answer put together as if it had come whole.
 
-    It may be stopped: it ``goes_round`` in circles or has more than ``most_chars`` characters.
+    No more of it is of use where it ``is_enough``: it goes round in circles, or has more than
+    ``most_chars`` characters.
     """
 
-    def __init__(self, most_chars: int) -> None:
+    def __init__(self, most_chars: float = math.inf) -> None:
         self.usage: TokenUsage | None = None
         self.n_pieces = 0
         self._most_chars = most_chars
@@ -108,29 +110,33 @@ class AssembledAnswer:
         self._thoughts: list[str] = []
         self._n_chars = 0
         self._refusal = ""
-        self._reason: str | None = None
+        self._reason = ""
         self._finder = LoopFinder()
 
-    def take(self, piece: Mapping[str, Any]) -> bool:
-        """Add a piece; return whether more of the answer is of use."""
+    def take(self, piece: Mapping[str, Any]) -> str:
+        """Add a piece and return its text, which may be empty."""
         self.usage = read_usage(piece) or self.usage
         choices = piece.get("choices")
         choice = mapping_of(choices[0]) if isinstance(choices, list) and choices else {}
         if "message" in choice or not isinstance(choices, list):
             self._whole = piece
-            return True
-        delta = mapping_of(choice.get("delta"))
-        self._reason = choice.get("finish_reason") or self._reason
+        delta = mapping_of(choice.get("delta") or choice.get("message"))
+        self._reason = str(choice.get("finish_reason") or self._reason)
         self._refusal += str(delta.get("refusal") or "")
         text, thoughts = clean(delta.get("content")), _thoughts(delta)
         self._texts.append(text)
         self._thoughts.append(thoughts)
-        text = text or thoughts
-        self.n_pieces += bool(text)
-        self._n_chars += len(text)
-        if self._finder.feed(text) is not None:
+        said = text or thoughts
+        self.n_pieces += bool(said)
+        self._n_chars += len(said)
+        if self._finder.feed(said) is not None:
             self._reason = LOOP
-        return self._reason != LOOP and self._n_chars <= self._most_chars
+        return text
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether no more of it is of use."""
+        return self._reason == LOOP or self._n_chars > self._most_chars
 
     @property
     def raw(self) -> Mapping[str, Any]:
@@ -140,36 +146,26 @@ class AssembledAnswer:
         """
         if self._whole is not None:
             return self._whole
-        is_stopped = self._n_chars > self._most_chars
-        if self._reason is None and self.usage is None and not is_stopped:
+        if not self._reason and self.usage is None and not self.is_enough:
             raise _broken_off()
         message = {
             "content": "".join(self._texts),
             "refusal": self._refusal or None,
             "reasoning_content": "".join(self._thoughts),
         }
-        choices = [{"message": message, "finish_reason": self._reason}]
+        choices = [{"message": message, "finish_reason": self._reason or None}]
         usage = {} if self.usage is None else {"usage": _as_told(self.usage)}
         return {"choices": choices if self.n_pieces or self._reason else [], **usage}
 
 
-class StreamedAnswer:
-    """The part of a streamed answer that has come."""
+class StreamedAnswer(AssembledAnswer):
+    """A streamed answer shown as it comes, without the thoughts before it."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.texts: list[str] = []
-        self.usage: TokenUsage | None = None
-        self._reason = ""
-        self._refused = False
-        self._has_thought = False
         self._begun = ""
         self._is_answer = False
-        self._finder = LoopFinder()
-
-    @property
-    def goes_round(self) -> bool:
-        """Whether it only repeats itself now: no more of it is of use."""
-        return self._reason == LOOP
 
     @property
     def text(self) -> str:
@@ -182,18 +178,8 @@ class StreamedAnswer:
         return self._reason or "stop"
 
     def take(self, piece: Mapping[str, Any]) -> str:
-        """Add a piece and return its text, which may be empty."""
-        self.usage = read_usage(piece) or self.usage
-        choices = piece.get("choices")
-        choice = mapping_of(choices[0]) if isinstance(choices, list) and choices else {}
-        delta = mapping_of(choice.get("delta") or choice.get("message"))
-        self._reason = str(choice.get("finish_reason") or self._reason)
-        self._refused = self._refused or bool(delta.get("refusal"))
-        content, thoughts = clean(delta.get("content")), _thoughts(delta)
-        self._has_thought = self._has_thought or bool(thoughts)
-        if self._finder.feed(content or thoughts) is not None:
-            self._reason = LOOP
-        text = self._answered(content)
+        """Add a piece and return what of it is answer, which may be nothing."""
+        text = self._answered(super().take(piece))
         if text:
             self.texts.append(text)
         return text
@@ -222,8 +208,8 @@ class StreamedAnswer:
         """Raise the error of an answer that says nothing or did not come to its end."""
         if not self._reason and self.usage is None:
             raise _broken_off()
-        thought = self._has_thought or self._begun.lstrip().startswith(_THINKING)
-        check_answer(self.text, self.reason, refused=self._refused, has_thought=thought)
+        thought = any(self._thoughts) or self._begun.lstrip().startswith(_THINKING)
+        check_answer(self.text, self.reason, refused=bool(self._refusal), has_thought=thought)
 
 
 def read_usage(raw: Mapping[str, Any]) -> TokenUsage | None:

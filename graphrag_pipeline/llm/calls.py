@@ -228,7 +228,8 @@ class CallerOfModels:
             async with contextlib.aclosing(pieces):
                 async for piece in pieces:
                     self._lost_in_a_row = 0
-                    if not whole.take(piece):
+                    whole.take(piece)
+                    if whole.is_enough:
                         break
         finally:
             if whole.usage is None and whole.n_pieces:

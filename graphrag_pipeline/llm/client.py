@@ -288,7 +288,7 @@ class ModelClient:
         # Beside the request: to read an encoding takes as long as the first words of an answer.
         counting = asyncio.create_task(asyncio.to_thread(outgoing.count_prompt))
         with self._connected.running():
-            stream = self._connected.stream(outgoing, account, lambda: heard.goes_round)
+            stream = self._connected.stream(outgoing, account, lambda: heard.is_enough)
             async with aclosing(stream) as heard_of:
                 async for piece, turn in heard_of:
                     if text := heard.take(piece):
