@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import os
 import re
 import shutil
@@ -34,9 +33,7 @@ from graphrag_pipeline.core.hardening.files import (
 )
 from graphrag_pipeline.core.hardening.temporary import sweep, temporary_folder
 from graphrag_pipeline.core.home import Home
-from graphrag_pipeline.core.rows import sql_literal
 from graphrag_pipeline.releases.kept_releases import changes_files, published_release
-from graphrag_pipeline.releases.row_changes import facts_of
 from graphrag_pipeline.store.vector_store import VectorStore
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.vector_tables import noted_versions
@@ -50,7 +47,7 @@ from graphrag_pipeline.upkeep.archives import (
 )
 from graphrag_pipeline.upkeep.home_files import HOME_FILES, HomeFile, files
 from graphrag_pipeline.upkeep.purging import between_purges
-from graphrag_pipeline.upkeep.release_files import release_paths
+from graphrag_pipeline.upkeep.release_files import release_paths, versions_named
 from graphrag_pipeline.upkeep.vector_tables import reading_vectors
 from graphrag_pipeline.upkeep.whole_files import check_whole
 
@@ -256,7 +253,7 @@ def _make_fit(folder: Path) -> tuple[str, int] | None:
     for tag in (folder / "vectors").glob("*.lance/_refs/tags/*.json"):
         if tag.stem not in {*kept, *changes_files(folder)}:
             tag.unlink()
-    return _lacking_vectors(folder, kept, versions)
+    return _lacking_vectors(folder, versions)
 
 
 def _drop_versions_after(table: Path, last: int) -> None:
@@ -271,16 +268,9 @@ def _drop_versions_after(table: Path, last: int) -> None:
             (table / "_versions" / _HINT).unlink(missing_ok=True)
 
 
-def _lacking_vectors(
-    folder: Path, kept: Mapping[str, Path], versions: Mapping[str, int]
-) -> tuple[str, int] | None:
+def _lacking_vectors(folder: Path, versions: Mapping[str, int]) -> tuple[str, int] | None:
     """Return a version of vectors that the index or a release names and that cannot be opened."""
-    named = set(versions.items())
-    for path in changes_files(folder).values():
-        named |= set(json.loads(str(facts_of(path)["vector_versions"])).items())
-    for path in kept.values():
-        with contextlib.suppress(duckdb.Error, StorageError):
-            named |= _named_by(path)
+    named = set(versions.items()).union(*(each.items() for each in versions_named(folder).values()))
     vectors = VectorStore(folder / "vectors")
     for table, number in sorted(named):
         try:
@@ -289,15 +279,6 @@ def _lacking_vectors(
         except StorageError:
             return table, number
     return None
-
-
-def _named_by(path: Path) -> set[tuple[str, int]]:
-    with duckdb.connect() as con:
-        con.execute(f"ATTACH {sql_literal(path)} AS release (READ_ONLY)")
-        row = con.execute(
-            "SELECT vector_versions::VARCHAR FROM release.releases ORDER BY created_at DESC LIMIT 1"
-        ).fetchone()
-    return set(json.loads(row[0]).items()) if row else set()
 
 
 def _copy_sqlite(source: Path, target: Path) -> None:

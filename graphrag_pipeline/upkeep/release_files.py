@@ -221,12 +221,18 @@ def release_paths(home: Path) -> dict[str, Path]:
 
 
 def named_versions(workspace: Workspace) -> dict[str, Mapping[str, int]]:
-    """Return the versions of vector tables that each release names, as far as it can be read.
+    """Return the versions of vector tables that each release names, as :func:`versions_named`.
 
     Among them is the newest of the index, which a publish that was killed is still to put in place.
     """
-    named: dict[str, Mapping[str, int]] = {release: {} for release in release_ids(workspace.home)}
-    for release, path in release_paths(workspace.home).items():
+    named, newest = versions_named(workspace.home), _newest_row(workspace)
+    return {newest[0]: json.loads(newest[4]), **named} if newest else named
+
+
+def versions_named(home: Path) -> dict[str, Mapping[str, int]]:
+    """Return the versions of vector tables that each release names, as far as it can be read."""
+    named: dict[str, Mapping[str, int]] = {release: {} for release in release_ids(home)}
+    for release, path in release_paths(home).items():
         try:
             with connect_published(path) as con:
                 row = con.execute(_FACTS).fetchone()
@@ -234,11 +240,10 @@ def named_versions(workspace: Workspace) -> dict[str, Mapping[str, int]]:
             continue
         if row:
             named[release] = json.loads(row[4])
-    for release, path in changes_files(workspace.home).items():
+    for release, path in changes_files(home).items():
         with contextlib.suppress(StorageError):
             named[release] = json.loads(str(facts_of(path)["vector_versions"]))
-    newest = _newest_row(workspace)
-    return {newest[0]: json.loads(newest[4]), **named} if newest else named
+    return named
 
 
 def faults_of(path: Path, release: str, settings: Settings) -> list[Broken]:
