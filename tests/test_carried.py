@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -141,4 +143,51 @@ def test_a_kill_before_the_file_has_its_name_leaves_none(home):
     assert not file_of(home).exists()
     assert found(home) == without
     carry_arrays(home, settings_for(home))
+    assert found(home) == without
+
+
+WITHOUT_LANCEDB = """
+import sys
+from pathlib import Path
+from pathlib import Path
+sys.modules["lancedb"] = None
+from query_fixture import settings_for
+from graphrag_pipeline.query import QueryEngine
+home = Path(sys.argv[1])
+with QueryEngine(home, settings=settings_for(home)) as engine:
+    engine.index.check_readable()
+    for method in sys.argv[2:]:
+        print(method, len(engine.retrieve("radium", method).records))
+"""
+
+
+def test_a_small_index_is_asked_without_lancedb(home):
+    carry_arrays(home, settings_for(home))
+    methods = [name for name in METHODS if name not in ("drift", "lazy")]
+    command = [sys.executable, "-c", WITHOUT_LANCEDB, str(home), *methods]
+    folder = Path(__file__).parent
+    asked = subprocess.run(command, capture_output=True, text=True, check=True, cwd=folder)
+    counts = dict(line.split() for line in asked.stdout.splitlines())
+    assert counts.keys() == {*methods}
+    assert "0" not in counts.values()
+
+
+def test_a_release_whose_vectors_are_gone_is_not_readable_though_it_carries_them(home):
+    carry_arrays(home, settings_for(home))
+    shutil.rmtree(home / "vectors" / "chunks.lance")
+    with (
+        QueryEngine(home, settings=settings_for(home)) as engine,
+        pytest.raises(StorageError, match=r"version \d+ of vector table chunks is gone"),
+    ):
+        engine.index.check_readable()
+
+
+def test_vectors_of_large_tables_are_left_to_lancedb(home, monkeypatch):
+    without = found(home)
+    carry_arrays(home, settings_for(home))
+    assert any(name.startswith("vectors/") for name in open_arrays(file_of(home)).arrays)
+    monkeypatch.setattr(carrying, "MOST_ROWS", 0)
+    file_of(home).unlink()
+    carry_arrays(home, settings_for(home))
+    assert not any(name.startswith("vectors/") for name in open_arrays(file_of(home)).arrays)
     assert found(home) == without

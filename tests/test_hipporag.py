@@ -16,6 +16,7 @@ from graphrag_pipeline.graph.communities import update_communities
 from graphrag_pipeline.graph.fold import merge_graph
 from graphrag_pipeline.query import QueryEngine
 from graphrag_pipeline.query.operators import best_facts, scaled_search
+from graphrag_pipeline.query.operators.facts import texts_of_facts
 from graphrag_pipeline.releases.publishing import publish
 from graphrag_pipeline.reports.levels import update_reports
 from graphrag_pipeline.structures.registry import vector_tables
@@ -123,7 +124,8 @@ def shown(records):
 
 
 def facts_of(engine):
-    return {fact.text: fact.score for fact in best_facts(engine.index, QUESTION, 5)}
+    facts = best_facts(engine.index, QUESTION, 5)
+    return dict(zip(texts_of_facts(engine.index, facts), (f.score for f in facts), strict=True))
 
 
 def passages_by_hand(engine, facts):

@@ -11,6 +11,7 @@ from graphrag_pipeline.query.memory.mapped_arrays import (
     FULL_TEXT,
     GRAPH,
     NAMES,
+    VECTORS,
     CarriedArrays,
     rows_name,
     write_carried,
@@ -25,6 +26,7 @@ from graphrag_pipeline.releases.kept_releases import (
     release_ids,
 )
 from graphrag_pipeline.store.limits import limits_of
+from graphrag_pipeline.store.sparse_vectors import MOST_ROWS
 
 if TYPE_CHECKING:
     from graphrag_pipeline.core.settings import Settings
@@ -63,17 +65,21 @@ def _carry(home: Path, settings: Settings) -> None:
 def write_for(release: Release, before: CarriedArrays | None) -> None:
     """Write the arrays that a release carries. Raises StorageError.
 
-    ``before`` is what an earlier release carries: of its full texts that is taken over which is
-    still so.
+    ``before`` is what an earlier release carries: of its full texts and vectors that is taken over
+    which is still so.
     """
     versions, vectors = release.facts.vector_versions, release.vectors
     earlier = before.full_texts(before.versions) if before else {}
-    parts: dict[str, Arrays] = {
-        f"{FULL_TEXT}/{table}": vectors.full_text(table, earlier.get(table)).arrays()
-        for table, version in versions.items()
-        if version
-    }
+    parts: dict[str, Arrays] = {}
+    for table in (table for table, version in versions.items() if version):
+        text = vectors.full_text(table, earlier.get(table))
+        parts[f"{FULL_TEXT}/{table}"] = text.arrays()
+        if len(text) <= MOST_ROWS:
+            sparse = vectors.sparse(table, text, before.versioned(table) if before else None)
+            parts |= {f"{VECTORS}/{table}": sparse.arrays()} if sparse else {}
     parts[NAMES] = release.names.arrays
     parts[GRAPH] = release.graph.arrays(edges=("facts",))
     parts |= {rows_name(sql): release.kept(sql).arrays() for sql in KEPT}
-    write_carried(arrays_file(release.home, release.facts.id), release.facts.id, versions, parts)
+    facts = release.facts
+    file = arrays_file(release.home, facts.id)
+    write_carried(file, facts.id, facts.embedder, versions, parts)

@@ -324,8 +324,11 @@ class Release:
         """
         self.rows("SELECT id FROM releases LIMIT 1")
         with _storage_errors():
-            snapshot = VectorSnapshot(self.home / VECTORS, self.facts.vector_versions)
+            snapshot = self._open_vectors()
             for table, version in self.facts.vector_versions.items():
+                if self.lexical and snapshot.holds_text(table):
+                    snapshot.check_stored(table)
+                    continue
                 if version and not snapshot.dimensions(table):
                     raise StorageError(f"the vectors of {table} in {self.home} are gone")
                 next(snapshot.scan(table, ["id"]), None)
@@ -497,6 +500,11 @@ class Release:
                 ),
             )
 
+    def stored_texts(self, table: str, ids: Sequence[str]) -> dict[str, str]:
+        """Return the texts of those rows of a vector table that it holds, by id."""
+        with _storage_errors():
+            return self._vectors.texts(table, ids)
+
     def search_terms(self, table: str, weights: Mapping[str, float], k: int) -> pa.Table:
         """Return (id, score) of the ``k`` rows that best match weighed search terms by BM25."""
         with _storage_errors():
@@ -654,8 +662,10 @@ class Release:
 
     def _open_vectors(self) -> VectorSnapshot:
         versions, carried = self.facts.vector_versions, self._arrays
-        full_texts = carried.full_texts(versions) if carried else {}
-        return VectorSnapshot(self.home / VECTORS, versions, full_texts)
+        if carried is None:
+            return VectorSnapshot(self.home / VECTORS, versions)
+        texts, vectors = carried.full_texts(versions), carried.vectors(versions)
+        return VectorSnapshot(self.home / VECTORS, versions, texts, vectors)
 
     @property
     def _arrays(self) -> CarriedArrays | None:

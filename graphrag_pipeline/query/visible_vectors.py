@@ -104,6 +104,13 @@ class VisibleVectors(TextSearch):
             return no_hits(columns)
         return own.hits(*self.held_text(table).best(weights, k, among), columns)
 
+    def texts(self, table: str, ids: Sequence[str]) -> dict[str, str]:
+        """Return the texts of those ids that the view has."""
+        own = self._table(table)
+        known = [key for key in ids if key in own.id_set]
+        hits = own.hits(known, np.zeros(len(known)), ("text",))
+        return dict(zip(known, hits["text"].to_pylist(), strict=True))
+
     def link_synonyms(self, least: float) -> None:
         """Link the entities of the view whose titles are so alike, in its tables."""
         from graphrag_pipeline.structures.synonyms.linking import make_synonyms

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -21,53 +23,29 @@ _HALF_EXPONENT = np.uint16(0x7C00)
 def are_numbers(vectors: pa.Array) -> npt.NDArray[np.bool_]:
     """Return which vectors of a column hold finite numbers alone."""
     flat = vectors.flatten().to_numpy(zero_copy_only=False)
-    rows = flat.reshape(len(vectors), -1)
+    return are_numbers_in(flat.reshape(len(vectors), -1))
+
+
+def are_numbers_in(rows: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.bool_]:
+    """Return which vectors, one a row, hold finite numbers alone."""
     if rows.dtype == np.float16:
         # All bits of the exponent are set; numpy looks at numbers in half precision one by one.
         exponents = rows.view(np.uint16) & _HALF_EXPONENT
         return np.asarray(exponents.max(axis=1, initial=0) < _HALF_EXPONENT)
-    return np.isfinite(rows).all(axis=1)
+    return np.asarray(np.isfinite(rows).all(axis=1))
 
 
-class HeldVectors:
+class SearchedVectors(ABC):
     """Vectors by id. A vector of zeros has no direction, and is like nothing.
 
     They are held by dimension: a question of few words has few dimensions where vectors count
     words, and the others are not read.
-
-    Parameters
-    ----------
-    n_rows
-        How many vectors there are.
-    parts
-        Distinct ids, in any order, and their vectors, shape (ids, dimensions).
-    dimensions
-        The length of each vector.
     """
 
-    def __init__(
-        self,
-        n_rows: int,
-        parts: Iterable[tuple[Sequence[str], npt.NDArray[np.floating[Any]]]],
-        dimensions: int,
-    ) -> None:
-        self._columns = np.empty((dimensions, n_rows), np.float32)
-        squares, keys = np.zeros(n_rows), []
-        for ids, vectors in parts:
-            rows = slice(len(keys), len(keys) + len(ids))
-            keys += [key.encode() for key in ids]
-            self._columns[:, rows] = vectors.T
-            squares[rows] = np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64)
-        unsorted = np.array(keys, dtype=np.bytes_)
-        self._row_of = np.argsort(unsorted, kind="stable")
-        self._ids = unsorted[self._row_of]
-        self._lengths = np.where(squares > 0, np.sqrt(squares), 1)[self._row_of]
-        self._without_direction = np.flatnonzero(squares[self._row_of] == 0)
-
-    @property
-    def dimensions(self) -> int:
-        """Return the length of each vector."""
-        return len(self._columns)
+    dimensions: int
+    """The length of each vector."""
+    _ids: npt.NDArray[np.bytes_]
+    _lengths: npt.NDArray[np.float64]
 
     def nearest(
         self, query: npt.NDArray[np.float32], k: int, among: Sequence[str] | None = None
@@ -96,27 +74,101 @@ class HeldVectors:
         keys_held = (key for key, is_held in zip(ids, is_known.tolist(), strict=True) if is_held)
         return dict(zip(keys_held, scores.tolist(), strict=True))
 
+    @functools.cached_property
+    def _without_direction(self) -> npt.NDArray[np.int64]:
+        return np.flatnonzero(self._lengths == 0)
+
     def _cosines(
         self, query: npt.NDArray[np.float32], places: npt.NDArray[np.int64] | None = None
     ) -> npt.NDArray[np.float64]:
         """Return the cosine of a query and each vector, or those at some places among the ids."""
-        rows = self._row_of if places is None else self._row_of[places]
-        lengths = self._lengths if places is None else self._lengths[places]
         unit = query / (np.linalg.norm(query) or 1)
         filled = np.flatnonzero(unit)
+        lengths = self._lengths if places is None else self._lengths[places]
+        lengths = np.where(lengths > 0, lengths, 1)
         if places is not None:
-            sums = unit[filled] @ self._columns[np.ix_(filled, rows)].astype(np.float64)
-            return rounded(sums / lengths)
+            return rounded(unit[filled] @ self._part(filled, places) / lengths)
         # Not by BLAS: its threads wait for each other longer than one product takes.
-        sums = np.zeros(self._columns.shape[1])
+        sums = np.zeros(len(self._ids))
         if len(filled) < len(unit) // _FEW:
             for dimension in filled.tolist():
-                sums += unit[dimension] * self._columns[dimension]
+                self._add(sums, dimension, unit[dimension])
         else:
             for first in range(0, len(unit), _BLOCK):
-                block = slice(first, first + _BLOCK)
-                sums += np.einsum("i,ij->j", unit[block], self._columns[block])
-        return rounded(sums[rows] / lengths)
+                block = slice(first, min(first + _BLOCK, len(unit)))
+                sums += np.einsum("i,ij->j", unit[block], self._block(block))
+        return rounded(self._by_id(sums) / lengths)
+
+    @abstractmethod
+    def _add(self, sums: npt.NDArray[np.float64], dimension: int, factor: np.float32) -> None:
+        """Add the numbers of one dimension to sums, each times a factor."""
+
+    @abstractmethod
+    def _block(self, dimensions: slice) -> npt.NDArray[np.float32]:
+        """Return the numbers of some dimensions, shape (dimensions, vectors)."""
+
+    @abstractmethod
+    def _part(
+        self, dimensions: npt.NDArray[np.intp], places: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.float64]:
+        """Return the numbers of some dimensions of the vectors at some places among the ids."""
+
+    def _by_id(self, sums: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return sums, which are in the order of vectors, in the order of ids."""
+        return sums
+
+
+class HeldVectors(SearchedVectors):
+    """Vectors with every number of them.
+
+    Parameters
+    ----------
+    n_rows
+        How many vectors there are.
+    parts
+        Distinct ids, in any order, and their vectors, shape (ids, dimensions).
+    dimensions
+        The length of each vector.
+    """
+
+    def __init__(
+        self,
+        n_rows: int,
+        parts: Iterable[tuple[Sequence[str], npt.NDArray[np.floating[Any]]]],
+        dimensions: int,
+    ) -> None:
+        self.dimensions = dimensions
+        self._columns = np.empty((dimensions, n_rows), np.float32)
+        squares, keys = np.zeros(n_rows), []
+        for ids, vectors in parts:
+            rows = slice(len(keys), len(keys) + len(ids))
+            keys += [key.encode() for key in ids]
+            self._columns[:, rows] = vectors.T
+            squares[rows] = squared_lengths(vectors)
+        unsorted = np.array(keys, dtype=np.bytes_)
+        self._row_of = np.argsort(unsorted, kind="stable")
+        self._ids = unsorted[self._row_of]
+        self._lengths = np.sqrt(squares)[self._row_of]
+
+    def _add(self, sums: npt.NDArray[np.float64], dimension: int, factor: np.float32) -> None:
+        sums += factor * self._columns[dimension]
+
+    def _block(self, dimensions: slice) -> npt.NDArray[np.float32]:
+        return self._columns[dimensions]
+
+    def _part(
+        self, dimensions: npt.NDArray[np.intp], places: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.float64]:
+        return self._columns[np.ix_(dimensions, self._row_of[places])].astype(np.float64)
+
+    def _by_id(self, sums: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        return sums[self._row_of]
+
+
+def squared_lengths(vectors: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.float64]:
+    """Return the square of the length of each vector, one a row."""
+    exact = vectors.astype(np.float32, copy=False)
+    return np.einsum("ij,ij->i", exact, exact, dtype=np.float64)
 
 
 def rounded(cosines: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.float64]:

@@ -62,6 +62,11 @@ def drop_damaged(vectors: Path, table: str) -> bool:
     return bool(damaged)
 
 
+def has_version(vectors: Path, table: str, version: int) -> bool:
+    """Whether there is a file that says what a version of a table is made of."""
+    return any(number == version for number, _ in _versions(vectors, table))
+
+
 def _drop(folder: Path, versions: Iterable[Path]) -> None:
     for path in (*versions, folder / _VERSIONS / _HINT):
         path.unlink(missing_ok=True)

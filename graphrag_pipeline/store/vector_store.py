@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import os
 import re
 import threading
@@ -33,9 +34,15 @@ from graphrag_pipeline.core.languages import analysis_version, language_of
 from graphrag_pipeline.core.text import stored_terms
 from graphrag_pipeline.llm.embedders import Embedder, PartEmbedder, stored
 from graphrag_pipeline.store.full_text import FullText, TextSearch, full_text
-from graphrag_pipeline.store.held_vectors import HeldVectors, rounded
+from graphrag_pipeline.store.held_vectors import HeldVectors, SearchedVectors, rounded
 from graphrag_pipeline.store.lance import connect
-from graphrag_pipeline.store.vector_files import drop_damaged, mend, put_on_disk
+from graphrag_pipeline.store.sparse_vectors import (
+    SparseArrays,
+    SparseVectors,
+    Versioned,
+    sparse_arrays,
+)
+from graphrag_pipeline.store.vector_files import drop_damaged, has_version, mend, put_on_disk
 
 if TYPE_CHECKING:
     import polars as pl
@@ -409,7 +416,9 @@ class VectorSnapshot(TextSearch):
     VectorStoreError
         On first use of a table whose version is gone.
 
-    ``full_texts`` are the full-text indexes of tables that are held already.
+    ``full_texts`` are the full-text indexes of tables that are held already, ``carried`` the
+    vectors, with the name of their embedder. Tables of which both are there are searched without
+    LanceDB.
     """
 
     def __init__(
@@ -417,12 +426,16 @@ class VectorSnapshot(TextSearch):
         uri: str | Path,
         versions: Mapping[str, int],
         full_texts: Mapping[str, FullText] | None = None,
+        carried: Mapping[str, tuple[str, SparseVectors]] | None = None,
     ) -> None:
         self.versions = dict(versions)
         self._uri = os.fspath(uri)
         self._lock = threading.Lock()
         self._opened: dict[str, LanceTable | None] = {}
-        self._held: dict[str, HeldVectors | None] = {}
+        self._carried = dict(carried or {})
+        self._held: dict[str, SearchedVectors | None] = {
+            table: vectors for table, (_, vectors) in self._carried.items()
+        }
         self._full_texts = dict(full_texts or {})
 
     @_read
@@ -459,13 +472,14 @@ class VectorSnapshot(TextSearch):
             ``id``, ``score`` (cosine similarity, -1 to 1, to six decimals, best first), and the
             columns asked for. What has no direction, a vector of zeros, is like nothing.
         """
-        lance_table = self._table(table)
-        if lance_table is None or k < 1:
+        in_memory = self._hold(table)
+        if k < 1 or (in_memory is None and self._table(table) is None):
             return no_hits(columns)
-        in_memory = self._hold(table, lance_table)
-        query = _checked_query(lance_table, table, vector, in_memory)
+        query = self._checked_query(table, vector)
         if in_memory is not None and (among is not None or where is None):
-            return _with_columns(lance_table, columns, *in_memory.nearest(query, k, among))
+            return self._hits(table, columns, *in_memory.nearest(query, k, among))
+        lance_table = self._table(table)
+        assert lance_table is not None
         rows = where if among is None else _has_id(among)
         search: Any = lance_table.search(query, vector_column_name=_VECTOR, query_type="vector")
         search = search.distance_type("cosine").refine_factor(_REFINE).limit(k)
@@ -485,12 +499,13 @@ class VectorSnapshot(TextSearch):
         ids: Sequence[str],
     ) -> dict[str, float]:
         """Return the cosine of a vector and each of those ids that the table holds."""
-        lance_table = self._table(table)
-        if lance_table is None:
+        in_memory = self._hold(table)
+        lance_table = self._table(table) if in_memory is None else None
+        if in_memory is None and lance_table is None:
             return {}
-        in_memory = self._hold(table, lance_table)
-        query = _checked_query(lance_table, table, vector, in_memory)
+        query = self._checked_query(table, vector)
         if in_memory is None:
+            assert lance_table is not None
             found, matrix = _matrix(_with_ids(lance_table, ids))
             in_memory = HeldVectors(len(found), [(found, matrix)], matrix.shape[1])
         return in_memory.similarities(query, ids)
@@ -506,14 +521,25 @@ class VectorSnapshot(TextSearch):
         columns: Sequence[str] = (),
     ) -> pa.Table:
         """Return the ``k`` rows that best match search terms by BM25, each by its weight."""
-        lance_table = self._table(table)
-        if lance_table is None or k < 1 or not weights:
+        if k < 1 or not weights:
             return no_hits(columns)
-        return _with_columns(lance_table, columns, *self.held_text(table).best(weights, k, among))
+        return self._hits(table, columns, *self.held_text(table).best(weights, k, among))
+
+    @_read
+    def texts(self, table: str, ids: Sequence[str]) -> dict[str, str]:
+        """Return the texts of those ids that the table holds."""
+        lance_table = self._table(table)
+        if lance_table is None:
+            return {}
+        parts = (_scan(lance_table, ["id", "text"], _has_id(part)) for part in _batched(ids))
+        rows = itertools.chain.from_iterable(part.to_pylist() for part in parts)
+        return {row["id"]: row["text"] for row in rows}
 
     @_read
     def vectors(self, table: str, ids: Sequence[str]) -> dict[str, npt.NDArray[np.float32]]:
         """Return the vectors of those ids that the table holds."""
+        if table in self._carried:
+            return self._carried[table][1].of(ids)
         lance_table = self._table(table)
         return {} if lance_table is None else _vectors_of(lance_table, ids)
 
@@ -526,6 +552,8 @@ class VectorSnapshot(TextSearch):
     @_read
     def stored(self, table: str) -> tuple[list[str], npt.NDArray[np.floating[Any]]]:
         """Return what :meth:`matrix` does, in the precision that is stored."""
+        if table in self._carried:
+            return self._carried[table][1].stored()
         lance_table = self._table(table)
         if lance_table is None:
             return [], np.empty((0, 0), np.float32)
@@ -545,6 +573,8 @@ class VectorSnapshot(TextSearch):
     @_read
     def dimensions(self, table: str) -> int:
         """Return the length of a table's vectors; 0 where it has no version."""
+        if table in self._carried:
+            return self._carried[table][1].dimensions
         lance_table = self._table(table)
         return 0 if lance_table is None else _dimensions(lance_table)
 
@@ -556,7 +586,19 @@ class VectorSnapshot(TextSearch):
 
     def embedder_name(self, table: str) -> str | None:
         """Return the name of the embedder that queries on a table must use."""
+        if table in self._carried:
+            return self._carried[table][0]
         return _embedder_name(self._table(table))
+
+    def holds_text(self, table: str) -> bool:
+        """Whether the full text of a table is held, so that it is searched without LanceDB."""
+        return table in self._full_texts
+
+    def check_stored(self, table: str) -> None:
+        """Raise VectorStoreError where there is no such version; for that LanceDB is not needed."""
+        version = self.versions[table]
+        if not has_version(Path(self._uri), table, version):
+            raise VectorStoreError(f"version {version} of vector table {table} is gone")
 
     @functools.cached_property
     def _db(self) -> DBConnection:
@@ -570,13 +612,69 @@ class VectorSnapshot(TextSearch):
             self._opened[table] = _open(self._db, table, version) if version else None
         return self._opened[table]
 
-    def _hold(self, table: str, lance_table: LanceTable) -> HeldVectors | None:
+    def _hold(self, table: str) -> SearchedVectors | None:
+        """Return the vectors of a table; None where they are too many, or there is none."""
+        _check_table(table)
         with self._lock:
             if table not in self._held:
+                lance_table = self._table(table)
+                if lance_table is None:
+                    return None
                 size = lance_table.count_rows() * _dimensions(lance_table) * _FLOAT_BYTES
                 few = size <= HELD_BYTES
                 self._held[table] = _held(lance_table) if few else None
             return self._held[table]
+
+    def _checked_query(
+        self, table: str, vector: Sequence[float] | npt.NDArray[np.floating[Any]]
+    ) -> npt.NDArray[np.float32]:
+        query = np.asarray(vector, dtype=np.float32)
+        held = self._held.get(table)
+        dimensions = self.dimensions(table) if held is None else held.dimensions
+        if query.shape != (dimensions,):
+            raise VectorStoreError(
+                f"the query vector has shape {query.shape}, the vectors of {table} have "
+                f"{dimensions} dimensions: embed the query with {self.embedder_name(table)}"
+            )
+        return query
+
+    def _hits(
+        self,
+        table: str,
+        columns: Sequence[str],
+        ids: Sequence[str],
+        scores: npt.NDArray[np.float64],
+    ) -> pa.Table:
+        """Return rows with their scores, and with columns that LanceDB is asked for."""
+        import pyarrow as pa
+
+        if not ids:
+            return no_hits(columns)
+        if not columns:
+            return pa.table({"id": pa.array(ids, pa.string()), "score": scores})
+        lance_table = self._table(table)
+        assert lance_table is not None
+        parts = [_scan(lance_table, ["id", *columns], _has_id(p)) for p in _batched(ids)]
+        rows, score_of = pa.concat_tables(parts), dict(zip(ids, scores, strict=True))
+        return _hits(rows, np.array([score_of[key] for key in rows["id"].to_pylist()]), columns)
+
+    def sparse(
+        self, table: str, text: FullText, before: Versioned | None = None
+    ) -> SparseArrays | None:
+        """Return the vectors of a table whose full text is given; ``before`` of an earlier version.
+
+        None where they have no less room without their zeros.
+        """
+        lance_table = self._table(table)
+        if lance_table is None:
+            return None
+
+        def read(ids: Sequence[str] | None) -> tuple[list[str], npt.NDArray[np.floating[Any]]]:
+            if ids is None:
+                return _stored_matrix(_scan(lance_table, _ID_AND_VECTOR))
+            return _stored_matrix(_with_ids(lance_table, ids))
+
+        return sparse_arrays(text.ids, text.versions, read, before)
 
     @_read
     def held_text(self, table: str) -> FullText:
@@ -867,22 +965,6 @@ def _scan(table: LanceTable, columns: list[str], where: Expr | None = None) -> p
     return (query if where is None else query.where(where)).to_arrow()
 
 
-def _checked_query(
-    lance_table: LanceTable,
-    table: str,
-    vector: Sequence[float] | npt.NDArray[np.floating[Any]],
-    in_memory: HeldVectors | None,
-) -> npt.NDArray[np.float32]:
-    query = np.asarray(vector, dtype=np.float32)
-    dimensions = _dimensions(lance_table) if in_memory is None else in_memory.dimensions
-    if query.shape != (dimensions,):
-        raise VectorStoreError(
-            f"the query vector has shape {query.shape}, the vectors of {table} have "
-            f"{dimensions} dimensions: embed the query with {_embedder_name(lance_table)}"
-        )
-    return query
-
-
 def _vectors_of(table: LanceTable, ids: Sequence[str]) -> dict[str, npt.NDArray[np.float32]]:
     return dict(zip(*_matrix(_with_ids(table, ids)), strict=True))
 
@@ -956,20 +1038,6 @@ def _hits(rows: pa.Table, score: npt.NDArray[np.floating[Any]], columns: Sequenc
     for name in columns:
         hits = hits.append_column(rows.schema.field(name), rows[name])
     return hits.sort_by([("score", "descending"), ("id", "ascending")])
-
-
-def _with_columns(
-    table: LanceTable, columns: Sequence[str], ids: Sequence[str], scores: npt.NDArray[np.float64]
-) -> pa.Table:
-    import pyarrow as pa
-
-    if not ids:
-        return no_hits(columns)
-    if not columns:
-        return pa.table({"id": pa.array(ids, pa.string()), "score": scores})
-    parts = [_scan(table, ["id", *columns], _has_id(p)) for p in _batched(ids)]
-    rows, score_of = pa.concat_tables(parts), dict(zip(ids, scores, strict=True))
-    return _hits(rows, np.array([score_of[key] for key in rows["id"].to_pylist()]), columns)
 
 
 def no_hits(columns: Sequence[str]) -> pa.Table:

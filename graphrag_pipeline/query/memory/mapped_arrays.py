@@ -1,9 +1,9 @@
 """Arrays that a release carries, so that a reader maps them from a file and makes none.
 
-``releases/ID.arrays`` holds the full-text index of each vector table, the names of entities, and
-the graph with the rows that questions keep asking for: numbers, ids and hashes, no text. It rests
-on the release alone and can be made again at any time. A reader who finds none, or one of another
-version of the program, makes in memory what it needs.
+``releases/ID.arrays`` holds the full-text index of each vector table, the vectors of small tables
+that count words, the names of entities, and the graph with the rows that questions keep asking for:
+numbers, ids and hashes, no text. It rests on the release alone and can be made again at any time. A
+reader who finds none, or one of another version of the program, makes in memory what it needs.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from graphrag_pipeline.query.memory import entity_names, graph_arrays
 from graphrag_pipeline.releases.kept_releases import arrays_file
 from graphrag_pipeline.store.array_file import ArrayFile, Arrays, open_arrays, write_arrays
 from graphrag_pipeline.store.full_text import FullText
+from graphrag_pipeline.store.sparse_vectors import SparseArrays, SparseVectors, Versioned
 
 GRAPH, NAMES = "graph", "names"
-FULL_TEXT = "full text"
-_FORMAT = 1
+FULL_TEXT, VECTORS = "full text", "vectors"
+_FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class CarriedArrays:
     """The arrays that a release carries, and which versions of vector tables they are of."""
 
     versions: Mapping[str, int]
+    embedder: str
     _file: ArrayFile
 
     @classmethod
@@ -38,7 +40,7 @@ class CarriedArrays:
         file = open_arrays(arrays_file(home, release))
         if file is None or file.facts.get("made_by") != _made_by():
             return None
-        return cls(file.facts["versions"], file)
+        return cls(file.facts["versions"], file.facts["embedder"], file)
 
     def below(self, name: str) -> Arrays:
         """Return the arrays under a name."""
@@ -52,6 +54,28 @@ class CarriedArrays:
             if version and self.versions.get(table) == version
         }
 
+    def vectors(self, versions: Mapping[str, int]) -> dict[str, tuple[str, SparseVectors]]:
+        """Return the embedder and the vectors of those tables held at these versions."""
+        texts = self.full_texts(versions)
+        carried = {table: self._sparse(table) for table in texts}
+        return {
+            table: (self.embedder, SparseVectors(texts[table].ids, arrays))
+            for table, arrays in carried.items()
+            if arrays is not None
+        }
+
+    def versioned(self, table: str) -> Versioned | None:
+        """Return the vectors of a table with the versions of their rows, if it has any here."""
+        arrays = self._sparse(table)
+        if arrays is None:
+            return None
+        text = FullText.of_arrays(self.below(f"{FULL_TEXT}/{table}"))
+        return Versioned(text.ids, text.versions, arrays)
+
+    def _sparse(self, table: str) -> SparseArrays | None:
+        arrays = self.below(f"{VECTORS}/{table}")
+        return SparseArrays.of_arrays(arrays) if arrays else None
+
 
 def rows_name(sql: str) -> str:
     """Return the name of the rows of a query."""
@@ -59,16 +83,25 @@ def rows_name(sql: str) -> str:
 
 
 def write_carried(
-    file: Path, release: str, versions: Mapping[str, int], parts: Mapping[str, Arrays]
+    file: Path,
+    release: str,
+    embedder: str,
+    versions: Mapping[str, int],
+    parts: Mapping[str, Arrays],
 ) -> None:
     """Write the arrays of a release, by the name that each group of them has.
 
-    ``versions`` are those of its vector tables. Raises StorageError.
+    ``versions`` are those of its vector tables, made by ``embedder``. Raises StorageError.
     """
     arrays = {
         f"{name}/{each}": array for name, part in parts.items() for each, array in part.items()
     }
-    facts = {"made_by": _made_by(), "release": release, "versions": dict(versions)}
+    facts = {
+        "made_by": _made_by(),
+        "release": release,
+        "embedder": embedder,
+        "versions": dict(versions),
+    }
     write_arrays(file, arrays, facts)
 
 

@@ -28,7 +28,6 @@ class Fact:
     """A row of ``facts``: ``score`` is 1 for the best of the index and 0 for the worst."""
 
     id: str
-    text: str
     score: float
 
 
@@ -41,17 +40,22 @@ def best_facts(index: Release, question: str, k: int) -> list[Fact]:
     """
     check_kept(index, "facts", "facts")
     if index.lexical:
-        hits, lowest = index.search_text("facts", question, k, columns=("text",)), 0.0
+        hits, lowest = index.search_text("facts", question, k), 0.0
     else:
-        hits = index.search_vectors("facts", question, k, columns=("text",))
+        hits = index.search_vectors("facts", question, k)
         every = index.search_vectors("facts", question, _MOST_SCALED)["score"]
         lowest = every[-1].as_py() if len(every) else 0.0
     scores = hits["score"].to_numpy()
     span = float(scores.max()) - lowest if len(scores) else 0.0
     # All facts alike: the authors' code then gives each 1.
     scaled = (scores - lowest) / span if span > 0 else scores * 0 + 1
-    texts = (hits[name].to_pylist() for name in ("id", "text"))
-    return [Fact(*row) for row in zip(*texts, scaled.tolist(), strict=True)]
+    return [Fact(*row) for row in zip(hits["id"].to_pylist(), scaled.tolist(), strict=True)]
+
+
+def texts_of_facts(index: Release, facts: Sequence[Fact]) -> list[str]:
+    """Return what each fact says."""
+    texts = index.stored_texts("facts", [fact.id for fact in facts])
+    return [texts[fact.id] for fact in facts]
 
 
 @operator

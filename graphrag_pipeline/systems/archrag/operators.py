@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
 
 _MOST_MATCHES = 1000
+_LEVELS = "SELECT id, level FROM attributed_communities"
 
 
 @operator
@@ -42,10 +43,14 @@ def nearest_in_layers(index: Release, question: str, k: int, ef: int) -> list[Ra
 def _of_levels(index: Release, question: str, k: int) -> list[Ranking]:
     """Return for each level, the lowest first, the ``k`` best of the best communities of all."""
     search = index.search_text if index.lexical else index.search_vectors
-    hits = search("attributed_communities", question, _MOST_MATCHES, columns=("level",))
-    columns = (hits[name].to_pylist() for name in ("id", "score", "level"))
+    hits = search("attributed_communities", question, _MOST_MATCHES)
+    found = hits["id"].to_pylist()
+    kept = index.kept(_LEVELS)
+    rows, places = kept.having("id", found)
+    levels, scores = kept.values("level")[rows], hits["score"].to_numpy()[places]
     of_levels: dict[int, Ranking] = {}
-    for key, score, level in zip(*columns, strict=True):
+    for place, score, level in zip(places.tolist(), scores.tolist(), levels.tolist(), strict=True):
+        key = found[place]
         ranking = of_levels.setdefault(level, {})
         if len(ranking) < k:
             ranking[key] = score

@@ -13,7 +13,7 @@ from graphrag_pipeline.llm.parsing import parse_json_object
 from graphrag_pipeline.llm.schemas import INTEGER, closed, listed
 from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.methods.method import Method, flag, number, share
-from graphrag_pipeline.query.operators.facts import Fact, has_synonyms
+from graphrag_pipeline.query.operators.facts import Fact, has_synonyms, texts_of_facts
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.writing.single import from_records
 
@@ -122,7 +122,8 @@ async def hipporag2_answer(asking: Asking, p: HippoRag2Parameters) -> Final | No
 
 async def _filtered(asking: Asking, facts: Sequence[Fact]) -> list[Fact]:
     """Return the facts that a model finds relevant; all, if its answer cannot be had or read."""
-    numbered = "\n".join(f"{n}. {' '.join(fact.text.split())}" for n, fact in enumerate(facts, 1))
+    texts = await asking.retrieve(lambda: texts_of_facts(asking.index, facts))
+    numbered = "\n".join(f"{n}. {' '.join(text.split())}" for n, text in enumerate(texts, 1))
     read = partial(_numbers, most=len(facts))
     schema = closed(facts=listed(INTEGER, len(facts)))
     asked = asking.read(_STEP, read, schema, "filter_facts", facts=numbered)
