@@ -15,6 +15,8 @@ SENTENCES = [
     "2016年10月，她独自前往维萨河谷（Vessa Valley），拜访了安东·布雷克。",
     "KEVIN SCOTT: I think we need more organizational support.",
     "“Marley was dead,” said the clerk, and closed the door.",
+    "Moe recommends slate from Delabole.",
+    "The clock chimes three times.",
     "Logging is provided by the method debug() of each logger in the tree.",
 ]
 FRAGMENTS = [
@@ -27,6 +29,8 @@ FRAGMENTS = [
     "Created using Sphinx 5.3.0.",
     "Introduction To The Debian Package Management Tools For Everyone.",
     "Yes, so it is.",
+    "The Kestrel Bridge repairs of Rurik Astley.",
+    "Moorings and lanterns north from Marlow.",
     "",
 ]
 CODE = [

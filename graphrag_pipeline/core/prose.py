@@ -103,6 +103,11 @@ def _first_word(section: str) -> str:
 _NOT_LATIN = r"[^\x00-\x{24F}\x{2000}-\x{206F}]"
 _SUBJECT = "i|you|we|they|he|she|it|who|which"
 _REGULAR_VERB = rf"[a-z]{{2}}ed\b|\b(?:{_SUBJECT}) [a-z]{{2}}"
+# Who or what, and what it does: "Moe recommends slate", "The clock chimes thrice".
+_NO_SUBJECT = r"(?!(?:of|and|or|for|in|to|&) )"
+_PRESENT_VERB = (
+    rf"^(?:\p{{Lu}}[^\s,;:]* )+(?:{_NO_SUBJECT}[a-z]+ )?[a-z]{{2,}}[b-hj-rt-z]s {_NO_SUBJECT}"
+)
 _POINTER = _first_word("pointer")
 _LEANS_SPACED = _first_word("leaning")
 _PRONOUN = "he|she|they|him|her|his|its|their|them|this|that|these|those|such|it"
@@ -300,7 +305,7 @@ class _Texts:
             (chars >= _LEAST_UNSPACED) & (chars <= _MOST_UNSPACED),
             (words >= _LEAST_WORDS) & (chars >= _LEAST_CHARS) & (chars <= _MOST_CHARS),
         )
-        has_verb = self.says_any("verb")
+        has_verb = self.says_any("verb") | self.has(_PRESENT_VERB)
         has_verb = has_verb | self.says(_REGULAR_VERB, has_verb)
         foreign = self.says(_NOT_LATIN, has_verb) | self.says_any("foreign", has_verb)
         other_language = foreign & ~self.says_any("english", ~foreign | has_verb)
