@@ -47,7 +47,7 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
     f"{_READERS}:CODE_VERSION": _reading("code"),
     f"{_READERS}:HTML_VERSION": _reading("html html_events html_lines html_links preformatted"),
     f"{_READERS}:MAIL_VERSION": _reading("mail mail_headers mail_quoted"),
-    f"{_READERS}:MARKDOWN_VERSION": _reading("markdown markdown_markup wiki_links"),
+    f"{_READERS}:MARKDOWN_VERSION": _reading("markdown markdown_markup note_marks wiki_links"),
     f"{_READERS}:NAMED_VERSION": _reading("code files"),
     f"{_READERS}:NOTEBOOK_VERSION": _reading("notebook"),
     f"{_READERS}:OFFICE_VERSION": _reading(

@@ -17,6 +17,8 @@ from graphrag_pipeline.core.word_lists import word_lists
 _SPACE = re.compile(r"\s+")
 _EDGE = " \t\n\"'“”‘’«»„`´()[]{}<>.,;:!?…·*_~|-–—"
 
+_PAGE_ID = re.compile(r"(?<=[^\s-])[\s-]+[0-9a-f]{32}$")
+
 MAX_TERM_CHARS = 64
 """Longer terms are cut: they are hashes, addresses and noise, and would only grow the index."""
 
@@ -78,6 +80,15 @@ _MARKS_ALONE = str.maketrans(_MARKS | {"\u0307": None})
 MARKS = {code: f"language:{code}" for code in LANGUAGES}
 """By language, the term that tells of a stored text what it is in: no word is split into it."""
 _asked_in: ContextVar[str | None] = ContextVar("asked_in", default=None)
+
+
+def without_page_id(name: str) -> str:
+    """Return the name of a file without the id that Notion ends it with.
+
+    >>> without_page_id("Quay 4 0123456789abcdef0123456789abcdef")
+    'Quay 4'
+    """
+    return _PAGE_ID.sub("", name)
 
 
 def normalize_title(title: str) -> str:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from urllib.parse import unquote
 
-from graphrag_pipeline.core.text import normalize_title
+from graphrag_pipeline.core.text import normalize_title, without_page_id
 from graphrag_pipeline.extraction.rules.sentences import Span
 
 LINKS_TO = "links to"
@@ -83,6 +83,7 @@ def _blanked(link: re.Match[str]) -> str:
 def title_of_file(path: str) -> str:
     """Return what a document is called by its file: its name without ending, in words."""
     stem = path.replace("\\", "/").rpartition("/")[2].rpartition(".")[0]
+    stem = without_page_id(stem)
     if stem.casefold() in _OF_NO_NAME:
         return ""
     return " ".join((stem if " " in stem else _BETWEEN_WORDS.sub(" ", stem)).split())

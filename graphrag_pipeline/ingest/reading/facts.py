@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -61,6 +62,25 @@ def with_facts(text: str, title: str, *, markdown: bool) -> tuple[str, list[Bloc
         place += len(written[-1]) + 1
     text = "\n".join(written)
     return text, _outside(line_blocks(text, markdown=markdown), spans)
+
+
+def with_properties(
+    text: str, blocks: Sequence[Block], linked: Mapping[str, Sequence[str]]
+) -> tuple[str, list[Block]]:
+    """Return a text below facts of its title: what properties of a note link to, and the blocks."""
+    lines = [f"{name}{SEPARATOR}{'; '.join(notes)}" for name, notes in linked.items() if notes]
+    if not lines:
+        return text, [*blocks]
+    head = "".join(f"{line}\n" for line in lines)
+    ends = [*accumulate(len(line) + 1 for line in lines)]
+    facts = [
+        Block(end - len(line) - 1, end - 1, "fact") for line, end in zip(lines, ends, strict=True)
+    ]
+    if not text:
+        return head.rstrip("\n"), facts
+    moved = len(head) + 1
+    below = (Block(block.start + moved, block.end + moved, block.kind) for block in blocks)
+    return f"{head}\n{text}", [*facts, *below]
 
 
 def _lines(text: str, blocks: Sequence[Block]) -> list[_Line]:

@@ -9,11 +9,16 @@ from pathlib import Path
 
 import yaml
 
+from graphrag_pipeline.core.records import SEPARATOR
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 from graphrag_pipeline.ingest.reading.decoding import decode
-from graphrag_pipeline.ingest.reading.facts import with_facts
-from graphrag_pipeline.ingest.reading.markdown_markup import without_data, without_markup
+from graphrag_pipeline.ingest.reading.facts import with_facts, with_properties
+from graphrag_pipeline.ingest.reading.markdown_markup import (
+    code_parts,
+    without_data,
+    without_markup,
+)
 from graphrag_pipeline.ingest.reading.model import (
     SMALL,
     FileFormat,
@@ -23,10 +28,18 @@ from graphrag_pipeline.ingest.reading.model import (
     readable_name,
     whole_document,
 )
-from graphrag_pipeline.ingest.reading.wiki_links import with_links, without_links
+from graphrag_pipeline.ingest.reading.note_marks import without_marks, without_page_addresses
+from graphrag_pipeline.ingest.reading.wiki_links import (
+    as_notes,
+    notes_linked,
+    with_links,
+    without_links,
+)
 
 _MOST_FRONT_MATTER = 65_536  # characters
 _ENDS = {"---": ("---", "..."), "+++": ("+++",)}
+_TITLE = re.compile(r"^title:: +(\S[^\n]{0,300})$", re.M)
+_TOP = 1_000
 _INTEGER = re.compile(r"[+-]?\d{1,18}")
 _DECIMAL = re.compile(r"[+-]?\d{1,18}\.\d{1,18}")
 
@@ -34,16 +47,27 @@ _DECIMAL = re.compile(r"[+-]?\d{1,18}\.\d{1,18}")
 def read_markdown(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     """Read one markdown file; the title is the front matter's, else the first heading's."""
     metadata, body = split_front_matter(clean_text(decode(data, options.encoding)))
-    text = with_links(without_markup(without_data(_without_comments(body))))
+    body = without_page_addresses(_without_comments(body))
+    if not metadata.get("title") and (titled := _TITLE.search(body, 0, _TOP)):
+        metadata["title"] = titled[1]
+        body = body[: titled.start()] + body[titled.end() :].lstrip("\n")
+    parts = (part if is_code else without_marks(part) for part, is_code in code_parts(body))
+    text = with_links(without_markup(without_data("".join(parts)))).strip()
+    linked = {
+        one_line(key).replace(SEPARATOR, ":"): notes_linked(value)
+        for key, value in metadata.items()
+        if isinstance(value, str) and "[[" in value and key != "title"
+    }
     metadata = {key: _plain(value) for key, value in metadata.items()}
     title = metadata.pop("title", "") or without_links(_first_heading(text))
     title = one_line(str(title)) or readable_name(path)
     text, blocks = with_facts(text, title, markdown=True)
+    text, blocks = with_properties(text, blocks, linked)
     return whole_document(path, text, title, metadata, blocks)
 
 
 def _plain(value: Scalar) -> Scalar:
-    return without_links(value) if isinstance(value, str) and "[[" in value else value
+    return as_notes(value) if isinstance(value, str) and "[[" in value else value
 
 
 def split_front_matter(text: str) -> tuple[dict[str, Scalar], str]:
@@ -124,8 +148,20 @@ def _as_text(node: yaml.Node) -> str:
     if isinstance(node, yaml.MappingNode):
         return ", ".join(f"{_as_text(key)}: {_as_text(value)}" for key, value in node.value)
     if isinstance(node, yaml.SequenceNode):
+        if _is_link(node):
+            return f"[[{_as_text(node.value[0])}]]"
         return ", ".join(map(_as_text, node.value))
     return str(node.value)
+
+
+def _is_link(node: yaml.SequenceNode) -> bool:
+    """Say whether a list is a link as Obsidian writes it, without quotation marks: [[Harbour]]."""
+    inner = node.value[0] if len(node.value) == 1 else None
+    if not (node.flow_style and isinstance(inner, yaml.SequenceNode) and inner.flow_style):
+        return False
+    return all(isinstance(each, yaml.ScalarNode) for each in inner.value) and bool(
+        re.search(r"[^\W\d_]", _as_text(inner))
+    )
 
 
 def _without_comments(text: str) -> str:

@@ -85,12 +85,14 @@ def without_markup(text: str) -> str:
     before the first paragraph, tables of contents three or more items that are links within the
     page, definitions the addresses of links that are given apart.
     """
-    stripped = "".join(part if is_code else _without_tags(part) for part, is_code in _parts(text))
+    stripped = "".join(
+        part if is_code else _without_tags(part) for part, is_code in code_parts(text)
+    )
     written = "\n".join(_without_lines(list(_lines(stripped))))
     return written if written == text else _BLANK_LINES.sub("\n\n", written)
 
 
-def _parts(text: str) -> Iterator[tuple[str, bool]]:
+def code_parts(text: str) -> Iterator[tuple[str, bool]]:
     """Yield a text in pieces, and whether each is code."""
     place = 0
     for block in line_blocks(text, markdown=True):

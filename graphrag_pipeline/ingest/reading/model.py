@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
+from graphrag_pipeline.core.text import without_page_id
 from graphrag_pipeline.ingest.reading.blocks import Block, clean_blocks
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 
@@ -219,12 +220,14 @@ def clean_metadata(metadata: Mapping[str, Scalar]) -> dict[str, Scalar]:
 
 
 def readable_name(path: Path) -> str:
-    """Return the file's stem as a title.
+    """Return the file's stem as a title, without the id of a page of Notion.
+
+    Of a page of Logseq that is below another one, "Quays___Quay 4", it is the last name.
 
     >>> readable_name(Path("annual_report-2023.txt"))
     'Annual report-2023'
     """
-    spaced = path.stem.replace("_", " ")
+    spaced = without_page_id(path.stem).rpartition("___")[2].replace("_", " ")
     if " " not in spaced:
         spaced = spaced.replace("-", " ")
     name = one_line(spaced) or one_line(path.name) or "untitled"

@@ -29,6 +29,7 @@ from graphrag_pipeline.ingest.reading.model import (
     readable_name,
     whole_document,
 )
+from graphrag_pipeline.ingest.reading.note_marks import without_page_addresses
 from graphrag_pipeline.ingest.reading.record_columns import read_columns
 from graphrag_pipeline.ingest.reading.records import (
     FileRecord,
@@ -79,7 +80,7 @@ def read_csv(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     a document of their own, "caption". Of tables below each other, an empty row between, each has
     its own columns: see :func:`begins_table`.
     """
-    text = without_files(decode(data, options.encoding)).replace("\0", "")
+    text = without_page_addresses(without_files(decode(data, options.encoding))).replace("\0", "")
     text = text.replace("\r\n", "\n").replace("\r", "\n").lstrip("\n")
     text = _SURROGATES.sub("", text)
     csv.field_size_limit(max(csv.field_size_limit(), len(text) + 1))

@@ -39,6 +39,27 @@ def without_links(text: str) -> str:
     return _MARKDOWN_LINK.sub(r"\1", _LINK.sub(_written, text))
 
 
+def notes_linked(value: str) -> list[str]:
+    """Return the names of the notes that a value links to, whatever it calls them.
+
+    >>> notes_linked("[[firms/Baltor Freight#Owner|the firm]], [[cover.png]]")
+    ['Baltor Freight']
+    """
+    names = [(match["name"] or "").strip() for match in _LINK.finditer(value) if not match["code"]]
+    notes = [name for name in names if name.endswith(".md") or not _HAS_ENDING.search(name)]
+    stems = (name.rpartition("/")[2].removesuffix(".md") for name in notes)
+    return list(dict.fromkeys(stem for stem in stems if _LETTER.search(stem)))
+
+
+def as_notes(value: str) -> str:
+    """Return a value in which links are the names of the notes that they lead to."""
+    return _LINK.sub(_as_note, value)
+
+
+def _as_note(match: re.Match[str]) -> str:
+    return "".join(notes_linked(match.group())) or (match["name"] or match.group()).strip()
+
+
 def _written(match: re.Match[str]) -> str:
     name = (match["name"] or "").strip()
     heading = (match["heading"] or "").strip("#^ ")
