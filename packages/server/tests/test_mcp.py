@@ -116,6 +116,7 @@ def test_the_graph_is_walked_by_name_and_methods_are_listed(served: Served) -> N
             assert evidence.count('"citation": ') == 1
             assert '"title": "Scrooge"' in await text_of(client, "find_entities", name="scROO")
             near = await text_of(client, "neighbourhood", entity="scrooge")
+            assert near.startswith("Entities within 1 step, the nearest first, ")
             assert '"title": "Fezziwig"' in near
             assert '"target": ' in near
             methods = await text_of(client, "list_methods")

@@ -206,7 +206,8 @@ async def _neighbourhood(request: Request, asked: ToSurround) -> ToolResult:
 
     found = _linked(request, asked, await read(request, asked.collection, around))
     entities = _listed(
-        f"Entities within {asked.hops} steps, the nearest first, release {found['release']}.",
+        f"Entities within {counted(asked.hops, 'step')}, the nearest first, "
+        f"release {found['release']}.",
         found["entities"],
     )
     names = ("source", "target", "type", "weight", "description")
