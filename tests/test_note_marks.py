@@ -98,6 +98,11 @@ def test_marks_of_an_outliner_are_no_text_and_references_are_what_they_refer_to(
     )
 
 
+def test_queries_of_roam_are_no_text_and_its_tasks_are_words():
+    text = "- [[Crane 7]] is {{[[TODO]]}} checked ((aB3-x_9Zq))\n- {{[[query]]: {and: [[TODO]]}}}\n"
+    assert only(read("a.md", text)).text == "- [Crane 7](Crane%207.md) is TODO checked"
+
+
 def test_pages_of_logseq_and_notion_are_called_without_what_is_not_their_name():
     assert only(read("Cranes___Crane 7.md", "Text.")).title == "Crane 7"
     assert only(read(f"Crane 7 {HEX}.md", "Text.")).title == "Crane 7"

@@ -33,7 +33,7 @@ _EMBEDDED = re.compile(r"\{\{(?:\[\[)?embed(?:\]\])?:?[ \t]*([^{}\n]*)\}\}")
 _TASK = re.compile(r"\{\{\[\[(TODO|DONE)\]\]\}\}")
 _MACRO = re.compile(
     r"\{\{(?:\[\[)?(?:query|renderer|video|youtube|tweet|twitter|cloze|function|namespace|table|"
-    r"kanban|roam/\w+)\b[^{}\n]*\}\}"
+    r"kanban|roam/\w+)\b(?:[^{}\n]|\{[^{}\n]{0,500}\}){0,1000}\}\}"
 )
 _EMPTY = re.compile(r"[ \t]*[-*][ \t]*")
 _LONGEST = 300  # characters of a block that is shown where another one refers to it
