@@ -156,6 +156,8 @@ def test_cluster_sparsity_is_that_of_equation_17():
     assert cluster_sparsity([2, 2], 4) == pytest.approx(1 - 4 / 12)
     assert cluster_sparsity([3, 3], 4) == pytest.approx(1 - 12 / 12)
     assert is_settled(0.8, 0.84)
+    assert is_settled(0.5, 0.625, 0.25)
+    assert is_settled(0.5, 0.375, 0.25)
     assert is_settled(0.8, 0.761)
     assert not is_settled(0.8, 0.841)
     assert not is_settled(0.0, 0.01)

@@ -105,6 +105,12 @@ def test_what_is_no_arithmetic_is_refused_and_runs_nothing(expression):
         reckon(expression, ["no number here"])
 
 
+def test_results_are_counted_from_one():
+    assert reckon("#1", ["7"]) == "7"
+    with pytest.raises(ArithmeticStepError, match="there is no result #0"):
+        reckon("#0", ["7"])
+
+
 def test_a_text_states_its_only_number_or_its_year():
     assert number_in("12 May 1867") == 1867
     assert number_in("from 1914-1918, twice") == 1914

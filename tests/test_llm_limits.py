@@ -130,6 +130,19 @@ def test_no_minute_holds_more_than_allowed_whatever_the_calls_took() -> None:
     assert most <= 60
 
 
+def test_a_shorter_pause_ends_no_longer_one() -> None:
+    now = [0.0]
+
+    async def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    limiter = RateLimiter(sleep=sleep, clock=lambda: now[0])
+    limiter.pause(10)
+    limiter.pause(1)
+    asyncio.run(limiter.acquire())
+    assert now == [10]
+
+
 def test_a_cancelled_call_gives_its_turn_on() -> None:
     async def run() -> float:
         limiter = RateLimiter(60)

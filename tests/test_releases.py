@@ -38,6 +38,7 @@ from graphrag_pipeline.releases.kept_releases import (
     list_releases,
     published_release,
     release_ids,
+    rolled_back_from,
 )
 from graphrag_pipeline.releases.publishing import publish, refresh_needed
 from graphrag_pipeline.releases.rollback import rollback
@@ -152,6 +153,7 @@ def test_the_list_says_when_what_and_which(three):
     assert [release.id for release in listed] == made[::-1]
     assert [release.counts["documents"] for release in listed] == [3, 2, 1]
     assert [release.is_current for release in listed] == [True, False, False]
+    assert rolled_back_from(folder / ".graphrag") is None
     assert listed == sorted(listed, key=lambda r: r.created_at, reverse=True)
     sizes = {file_of(folder / ".graphrag", r.id).stat().st_size for r in listed}
     assert {release.n_bytes for release in listed} == sizes
@@ -190,6 +192,7 @@ def test_a_rollback_shows_rows_and_vectors_of_the_older_release(indexed):
     listed = {release.id: release for release in list_releases(home)}
     assert listed[made[1]].is_current
     assert [listed[release].is_withdrawn for release in made] == [False, False, True]
+    assert rolled_back_from(home) == made[2]
 
 
 def test_a_rollback_stays_until_the_index_changes(indexed):

@@ -657,6 +657,17 @@ def test_an_alias_is_as_sure_as_the_least_sure_pair_that_leads_to_it():
     ]  # fmt: skip
 
 
+def test_of_several_reasons_the_one_of_the_larger_group_is_told():
+    first, same, typed, other = (
+        Entity(title, take_apart(title, type))
+        for title, type in [("Dam 3", ""), ("Dam-3", ""), ("dam 3", P), ("Dam 4", "PLACE")]
+    )
+    pairs = [Pair(*pair, "r", 0.9) for pair in [(first, same), (typed, first), (first, other)]]
+    aliases, refusals = merge_pairs(pairs[:2], [], pairs[2:])
+    assert len(aliases) == 2
+    assert [refusal.why for refusal in refusals] == ["numbers differ"]
+
+
 def test_of_a_last_name_that_too_many_bear_nothing_is_decided(monkeypatch):
     bearers = [(title, P, "a") for title in ("Ebenezer Scrooge", "Mr. Scrooge", "Mr. E. Scrooge")]
     assert len(merged(*bearers)) == 2
