@@ -17,6 +17,7 @@ from artefacts import MADE
 
 from graphrag_pipeline.store import lance
 from graphrag_pipeline.store.index_store import IndexStore
+from graphrag_pipeline.store.migrations import schema_sql
 
 with lance.lightly():
     import lancedb  # noqa: F401
@@ -103,3 +104,10 @@ class QuickStores:
 
 def _inode(path: Path) -> int:
     return path.stat().st_ino if path.exists() else -1
+
+
+def make_bare_tables(con: duckdb.DuckDBPyConnection) -> None:
+    """Make the tables and views of an index without comments, which take most of the time."""
+    for statement in con.extract_statements(schema_sql()):
+        if not statement.query.lstrip().startswith("COMMENT ON"):
+            con.execute(statement)

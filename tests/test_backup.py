@@ -219,8 +219,8 @@ def test_a_backup_beside_a_run_is_a_state_that_existed(index, tmp_path):
         while run.is_alive():
             back_up(index, tmp_path / f"{number}.tar.zst")
             number += 1
-            # The run goes on meanwhile, ever longer, so that a slow one meets few of them.
-            run.join(0.2 * number)
+            # The run goes on meanwhile, twice as long each time: a slow one meets few of them.
+            run.join(0.1 * 2**number)
     finally:
         run.kill() if number == 0 else run.join(240)
         run.join()

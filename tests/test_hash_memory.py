@@ -9,6 +9,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from artefacts import copy_of
 from index_process import SMALL, update
 
 from conftest import Engine, workspace_of
@@ -22,11 +23,15 @@ from graphrag_pipeline.store.index_store import connect_published
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     """An index of one document that was published a while ago."""
-    engine = Engine(tmp_path, SMALL)
+    home = copy_of("of one document", published, tmp_path) / ".graphrag"
+    settle(home)
+    return home
+
+
+def published(folder: Path) -> None:
+    engine = Engine(folder, SMALL)
     engine.write({"dam.md": "Oskar Kovarna built the Orlen Dam near Kelmouth."})
     update(engine)
-    settle(engine.log.home)
-    return engine.log.home
 
 
 def settle(home: Path) -> None:

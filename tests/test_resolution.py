@@ -18,6 +18,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from llm_helpers import KEY
 from model_server import Messages, ModelServer, server_error
+from quick_stores import make_bare_tables
 
 from conftest import Engine, build_graph
 from graphrag_pipeline.core.errors import ConfigError
@@ -38,7 +39,6 @@ from graphrag_pipeline.graph.resolution.resolving import (
 from graphrag_pipeline.graph.resolution.user_aliases import UserRow
 from graphrag_pipeline.ingest.staging import plan_take_in
 from graphrag_pipeline.store.index_store import insert
-from graphrag_pipeline.store.migrations import make_tables
 
 P, ORG, G, C = "PERSON", "ORGANIZATION", "GEO", "CONCEPT"
 GRAPH = {
@@ -57,7 +57,7 @@ def resolve(*entities: tuple[str, str, str], said: str = "") -> duckdb.DuckDBPyC
     ``said`` is what one more document says.
     """
     con = duckdb.connect()
-    make_tables(con)
+    make_bare_tables(con)
     letters = sorted({letter for _, _, letters in entities for letter in letters})
     for id in (*letters, "said"):
         put_chunk(con, id, said if id == "said" else "")
@@ -221,12 +221,13 @@ TITLES += [(f"Ann{i} Scrooge{i % 3}", (P, ORG)[i % 2]) for i in range(14)]
 TITLES += [("whO", C), ("John Smyth", P), ("john smith", C), ("Acme Tool", ORG)]
 
 
-@hypothesis_settings(max_examples=max(5, hypothesis_settings().max_examples // 6))
+# Few here, very many nightly.
+@hypothesis_settings(max_examples=max(4, hypothesis_settings().max_examples // 20))
 @given(st.integers(0, 2**32))
 def test_what_is_decided_after_any_history_is_what_would_be_decided_from_nothing(seed):
     choose = random.Random(seed)
     with duckdb.connect() as con:
-        make_tables(con)
+        make_bare_tables(con)
         for step in range(5):
             for (id,) in con.execute("SELECT id FROM chunks ORDER BY id").fetchall():
                 if choose.random() < 0.2:
@@ -243,7 +244,7 @@ def test_what_is_decided_after_any_history_is_what_would_be_decided_from_nothing
             resolve_within(con, Settings(), user)
             decided = decisions(con)
             with duckdb.connect() as fresh:
-                make_tables(fresh)
+                make_bare_tables(fresh)
                 for table in ("chunks", "extractions", "entity_mentions"):
                     insert(fresh, table, con.sql(f"FROM {table}").to_arrow_table())
                 plan_take_in(fresh)
@@ -488,7 +489,7 @@ def test_a_file_that_was_asked_for_must_be_there(tmp_path):
         resolve_entities(workspace.store, workspace.settings)
 
 
-@hypothesis_settings(max_examples=3)
+@hypothesis_settings(max_examples=max(3, hypothesis_settings().max_examples // 20))
 @given(
     st.lists(
         st.tuples(st.sampled_from("abcd"), st.sampled_from([None, 0, 1, 2])), min_size=1, max_size=4

@@ -7,10 +7,10 @@ import random
 import duckdb
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from quick_stores import make_bare_tables
 from take_in_reference import take_in_one_by_one
 
 from graphrag_pipeline.ingest.staging import DERIVED, of_batch, plan_take_in, take_in_staged
-from graphrag_pipeline.store.migrations import make_tables
 
 SOURCES = ("a", "b", "c", "d", "e")
 STAGES = ("documents", "chunks", "extractions")
@@ -40,7 +40,7 @@ class Life:
         self.random = random.Random(seed)
         self.sides = [duckdb.connect(), duckdb.connect()]
         for con in self.sides:
-            make_tables(con)
+            make_bare_tables(con)
         self.contents: dict[str, tuple[str, int]] = {}
         self.batches: dict[str, dict[str, tuple[str, int] | None]] = {}
         self.tries = 0
