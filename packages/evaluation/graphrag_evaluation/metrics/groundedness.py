@@ -57,11 +57,10 @@ def groundedness(release: Release, most: int = MOST) -> float | None:
     if not findings:
         return None
     texts = release.records(_CHUNKS, {f["chunk_id"] for f in findings if f["chunk_id"]})
-    chunks = {id: frozenset(terms(row["text"])) for id, row in texts.items()}
     without = [finding["said"] for finding in findings if not finding["chunk_id"]]
     records = _records(release, without)
     grounded = sum(
-        _is_borne_out(f["said"], [chunks.get(f["chunk_id"], frozenset())])
+        _is_said(f["said"], texts[f["chunk_id"]]["text"] if f["chunk_id"] in texts else "")
         if f["chunk_id"]
         else _is_borne_out(*_statement_and_sources(f["said"], records))
         for f in findings
@@ -71,6 +70,13 @@ def groundedness(release: Release, most: int = MOST) -> float | None:
 
 Records = Mapping[str, Mapping[int, frozenset[str]]]
 """The terms of each record, by kind and number."""
+
+
+def _is_said(statement: str, text: str) -> bool:
+    """Whether a text bears a statement out: one that stands in it word for word, without a look."""
+    if statement in text:
+        return bool(terms(statement))
+    return _is_borne_out(statement, [frozenset(terms(text))])
 
 
 def _is_borne_out(statement: str, sources: Iterable[frozenset[str]]) -> bool:
