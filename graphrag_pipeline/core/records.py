@@ -12,6 +12,27 @@ SEPARATOR = ": "
 """Stands between a field's name and its value; never in the name."""
 
 _WORDS = word_lists("nlp_records.txt")
+_LISTED = frozenset[str]().union(*_WORDS.values())
+_JOINTS = frozenset(
+    [
+        "of",
+        "de",
+        "du",
+        "des",
+        "del",
+        "dell",
+        "della",
+        "dello",
+        "di",
+        "do",
+        "da",
+        "dos",
+        "das",
+        "van",
+        "von",
+        "der",
+    ]
+)
 _WORD = re.compile(r"[^\W\d_]+")
 _NUMBERS = re.compile(r"\.\d+(?=\.|$)")
 _LAST_WORD = re.compile(
@@ -67,9 +88,12 @@ def field_words(name: str) -> tuple[str, ...]:
 
     >>> field_words("crew.homeHarbours_ID")
     ('home', 'harbour', 'id')
+    >>> field_words("Kunden-Nr.")
+    ('kunden', 'nr')
     """
-    spaced = _HUMP.sub(" ", name.rsplit(".", 1)[-1])
-    return tuple(singular(word.lower()) for word in _WORD.findall(spaced))
+    spaced = _HUMP.sub(" ", name.rstrip(". ").rsplit(".", 1)[-1])
+    words = (word.lower() for word in _WORD.findall(spaced))
+    return tuple(word if word in _LISTED else singular(word) for word in words)
 
 
 @lru_cache(maxsize=64)
@@ -96,15 +120,17 @@ def field_head(path: str) -> str:
 
     >>> field_head("crew.2.home_harbour_name"), field_head("director.name"), field_head("id")
     ('harbour', 'director', '')
-    >>> field_head("place of birth")
-    'place'
+    >>> field_head("place of birth"), field_head("Nom du client")
+    ('place', 'client')
     """
     for name in reversed(path.split(".")):
         words = list(field_words(name))
         while words and (words[-1] in _WORDS["label"] or words[-1] in _WORDS["key"]):
             words.pop()
         if words:
-            return words[words.index("of") - 1] if "of" in words[1:] else words[-1]
+            joint = next((n for n, word in enumerate(words) if n and word in _JOINTS), 0)
+            has_head = joint and words[joint - 1] not in _WORDS["label"]
+            return words[joint - 1] if has_head else words[-1]
     return ""
 
 

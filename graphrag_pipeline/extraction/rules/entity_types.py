@@ -131,6 +131,11 @@ def is_trade(word: str) -> bool:
     return usually_lower(word.casefold()) and not is_surname(word)
 
 
+def is_listed_given(word: str) -> bool:
+    """Say whether a word is a listed given name, in any case, whatever else it is."""
+    return is_given_name(word) or word.casefold() in _people("given")
+
+
 def is_surname(word: str) -> bool:
     """Say whether a word is a listed surname, in any case."""
     return _plain(word) in _people("surname")
@@ -207,7 +212,9 @@ def _with_initials(words: list[str], codes: str) -> str:
 def _by_head(words: list[str], lowered: list[str], codes: str) -> str:
     """Return the type that the word says which names the kind of thing."""
     within = "of" in lowered[1:]
-    is_firm = codes.endswith("J") and has_organisation_word(words[-1:])
+    is_firm = words[-1] in _cues("firm") or (
+        codes.endswith("J") and has_organisation_word(words[-1:])
+    )
     if _is_pair(words) or (lowered[:2] == ["house", "of"] and lowered[-1] in _people("surname")):
         return ""
     if is_firm or (lowered[0] in _lower_cues("org_first") and not within):

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from graphrag_pipeline.core.records import field_words
 from graphrag_pipeline.core.text import normalize_title
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.extraction.mentions import (
@@ -34,6 +35,7 @@ from graphrag_pipeline.extraction.rules.links import (
     related_by_links,
     shown,
 )
+from graphrag_pipeline.extraction.rules.log_lines import blank_heads
 from graphrag_pipeline.extraction.rules.names import Mention, find_names
 from graphrag_pipeline.extraction.rules.noun_phrases import find_noun_phrases
 from graphrag_pipeline.extraction.rules.records import type_of_name
@@ -64,6 +66,12 @@ _MESSAGE = re.compile(
     r"(?: to (?P<recipients>[^:\n]{1,300}))?:(?=\s)",
     re.MULTILINE,
 )
+_LABEL = re.compile(
+    r"^[ \t>*_:-]{0,9}(?P<label>[^\W\d_]+(?:[ /-]{1,3}[^\W\d_]+){0,3})"
+    r"[*_]{0,2}:(?=[ \t*_]|$)",
+    re.M,
+)
+_LABELS = frozenset((word,) for words in word_lists("nlp_records.txt").values() for word in words)
 _LISTED = re.compile(rf"(?:(?<=\] )|(?<=, )|(?<= to )){_AUTHOR}(?=,|$| and \d)")
 _PRONOUN = re.compile(r"(He|She|It|They|His|Her|Its|Their)\b")
 
@@ -165,7 +173,7 @@ class _Reading:
     mentions: dict[int, dict[str, Mention]]
     topics: dict[int, Mention]
     written: str
-    """The text with the addresses of its links, which ``text`` has blank."""
+    """The text with the addresses of its links and the heads of a log, blank in ``text``."""
     excerpts: dict[int, str] = field(default_factory=dict)
 
     def title(self, mention: Mention) -> str:
@@ -242,7 +250,7 @@ def _pairs(mentions: list[Mention], options: NlpOptions) -> Iterator[tuple[Menti
 def _read(
     text: str, blocks: Sequence[Block], options: NlpOptions, lexicons: dict[str, Lexicon]
 ) -> _Reading:
-    written, text = text, blank_addresses(text)
+    written, text = text, blank_heads(blank_addresses(text))
     formulas, correspondents = letter_parts(text)
     text = without(text, formulas) if formulas else text
     sentences = _with_addresses(_sentences(text, blocks), text, written)
@@ -250,6 +258,7 @@ def _read(
     mentions = find_names(text, tokens, sentences, dates=options.dates)
     mentions += _outside(_terms(tokens, options), [b for b in blocks if b[2] == "table"])
     mentions += _uncased_mentions(text, sentences, blocks, options)
+    mentions = _outside(mentions, list(_labels(text)))
     mentions = _with_people(text, sentences, mentions, correspondents)
     mentions.sort(key=lambda mention: (mention.start, -mention.end))
     by_sentence = _by_sentence(text, mentions)
@@ -373,6 +382,14 @@ def _authors(text: str) -> Iterator[Span]:
         for group in ("author", "recipients"):
             if match[group]:
                 yield from (name.span() for name in _LISTED.finditer(text, *match.span(group)))
+
+
+def _labels(text: str) -> Iterator[Block]:
+    """Yield the words at the beginnings of lines that say what follows: Ort: Rathaus."""
+    if ":" in text:
+        for match in _LABEL.finditer(text):
+            if field_words(match["label"])[-1:] in _LABELS:
+                yield *match.span("label"), "label"
 
 
 def _may_be_person(name: str) -> bool:

@@ -33,6 +33,7 @@ from graphrag_pipeline.extraction.rules.entity_types import (
     OTHER,
     PERSON,
     WORK,
+    is_listed_given,
     is_surname,
 )
 from graphrag_pipeline.extraction.rules.names import find_names
@@ -330,7 +331,8 @@ def _type_by_field(path: str) -> str:
 
 
 def _type(title: str, by_field: str, *, is_of_firms: bool) -> str:
-    if title.islower() or (len(title.split()) == 1 and usually_lower(title.casefold())):
+    is_word = len(title.split()) == 1 and usually_lower(title.casefold())
+    if title.islower() or (is_word and by_field != GEO):
         return CONCEPT
     by_words = type_of_name(title)
     if not by_field or (by_field == PERSON and by_words == ORGANIZATION):
@@ -340,11 +342,16 @@ def _type(title: str, by_field: str, *, is_of_firms: bool) -> str:
 
 
 def _is_firm(title: str) -> bool:
-    """Say whether a name says what somebody deals in, or is of: Baltor Freight, City of Bergen."""
+    """Say whether a name says what somebody is, deals in, or is of: Café Lumen, City of Bergen."""
     first, *others = title.split()
+    if not others:
+        return False
+    says_what = usually_lower(first.casefold()) and not (
+        is_listed_given(first) or is_surname(first)
+    )
     if "of" in others:
-        return usually_lower(first.casefold())
-    return bool(others) and usually_lower(others[-1].casefold()) and not is_surname(others[-1])
+        return says_what
+    return says_what or (usually_lower(others[-1].casefold()) and not is_surname(others[-1]))
 
 
 def type_of_name(title: str) -> str:

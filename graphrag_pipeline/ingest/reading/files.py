@@ -28,6 +28,7 @@ from graphrag_pipeline.ingest.reading.model import (
     readable_name,
     whole_document,
 )
+from graphrag_pipeline.ingest.reading.text_tables import with_tables
 
 _CONVERTED = {".doc": "docx", ".dot": "docx", ".ppt": "pptx", ".pps": "pptx"}
 """Older formats of office programs that no library under a free licence is kept to read."""
@@ -42,7 +43,7 @@ def _read_text(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     title = readable_name(path)
     if path.suffix.lower() != _LOG and (chat := chat_in_lines(written)):
         return whole_document(path, chat[0], title, chat[1], line_blocks(chat[0], markdown=False))
-    text = without_files(clean_text(written))
+    text = with_tables(without_files(clean_text(written)))
     text, blocks = with_facts(text, title, markdown=False)
     return whole_document(path, text, title, blocks=blocks)
 

@@ -17,7 +17,7 @@ _LONGEST_LINE = 10_000  # a heading or a row of a table is no longer
 
 
 def line_blocks(text: str, *, markdown: bool) -> list[Block]:
-    """Return the blocks of a text: headings, lists, code and, in Markdown, fences and tables.
+    """Return the blocks of a text: headings, lists, tables and, in Markdown, fences and code.
 
     The text stays as it is.
     """
@@ -66,7 +66,7 @@ def line_blocks(text: str, *, markdown: bool) -> list[Block]:
 def _kind(line: str, previous: str | None, *, blank: bool, markdown: bool) -> BlockKind | None:
     if markdown and _HEADING.match(line):
         return "heading"
-    if markdown and len(line) <= _LONGEST_LINE and _ROW.match(line):
+    if len(line) <= _LONGEST_LINE and _ROW.match(line):
         return "table"
     if _ITEM.match(line) and (blank or previous == "list" or not line[0].isspace()):
         return "list"

@@ -206,7 +206,8 @@ def _special(names: Sequence[str], options: ReadingOptions) -> _Special:
 
 def _clean(cell: pl.Expr) -> pl.Expr:
     newlines = cell.str.replace_all(NEWLINES, "\n")
-    return newlines.str.replace_all(REMOVED, "").str.strip_chars()
+    # Databases write NULL so.
+    return newlines.str.replace_all(REMOVED, "").str.strip_chars().replace("\\N", "")
 
 
 def _on_one_line(cell: pl.Expr) -> pl.Expr:

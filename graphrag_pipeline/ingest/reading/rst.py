@@ -21,6 +21,7 @@ from graphrag_pipeline.ingest.reading.model import (
     ReadingOptions,
     ReadResult,
 )
+from graphrag_pipeline.ingest.reading.text_tables import Row, extend, grid_rows, table_lines
 
 
 def _names(text: str) -> frozenset[str]:
@@ -35,6 +36,7 @@ _OPTION = re.compile(r" *:[\w-]+:(?: .*)?$")
 _GRID_BORDER = re.compile(r" *\+(?:[-=]+\+)+$")
 _SIMPLE_BORDER = re.compile(r" *=+(?: +=+)+$")
 _COLUMN = re.compile(r"=+")
+_CELL = re.compile(r" *(?P<row>\* +)?(?P<mark>- ?)(?P<said>.*)")
 _ROLE = re.compile(r":(?P<name>[\w:+.-]{1,60}):`(?P<said>[^`]{1,1000})`")
 _LINK = re.compile(
     r"`(?P<words>[^`<]{1,1000}?)\s{0,20}<(?P<address>[^<>`]{1,1000})>`__?"
@@ -69,7 +71,6 @@ _LABELS = {
     "deprecated-removed": "Deprecated since version",
     "seealso": "See also:",
 }
-_Row = list[list[str]]
 _ADMONITIONS = _names("attention caution danger error hint important note tip warning")
 
 
@@ -151,6 +152,8 @@ class _Converter:
         else:
             self._skip_options(indent)
             yield from _introduction(name, argument)
+            if name == "list-table":
+                yield from self._list_table(indent)
 
     def _skip_options(self, indent: int) -> None:
         while (line := self._line(0)) and _depth(line) > indent and _OPTION.match(line):
@@ -193,19 +196,30 @@ class _Converter:
         yield from _fenced(self.source[start : self.at], "pycon")
 
     def _grid_table(self) -> Iterator[str]:
-        rows: list[_Row] = [[]]
-        while (line := self._line(0).strip()).startswith(("+", "|")):
-            if line.startswith("+"):
+        rows, self.at = grid_rows(self.source, self.at)
+        yield from _table(rows)
+
+    def _list_table(self, indent: int) -> Iterator[str]:
+        """Take a table that is written as a list of rows, each a list of its cells."""
+        rows: list[Row] = []
+        lines = self._indented(indent)
+        marks = [match for line in lines if (match := _CELL.match(line))]
+        depth = min((match.end("mark") for match in marks), default=0)
+        for line in lines:
+            match = _CELL.match(line)
+            is_cell = match is not None and match.end("mark") == depth
+            if match and match["row"]:
                 rows.append([])
-            else:
-                _extend(rows[-1], line.strip("|").split("|"))
-            self.at += 1
-        yield from _table([row for row in rows if row])
+            if match and is_cell and rows:
+                rows[-1].append([match["said"].strip()])
+            elif line.strip() and rows and rows[-1]:
+                rows[-1][-1].append(line.strip())
+        yield from _table([[list(filter(None, parts)) for parts in row] for row in rows if row])
 
     def _simple_table(self, border: str) -> Iterator[str]:
         spans = [match.span() for match in _COLUMN.finditer(border)]
         spans[-1] = (spans[-1][0], 10_000)
-        rows: list[_Row] = []
+        rows: list[Row] = []
         borders = 0
         while self.at < len(self.source):
             line = self._line(0)
@@ -220,7 +234,7 @@ class _Converter:
                 break
             cells = [line[start:end].strip() for start, end in spans]
             if line and not cells[0] and rows:
-                _extend(rows[-1], cells)
+                extend(rows[-1], cells)
             elif line and not set(line) <= {"-", " "}:
                 rows.append([[cell] for cell in cells])
             self.at += 1
@@ -251,20 +265,9 @@ def _fenced(lines: list[str], language: str) -> Iterator[str]:
     yield from ("", f"{fence}{language if language.isalnum() else ''}", *code, fence, "")
 
 
-def _extend(row: _Row, cells: list[str]) -> None:
-    """Add a further line of a row to its cells."""
-    row.extend([] for _ in range(len(cells) - len(row)))
-    for parts, cell in zip(row, cells, strict=False):
-        if cell.strip():
-            parts.append(cell.strip())
-
-
-def _table(rows: list[_Row]) -> Iterator[str]:
+def _table(rows: list[Row]) -> Iterator[str]:
     yield ""
-    for number, row in enumerate(rows):
-        yield f"| {' | '.join(_inline(' '.join(parts)) for parts in row)} |"
-        if not number:
-            yield f"|{'---|' * len(row)}"
+    yield from table_lines([[_inline(" ".join(parts)) for parts in row] for row in rows])
     yield ""
 
 

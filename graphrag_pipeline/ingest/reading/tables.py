@@ -171,8 +171,11 @@ def _above(text: str, delimiter: str) -> tuple[list[str], str]:
         return [], text
     is_prose = spaced in above and spaced not in rest[: len(above) + _TOP]
     is_of_table = lines[-1].count(delimiter) + 1 == len(rows[0])
-    is_caption = is_prose or (names_numbers(rows) and not is_of_table)
-    return (lines, rest.lstrip("\n")) if is_caption else ([], text)
+    if not is_prose and (is_of_table or not names_numbers(rows)):
+        return [], text
+    if '"' in above:
+        lines = as_lines([row for row in _rows(lines, delimiter) if not isinstance(row, str)])
+    return lines, rest.lstrip("\n")
 
 
 def _below(text: str, delimiter: str) -> tuple[str, list[str]]:

@@ -1,0 +1,143 @@
+"""Tables that are drawn with characters in plain text, said again as those of Markdown.
+
+Databases and reports draw them: columns under a rule of dashes, as ``---- ----`` or ``---+---``,
+and grids of ``+----+``. Columns are where the rule has them; what does not keep to these is no row.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+Row = list[list[str]]
+"""The lines of each cell."""
+
+_RULE = re.compile(r" *(?:-{2,}(?: +-{2,})+|={2,}(?: +={2,})+|-+(?:\+-+)+) *$")
+_GROUP = re.compile(r"-+|=+")
+_BORDER = re.compile(r" *\+(?:[-=]+\+)+ *$")
+_MOST_HEAD = 3  # lines
+_LONGEST = 10_000  # characters of a line
+_ENDLESS = 1 << 30
+_BORDERS_OF_DATABASES = 3
+
+_Span = tuple[int, int]
+
+
+def with_tables(text: str) -> str:
+    """Return a text in which its drawn tables are written as Markdown's; all else stays."""
+    if "--" not in text and "==" not in text:
+        return text
+    lines = text.split("\n")
+    if max(map(len, lines)) > _LONGEST:
+        return text
+    written: list[str] = []
+    at = 0
+    while at < len(lines):
+        line = lines[at]
+        if _BORDER.match(line):
+            table, end = grid_rows(lines, at, by_line=True)
+        elif _RULE.match(line):
+            table, n_head, end = _ruled(lines, at, written)
+            del written[len(written) - n_head :]
+        else:
+            table, end = [], at + 1
+        written += _around(table, lines[end : end + 1]) if table else lines[at:end]
+        at = end
+    return "\n".join(written)
+
+
+def grid_rows(lines: Sequence[str], at: int, *, by_line: bool = False) -> tuple[list[Row], int]:
+    """Return the rows of the grid that begins at a line, and the line after it.
+
+    A border stands below each row; ``by_line``, if there is but one between head and end, as
+    databases draw it, each line is a row.
+    """
+    depth = len(lines[at]) - len(lines[at].lstrip())
+    marks = [place for place, sign in enumerate(lines[at].strip()) if sign == "+"]
+    end = at
+    while end < len(lines) and lines[end].strip().startswith(("+", "|")):
+        end += 1
+    drawn = [line[depth:].rstrip() for line in lines[at:end]]
+    by_line &= sum(line.startswith("+") for line in drawn) == _BORDERS_OF_DATABASES
+    rows: list[Row] = [[]]
+    for number, line in enumerate(drawn):
+        if line.startswith("+"):
+            rows.append([])
+            continue
+        if by_line and number > 1 and rows[-1]:
+            rows.append([])
+        extend(rows[-1], _between(line, marks))
+    return [row for row in rows if row], end
+
+
+def _between(line: str, marks: Sequence[int]) -> list[str]:
+    """Return the cells of a line of a grid: where its border has them, if they are there."""
+    if len(line) == marks[-1] + 1 and all(line[mark] == "|" for mark in marks):
+        return [line[a + 1 : b] for a, b in pairwise(marks)]
+    return line.strip("|").split("|")
+
+
+def extend(row: Row, cells: Sequence[str]) -> None:
+    """Add a further line of a row to its cells."""
+    row.extend([] for _ in range(len(cells) - len(row)))
+    for parts, cell in zip(row, cells, strict=False):
+        if cell.strip():
+            parts.append(cell.strip())
+
+
+def table_lines(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield the lines of a table of Markdown, whose first row is its head."""
+    for number, row in enumerate(rows):
+        yield f"| {' | '.join(cell.replace('|', BAR) for cell in row)} |"
+        if not number:
+            yield f"|{'---|' * len(row)}"
+
+
+BAR = r"\|"
+
+
+def _around(rows: Sequence[Row], following: Sequence[str]) -> list[str]:
+    cells = [[" ".join(parts) for parts in row] for row in rows]
+    after = [""] * bool(following and following[0].strip())
+    return ["", *table_lines(cells), *after]
+
+
+def _ruled(lines: Sequence[str], at: int, above: Sequence[str]) -> tuple[list[Row], int, int]:
+    """Return the rows of the table whose rule is a line, the lines of its head, and its end.
+
+    Without a head or a row that keep to its columns it is none.
+    """
+    rule = lines[at]
+    groups = [match.span() for match in _GROUP.finditer(rule)]
+    ends = [start for start, _ in groups[1:]] + [_ENDLESS]
+    columns = [(start, end) for (start, _), end in zip(groups, ends, strict=True)]
+    gaps = [(end, start) for (_, end), (start, _) in pairwise(groups)]
+    columns[0] = (0, columns[0][1])
+    n_head = 0
+    while n_head < min(_MOST_HEAD, len(above)) and _keeps(above[-1 - n_head], gaps):
+        n_head += 1
+    head: Row = []
+    for line in above[len(above) - n_head :]:
+        extend(head, _cells(line, columns))
+    end = at + 1
+    rows: list[Row] = []
+    while end < len(lines) and _keeps(lines[end], gaps):
+        if not _RULE.match(lines[end]):
+            row: Row = []
+            extend(row, _cells(lines[end], columns))
+            rows.append(row)
+        end += 1
+    is_headed = sum(map(bool, head)) == len(columns)
+    if not is_headed or not any(sum(map(bool, row)) > 1 for row in rows):
+        return [], 0, at + 1
+    return [head, *rows], n_head, end
+
+
+def _keeps(line: str, gaps: Sequence[_Span]) -> bool:
+    """Whether a line has nothing between the columns, and something in them."""
+    return bool(line.strip()) and not any(line[a:b].strip(" |+") for a, b in gaps)
+
+
+def _cells(line: str, columns: Sequence[_Span]) -> list[str]:
+    return [line[start:end].strip(" |") for start, end in columns]
