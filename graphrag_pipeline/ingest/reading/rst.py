@@ -36,7 +36,7 @@ _OPTION = re.compile(r" *:[\w-]+:(?: .*)?$")
 _GRID_BORDER = re.compile(r" *\+(?:[-=]+\+)+$")
 _SIMPLE_BORDER = re.compile(r" *=+(?: +=+)+$")
 _COLUMN = re.compile(r"=+")
-_CELL = re.compile(r" *(?P<row>\* +)?(?P<mark>- ?)(?P<said>.*)")
+_CELL = re.compile(r" *(?P<row>\* +)?(?P<mark>-)(?: +(?P<said>.*))?$")
 _ROLE = re.compile(r":(?P<name>[\w:+.-]{1,60}):`(?P<said>[^`]{1,1000})`")
 _LINK = re.compile(
     r"`(?P<words>[^`<]{1,1000}?)\s{0,20}<(?P<address>[^<>`]{1,1000})>`__?"
@@ -204,14 +204,14 @@ class _Converter:
         rows: list[Row] = []
         lines = self._indented(indent)
         marks = [match for line in lines if (match := _CELL.match(line))]
-        depth = min((match.end("mark") for match in marks), default=0)
+        depth = min((match.start("mark") for match in marks), default=0)
         for line in lines:
             match = _CELL.match(line)
-            is_cell = match is not None and match.end("mark") == depth
+            is_cell = match is not None and match.start("mark") == depth
             if match and match["row"]:
                 rows.append([])
             if match and is_cell and rows:
-                rows[-1].append([match["said"].strip()])
+                rows[-1].append([(match["said"] or "").strip()])
             elif line.strip() and rows and rows[-1]:
                 rows[-1][-1].append(line.strip())
         yield from _table([[list(filter(None, parts)) for parts in row] for row in rows if row])

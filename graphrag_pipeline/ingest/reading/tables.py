@@ -341,13 +341,14 @@ def _delimiter(text: str, default: str) -> str:
 
 
 def _columns(text: str, delimiter: str) -> tuple[float, int]:
-    """Return which share of the first rows has as many columns as the first has, and that number.
+    """Return which share of the first rows has as many columns as most have, and that number.
 
     Lines above a table do not count, where nearly all below have as many columns.
     """
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     widths = [len(row) for row in islice(reader, LOOKED_AT) if row]
-    table = list(dropwhile(lambda width: width < _FEWEST_COLUMNS, widths))
+    usual = Counter(width for width in widths if width >= _FEWEST_COLUMNS).most_common(1)
+    table = list(dropwhile(lambda width: width != usual[0][0], widths)) if usual else []
     share = Counter(table)[table[0]] / len(table) if table else 0.0
     is_below = len(table) < len(widths)
     if not table or (is_below and (share < _NEARLY_ALL or len(table) < _FEWEST_COLUMNS)):

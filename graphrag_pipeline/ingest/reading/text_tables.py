@@ -7,7 +7,7 @@ and grids of ``+----+``. Columns are where the rule has them; what does not keep
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 Row = list[list[str]]
@@ -112,7 +112,8 @@ def _ruled(lines: Sequence[str], at: int, above: Sequence[str]) -> tuple[list[Ro
     groups = [match.span() for match in _GROUP.finditer(rule)]
     ends = [start for start, _ in groups[1:]] + [_ENDLESS]
     columns = [(start, end) for (start, _), end in zip(groups, ends, strict=True)]
-    gaps = [(end, start) for (_, end), (start, _) in pairwise(groups)]
+    bar = "|" * ("+" in rule)
+    gaps = {(end, start): bar for (_, end), (start, _) in pairwise(groups)}
     columns[0] = (0, columns[0][1])
     n_head = 0
     while n_head < min(_MOST_HEAD, len(above)) and _keeps(above[-1 - n_head], gaps):
@@ -134,9 +135,9 @@ def _ruled(lines: Sequence[str], at: int, above: Sequence[str]) -> tuple[list[Ro
     return [head, *rows], n_head, end
 
 
-def _keeps(line: str, gaps: Sequence[_Span]) -> bool:
-    """Whether a line has nothing between the columns, and something in them."""
-    return bool(line.strip()) and not any(line[a:b].strip(" |+") for a, b in gaps)
+def _keeps(line: str, gaps: Mapping[_Span, str]) -> bool:
+    """Whether a line has what the rule has between the columns: blanks, or bars."""
+    return bool(line.strip()) and all(line[a:b].strip(" +") == bar for (a, b), bar in gaps.items())
 
 
 def _cells(line: str, columns: Sequence[_Span]) -> list[str]:

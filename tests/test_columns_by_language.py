@@ -1,0 +1,61 @@
+"""Columns of tables say what their values are in nine languages, and firms by their legal forms."""
+
+from __future__ import annotations
+
+import pytest
+
+from graphrag_pipeline.core.records import field_head, field_words
+from graphrag_pipeline.extraction.rules.records import names_in_field, type_of_name
+
+
+def kind(path: str, value: str) -> str:
+    return names_in_field("field", path, value)[0][3]
+
+
+@pytest.mark.parametrize(
+    ("person", "place", "firm"),
+    [
+        ("Ansprechpartner", "Wohnort", "Lieferant"),
+        ("Nom du responsable", "Lieu de naissance", "Fournisseur"),
+        ("Responsable", "Ciudad de origen", "Proveedor"),
+        ("Referente", "Città", "Fornitore"),
+        ("Funcionário", "Cidade", "Empregador"),
+        ("Medewerker", "Woonplaats", "Leverancier"),
+        ("Kontaktperson", "Bostadsort", "Leverantör"),
+        ("Forfatter", "Sted", "Rederi"),
+        ("Pracownik", "Miasto", "Dostawca"),
+    ],
+)
+def test_a_column_says_in_its_language_what_its_values_are(
+    person: str, place: str, firm: str
+) -> None:
+    assert kind(person, "Wenka Oltrup") == "PERSON"
+    assert kind(place, "Varnsum") == "GEO"
+    assert kind(firm, "Oltrup Varn") == "ORGANIZATION"
+
+
+def test_a_place_is_one_though_its_name_is_a_word() -> None:
+    assert [kind("city", name) for name in ("Gent", "Reading", "Nice")] == ["GEO"] * 3
+
+
+@pytest.mark.parametrize("name", ["Café Lumen", "Atelier Roussel", "Bäckerei Thomsen"])
+def test_a_customer_that_says_what_it_is_is_a_firm(name: str) -> None:
+    assert kind("customer", name) == "ORGANIZATION"
+
+
+@pytest.mark.parametrize("name", ["Hunter Smith", "Rose Miller", "Ines Falkenberg"])
+def test_a_customer_whose_name_is_a_word_as_well_is_a_person(name: str) -> None:
+    assert kind("customer", name) == "PERSON"
+
+
+@pytest.mark.parametrize(
+    "name", ["Belform NV", "Nordlys AS", "Stora Enso Oyj", "Hansen & Söhne KG", "Renault SA"]
+)
+def test_a_legal_form_makes_a_firm(name: str) -> None:
+    assert type_of_name(name) == "ORGANIZATION"
+
+
+def test_words_of_a_field_are_those_of_its_language() -> None:
+    assert field_words("Plaats") == ("plaats",)
+    assert field_words("Kunden-Nr.") == ("kunden", "nr")
+    assert [field_head(f) for f in ("Name des Kunden", "number of guests")] == ["kunden", "number"]
