@@ -39,7 +39,7 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
     f"{_READERS}:OUTLINES_VERSION": _reading("outlines"),
     f"{_READERS}:OUTLOOK_VERSION": _reading("outlook"),
     f"{_READERS}:PACKED_VERSION": _reading("packed"),
-    f"{_READERS}:PLAIN_VERSION": _reading("files"),
+    f"{_READERS}:PLAIN_VERSION": _reading("files text_tables"),
     f"{_READERS}:TEXT_VERSION": _reading("chat_logs facts"),
     f"{_READERS}:SUBTITLES_VERSION": _reading("subtitles"),
     f"{_READERS}:WEB_ARCHIVES_VERSION": _reading("mail mail_headers"),
@@ -48,7 +48,7 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
     f"{_READERS}:HTML_VERSION": _reading("html html_events html_lines html_links preformatted"),
     f"{_READERS}:MAIL_VERSION": _reading("mail mail_headers mail_quoted"),
     f"{_READERS}:MARKDOWN_VERSION": _reading("markdown markdown_markup note_marks wiki_links"),
-    f"{_READERS}:NAMED_VERSION": _reading("code files"),
+    f"{_READERS}:NAMED_VERSION": _reading("code files text_tables"),
     f"{_READERS}:NOTEBOOK_VERSION": _reading("notebook"),
     f"{_READERS}:OFFICE_VERSION": _reading(
         "docx epub equations opendocument pptx sheets table_head"
@@ -59,7 +59,7 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
         "core/records.py",
         "data/nlp_records.txt",
     ),
-    f"{_READERS}:RST_VERSION": _reading("rst"),
+    f"{_READERS}:RST_VERSION": _reading("rst text_tables"),
     f"{_READERS}:RTF_VERSION": _reading("rtf"),
     f"{_READERS}:XLS_VERSION": _reading("sheets"),
     "ingest/chunking.py:CHUNKER_VERSION": ("ingest/chunking.py",),
