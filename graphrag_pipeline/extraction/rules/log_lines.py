@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+_WITHIN_LINE = "\x1f"
+"""White space that, unlike a blank, stands before nothing that begins a line."""
 _SECOND = re.compile(r"\d\d:\d\d:\d\d")
 _LEVEL = (
     r"(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERR(?:OR)?|CRIT(?:ICAL)?|ALERT|FATAL|SEVERE|PANIC)"
@@ -31,8 +33,8 @@ _HEAD = re.compile(
 def blank_heads(text: str) -> str:
     """Return a text of the same length in which the heads of messages are blank.
 
-    There, a message is a paragraph.
+    There, a message is a paragraph, and no heading: it does not begin its line.
     """
     if not _SECOND.search(text):
         return text
-    return _HEAD.sub(lambda head: "\n" + " " * (len(head.group()) - 1), text)
+    return _HEAD.sub(lambda head: "\n" + " " * (len(head.group()) - 2) + _WITHIN_LINE, text)
