@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 from graphrag_pipeline.extraction.rules.nlp import NlpOptions, extract_nlp
+from graphrag_pipeline.extraction.rules.sentences import sentence_spans
 
 MESSAGE = "Pump of Pier 5 reported by Ida Lund is stuck"
 
@@ -41,6 +42,19 @@ def test_who_is_in_one_message_is_not_related_to_who_is_in_the_next() -> None:
     _, pairs = read(f"{day}1Z INFO Ida Lund phoned Omar Haddad\n{day}2Z INFO Tor Aune left\n")
     assert frozenset(("Ida Lund", "Omar Haddad")) in pairs
     assert all("Tor Aune" not in pair for pair in pairs)
+
+
+def test_an_answer_quotes_a_message_alone() -> None:
+    lines = [
+        "2026-03-01T08:00:01Z INFO Ida Lund opened the lock",
+        "[2026-03-01 08:00:02] Tor Aune left",
+        "ERROR 2026-03-01 08:00:03 no water",
+        "Mar  1 08:00:04 web-1 lock[7]: closed",
+        '10.0.0.7 - - [10/Oct/2025:13:55:36 -0700] "GET /quay HTTP/1.0" 200',
+        "08:00:05 WARN high water",
+    ]
+    text = "\n".join(lines)
+    assert [text[start:end] for start, end in sentence_spans(text)] == lines
 
 
 def test_a_line_of_a_web_server_names_nothing() -> None:
