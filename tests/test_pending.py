@@ -385,3 +385,31 @@ def test_a_run_says_which_change_it_takes_in_where_no_file_has_changed(
 def test_files_that_are_indexed_again_are_not_counted_as_added(copied: Built) -> None:
     workspace = Workspace(Settings(home=str(copied[0]), chunks={"size": 300}))
     assert set(pending.due_besides(workspace).again) == {b.key for b in workspace.batches.batches()}
+
+
+def test_where_a_model_is_asked_for_a_structure_a_run_looks_whether_it_owes_any(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "documents").mkdir()
+    for name, text in FILES.items():
+        (tmp_path / "documents" / name).write_text(text)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    with ModelServer(mind) as server:
+        given = settings_by_model(tmp_path / "home", server, hierarchies={"raptor": True})
+        index_folder(Workspace(given), tmp_path / "documents")
+        without = settings_by_model(tmp_path / "home", server)
+        index_folder(Workspace(without), tmp_path / "documents")
+        assert nothing_to_do(Workspace(without), tmp_path / "documents")
+        index_folder(Workspace(given), tmp_path / "documents")
+        assert not refresh_needed(Workspace(given))
+        assert not nothing_to_do(Workspace(given), tmp_path / "documents")
+
+
+def test_a_structure_that_no_model_is_asked_for_is_nothing_to_do(
+    copied: Built,
+) -> None:
+    home, documents = copied
+    workspace = Workspace(Settings(home=str(home), hierarchies={"raptor": True}))
+    assert not nothing_to_do(workspace, documents)
+    index_folder(workspace, documents)
+    assert nothing_to_do(workspace, documents)
