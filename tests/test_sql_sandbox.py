@@ -36,6 +36,7 @@ EXPLAIN ANALYZE SELECT * FROM read_text('{file}')
 SUMMARIZE SELECT * FROM read_text('{file}')
 DESCRIBE SELECT * FROM read_text('{file}')
 PIVOT read_csv('{file}') ON a
+SELECT 1; SELECT 2
 SELECT 1; SELECT * FROM read_text('{file}')
 {log}
 SELECT * FROM enable_profiling(format='json', save_location='{other}')
