@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from benchmarks.name_quality import score
 from graphrag_pipeline.core.text import normalize_title
 from graphrag_pipeline.extraction.mentions import ENTITY_MENTIONS, RELATIONSHIP_MENTIONS
-from graphrag_pipeline.extraction.rules.nlp import NlpOptions, extract_nlp
+from graphrag_pipeline.extraction.rules.nlp import NlpOptions, extract_nlp, names_in
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
 
 CHECKOUT = Path(__file__).resolve().parents[1]
@@ -594,3 +594,12 @@ def test_a_compound_adjective_is_no_name():
 )
 def test_whoever_writes_a_dated_message_and_to_whom_are_people(line, people):
     assert {title for title, kind in kinds(line).items() if kind == "PERSON"} == people
+
+
+def test_two_letters_may_be_a_name_and_one_is_none() -> None:
+    assert names_in("Ida Lund wrote to Bo and to the EU about Q at Kiel.") == [
+        "Ida Lund",
+        "Bo",
+        "EU",
+        "Kiel",
+    ]
