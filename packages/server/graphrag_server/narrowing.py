@@ -22,6 +22,8 @@ MOST_VALUES = 100
 _MOST_CHARACTERS = 200
 _FEW = 12
 """A field of more values, each in one document alone, names documents and no kind of them."""
+_IDS_OF_MAIL = frozenset(("message_id", "in_reply_to"))
+"""Nobody knows a message by these; they can be asked for all the same."""
 
 _SPLIT = """
 list_distinct(CASE {type} WHEN 'ARRAY' THEN {value}::VARCHAR[]
@@ -141,6 +143,8 @@ def _labels(index: Release, most: int) -> list[dict[str, Any]]:
 def _narrows(rows: Sequence[Mapping[str, Any]]) -> bool:
     """Whether a key tells documents apart, and not each from every other."""
     row = rows[0]
+    if row["key"] in _IDS_OF_MAIL:
+        return False
     is_range = row["is_date"] or row["is_number"]
     return row["n_values"] > 1 and (is_range or row["most"] > 1 or row["n_values"] <= _FEW)
 

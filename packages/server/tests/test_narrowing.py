@@ -17,7 +17,7 @@ from test_page import ask, opened
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.index import Index
 
-PAPER = "---\nauthor: {author}\ndate: {date}\n---\n# {title}\n\n{text}\n"
+PAPER = "---\nauthor: {author}\ndate: {date}\nmessage_id: m.{title}\n---\n# {title}\n\n{text}\n"
 PAPERS = {
     "reports/mill.md": (
         "Alba Crane",
@@ -98,6 +98,7 @@ def test_fields_have_the_values_there_are_and_how_many_documents_have_each(serve
     assert told["labels"] == {"staff": 6, "hr": 1, "press": 1}
     assert told["author"] == {"Alba Crane": 2, "Osric Thale": 2}
     assert told["date"] == ("2021-03-01", "2023-04-01")
+    assert "message_id" not in told
     found = served.get("/v1/fields/values?key=author&q=THALE").json()["values"]
     assert found == [{"value": "Osric Thale", "documents": 2}]
     assert served.get("/v1/fields/values?key=author&q=100%25").json()["values"] == []

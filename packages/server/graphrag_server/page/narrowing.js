@@ -3,7 +3,7 @@ import { by, count, element, foreign, say } from "./dom.js";
 import { filter, narrow } from "./places.js";
 
 const NAMES = { folders: "Folder", endings: "Kind", label: "Label", labels: "Label", from: "Sender", to: "Recipient",
-  author: "Author", date: "Date", tags: "Tag" };
+  sender: "Address of the sender", recipients: "Addresses of recipients", cc: "Copy to", author: "Author", date: "Date", tags: "Tag" };
 const WAIT = 250;
 const IN_FOLDER = /^(?:(.*)\/)?(\*\.[^*/]+)$/;
 
