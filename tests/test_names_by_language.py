@@ -167,3 +167,26 @@ def test_the_kind_that_stands_first_says_what_a_name_is(
     text: str, expected: dict[str, str]
 ) -> None:
     assert names(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "places", "people"),
+    [
+        (
+            "Мария Иванова живёт в Нижнем Новгороде, а Владимир Ковров уехал в Пермь.",
+            {"Нижнем Новгороде", "Пермь"},
+            {"Мария Иванова", "Владимир Ковров"},
+        ),
+        ("Поезд идёт из Киева до Набережных Челнов через Москву.",
+         {"Киева", "Набережных Челнов", "Москву"}, set()),
+        ("Оксана Бойко приїхала з Києва до Львова, а потім у Польщу.",
+         {"Києва", "Львова", "Польщу"}, {"Оксана Бойко"}),
+        ("Владимир позвонил Софии, а Николаева уехала.", set(), set()),
+    ],
+)  # fmt: skip
+def test_places_are_known_in_the_case_that_a_sentence_has_them_in(
+    text: str, places: set[str], people: set[str]
+) -> None:
+    found = names(text)
+    assert {name for name, kind in found.items() if kind == GEO} == places
+    assert {name for name, kind in found.items() if kind == PERSON} >= people

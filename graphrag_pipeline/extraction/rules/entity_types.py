@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 
 from graphrag_pipeline.core.word_lists import word_lists
+from graphrag_pipeline.extraction.rules.declensions import declensions
 from graphrag_pipeline.extraction.rules.words import usually_lower
 
 PERSON = "PERSON"
@@ -68,7 +70,8 @@ def _places() -> frozenset[str]:
     sections = ("country", "region", "large_city", "city")
     names = [_place_key(name) for section in sections for name in lists[section]]
     kept = (name for name in names if " " in name or not usually_lower(name))
-    return frozenset((*kept, *map(_place_key, _cues("place"))))
+    declined = chain.from_iterable(map(declensions, _cues("place_declined")))
+    return frozenset((*kept, *map(_place_key, chain(_cues("place"), declined))))
 
 
 def _place_key(name: str) -> str:
