@@ -50,10 +50,12 @@ _ARRAYS = ".arrays"
 _WITHDRAWN = ".withdrawn"
 _MOST_NAMED = 10
 _LOCKED = "Could not set lock"
-_NEWEST = "SELECT id FROM releases ORDER BY created_at DESC, id DESC LIMIT 1"
 _FACTS = """
 SELECT id, created_at, embedder, COLUMNS('n_(.*)') AS '\\1' FROM releases
 """
+
+_Facts = Mapping[str, tuple[datetime, str, Mapping[str, int]]]
+"""When each release of a file was made, its embedder and its counts."""
 
 
 class UnknownReleaseError(InputError):
@@ -113,14 +115,14 @@ def list_releases(home: Path) -> list[KeptRelease]:
     if not ids:
         raise NothingPublishedError(nothing_published(home))
     current = published_release(home)
-    facts: dict[str, tuple[datetime, str, dict[str, int]]] = {}
+    facts: _Facts = {}
     listed = []
     for id in ids:
         # One that another process drops meanwhile is left out, as one that is damaged.
         with contextlib.suppress(StorageError, OSError):
             # A release holds the rows of all that were made before it.
             if id not in facts:
-                facts = _facts_in(file_of(home, id)) | facts
+                facts = {**_facts_in(file_of(home, id)), **facts}
             if id in facts:
                 listed.append(_listed(home, id, current, *facts[id]))
     return listed
@@ -351,20 +353,20 @@ def _put_in_place(source: Path, target: Path) -> None:
 
 
 def _newest_in(path: Path) -> str | None:
-    """Return the id of the release in a file, which is read once: no release is written twice."""
+    """Return the id of the release in a file."""
+    facts = _facts_in(path)
+    return max(facts, key=lambda release: (facts[release][0], release), default=None)
+
+
+def _facts_in(path: Path) -> _Facts:
+    """Return the rows of the releases in a file, which is read once: none is written twice."""
     with told_of_disk(f"cannot open {path}"):
         stat = path.stat()
-    return _read_newest(path, (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns))
+    return _read_facts(path, (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns))
 
 
 @functools.lru_cache
-def _read_newest(path: Path, _file: tuple[int, ...]) -> str | None:
-    with connect_published(path) as con, reading(path):
-        row = con.execute(_NEWEST).fetchone()
-    return row[0] if row else None
-
-
-def _facts_in(path: Path) -> dict[str, tuple[datetime, str, dict[str, int]]]:
+def _read_facts(path: Path, _file: tuple[int, ...]) -> _Facts:
     with connect_published(path) as con, reading(path):
         result = con.execute(_FACTS)
         names = [column[0] for column in result.description or ()][3:]

@@ -42,6 +42,7 @@ from graphrag_pipeline.releases.quality import (
     model_quality,
     record_quality,
 )
+from graphrag_pipeline.releases.row_changes import VIEWS_MADE_BY
 from graphrag_pipeline.releases.sources import record_sources
 from graphrag_pipeline.reports.levels import reports_current
 from graphrag_pipeline.reports.model_writer import report_writer
@@ -67,8 +68,6 @@ from graphrag_pipeline.structures.registry import (
 )
 from graphrag_pipeline.structures.vector_tables import stale_tables
 
-VIEWS_MADE_BY = "published_sql"
-"""The key in ``meta`` of a release under which a hash of the SQL of its views is kept."""
 _LATE_READERS_DAYS = 1.0
 """How long vectors of a release that was let go stay for who has it open still."""
 _CONTENT = (

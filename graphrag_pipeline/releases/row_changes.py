@@ -20,6 +20,8 @@ from graphrag_pipeline.core.rows import sql_literal
 from graphrag_pipeline.store.index_store import memory_database
 from graphrag_pipeline.store.limits import DatabaseLimits
 
+VIEWS_MADE_BY = "published_sql"
+"""The key in ``meta`` of a release of a hash of the SQL of its views and macros."""
 _FORM = 1
 """Raised when files of changes are written in another way; others are then told from them."""
 _BLOCK_SIZE = 16384
@@ -40,10 +42,10 @@ SELECT * FROM (
     SELECT 'column', schema_name, table_name || '.' || column_name, column_default, comment
     FROM duckdb_columns() WHERE database_name = $database AND NOT internal
     UNION ALL
-    SELECT 'macro', schema_name, function_name, macro_definition, comment
-    FROM duckdb_functions() WHERE database_name = $database AND NOT internal)
+    SELECT 'macro', '', key, value, NULL FROM {database}.meta WHERE key = '{made_by}')
 ORDER BY ALL
 """
+"""To list macros, DuckDB looks through all its own functions: their SQL goes by its hash."""
 _BEGIN = """
 CREATE SCHEMA changes.own;
 CREATE SCHEMA changes.cells;
@@ -322,4 +324,5 @@ def _attach(con: duckdb.DuckDBPyConnection, limits: DatabaseLimits, **files: Pat
 
 
 def _catalog(con: duckdb.DuckDBPyConnection, database: str) -> list[tuple[object, ...]]:
-    return con.execute(_CATALOG, {"database": database}).fetchall()
+    catalog = _CATALOG.format(database=database, made_by=VIEWS_MADE_BY)
+    return con.execute(catalog, {"database": database}).fetchall()
