@@ -74,6 +74,11 @@ def test_labels_of_minutes_name_nothing() -> None:
     assert frozenset(("Jens Behnke", "Sabine Otto")) in pairs
 
 
+def test_a_name_that_ends_as_a_label_does_is_no_label() -> None:
+    names, _ = read("Kelmouth Museum: open daily, says Ida Lund.\n")
+    assert names == {"Kelmouth Museum", "Ida Lund"}
+
+
 def test_who_speaks_is_no_label() -> None:
     names, _ = read("Katrin Ahlers: We met Omar Haddad.\nJens Behnke: Yes.\n")
     assert names >= {"Katrin Ahlers", "Jens Behnke", "Omar Haddad"}

@@ -385,10 +385,14 @@ def _authors(text: str) -> Iterator[Span]:
 
 
 def _labels(text: str) -> Iterator[Block]:
-    """Yield the words at the beginnings of lines that say what follows: Ort: Rathaus."""
+    """Yield the words at the beginnings of lines that say what follows: Ort: Rathaus.
+
+    Of several, capitals make a name: Harbour Museum.
+    """
     if ":" in text:
         for match in _LABEL.finditer(text):
-            if field_words(match["label"])[-1:] in _LABELS:
+            is_name = any(word[0].isupper() for word in match["label"].split()[1:])
+            if not is_name and field_words(match["label"])[-1:] in _LABELS:
                 yield *match.span("label"), "label"
 
 
