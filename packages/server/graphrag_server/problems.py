@@ -44,6 +44,10 @@ log = logging.getLogger("graphrag_pipeline")
 MEDIA_TYPE = "application/problem+json"
 _SOON = "5"
 _LATER = "30"
+_NO_PAGE = """<!doctype html>
+<html lang="en"><meta name="viewport" content="width=device-width"><title>No such page</title>
+<h1>There is no such page</h1><p><a href="/">Ask a question</a></p></html>
+"""
 
 
 class ProblemDetails(BaseModel):
@@ -191,6 +195,9 @@ def add_problem_handlers(app: FastAPI) -> None:
     async def of_http(request: Request, error: Any) -> Response:
         # FastAPI's 400 is of a body that JSON cannot be read from: its other mistakes are 422.
         status = 422 if error.status_code == 400 else error.status_code
+        if status == 404 and _is_for_a_page(request):
+            headers = {"content-security-policy": "default-src 'none'"}
+            return Response(_NO_PAGE, status, headers, media_type="text/html")
         headers = {"Allow": _allowed(request, error)} if status == 405 else error.headers
         problem = HttpProblem(status, _detail(error, request.scope["path"]), headers=headers)
         return response_of(problem, request.scope["path"])
@@ -209,6 +216,12 @@ def add_problem_handlers(app: FastAPI) -> None:
     app.add_exception_handler(HTTPException, of_http)
     app.add_exception_handler(RequestValidationError, of_validation)
     app.add_exception_handler(Exception, of_anything)
+
+
+def _is_for_a_page(request: Request) -> bool:
+    """Whether somebody, and no program, has asked for an address of the page."""
+    is_read = "text/html" in request.headers.get("accept", "")
+    return is_read and request.method == "GET" and not request.scope["path"].startswith("/v1/")
 
 
 def _allowed(request: Request, error: HTTPException) -> str:

@@ -242,3 +242,14 @@ def test_addresses_of_the_page_are_open_and_tell_nothing_and_others_are_not(
         assert server.get("/documents/a/b").status_code == 404
         assert server.get("/questions/a").status_code == 401
         assert server.http.post(f"{server.url}/documents/a").status_code == 401
+
+
+def test_who_reads_pages_is_told_on_one_that_there_is_no_such_page(served: Served) -> None:
+    asked = served.get("/no-such-place", headers={"Accept": "text/html,*/*;q=0.8"})
+    assert asked.status_code == 404
+    assert asked.headers["content-type"].startswith("text/html")
+    assert '<a href="/">' in asked.text
+    for path, accept in (("/no-such-place", "*/*"), ("/v1/no-such-place", "text/html")):
+        told = served.get(path, headers={"Accept": accept})
+        assert told.status_code == 404
+        assert told.headers["content-type"].startswith("application/problem+json")
