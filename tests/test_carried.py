@@ -130,8 +130,8 @@ import os, sys
 from pathlib import Path
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.query.published_arrays import carry_arrays
-from graphrag_pipeline.store import array_file
-array_file.replace_durably = lambda *_: os.kill(os.getpid(), 9)
+from graphrag_pipeline.core.hardening import files
+files.replace_durably = lambda *_: os.kill(os.getpid(), 9)
 carry_arrays(Path(sys.argv[1]), Settings(home=sys.argv[1]))
 """
 

@@ -276,7 +276,7 @@ def test_other_settings_cluster_anew(tmp_path):
 
 
 def test_drift_is_measured_at_the_resolution_that_was_clustered_at(tmp_path):
-    engine = build(tmp_path, sample(18), communities={"resolution": 0.4, "max_drift": 0.05})
+    engine = build(tmp_path, sample(14), communities={"resolution": 0.4, "max_drift": 0.05})
     engine.write({"one.txt": "Nadia Fenwright met Zeno Quillon of the Halcyon Trust."})
     engine.index()
     changes = engine.cluster()

@@ -14,6 +14,7 @@ from index_process import SMALL, update
 
 from conftest import Engine, workspace_of
 from graphrag_pipeline.core.errors import StorageError
+from graphrag_pipeline.core.hardening import files
 from graphrag_pipeline.query import release as release_module
 from graphrag_pipeline.query import retrieve
 from graphrag_pipeline.releases import older_releases
@@ -42,8 +43,8 @@ STEPS: tuple[dict[str, str | None], ...] = (
 
 def grow(folder: Path) -> None:
     engine = Engine(folder, SMALL)
-    for files in STEPS:
-        engine.write(dict(files))
+    for step in STEPS:
+        engine.write(dict(step))
         update(engine)
         # As it was published, before anything was kept in another way.
         home = engine.log.home
@@ -151,15 +152,17 @@ def test_a_backup_brings_the_changes_and_they_are_whole_where_it_is_restored(fou
         assert rows(release_file(tmp_path / "again", each)) == rows(four / f"{number}.copy")
 
 
-@pytest.mark.parametrize("killed_at", ["kept_file", "replace_durably"])
-def test_a_kill_while_a_release_is_stored_loses_no_row(four, killed_at, monkeypatch):
+@pytest.mark.parametrize(
+    ("module", "killed_at"), [(older_releases, "kept_file"), (files, "replace_durably")]
+)
+def test_a_kill_while_a_release_is_stored_loses_no_row(four, module, killed_at, monkeypatch):
     home = four / ".graphrag"
     second = sorted(release_ids(home))[1]
     release_file(home, second)
     shutil.copytree(home, four / "before")
 
     def store(*arguments: Any) -> None:
-        monkeypatch.setattr(older_releases, killed_at, killed)
+        monkeypatch.setattr(module, killed_at, killed)
         undisturbed(*arguments)
 
     def killed(*_: object) -> None:
