@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import calendar
 import quopri
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -44,14 +45,7 @@ _REPEATS = {
     **{"SECONDLY": "second", "MINUTELY": "minute", "HOURLY": "hour", "DAILY": "day"},
     **{"WEEKLY": "week", "MONTHLY": "month", "YEARLY": "year"},
 }
-_DAYS = {
-    **{"MO": "Monday", "TU": "Tuesday", "WE": "Wednesday", "TH": "Thursday"},
-    **{"FR": "Friday", "SA": "Saturday", "SU": "Sunday"},
-}
-_MONTHS = (
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
-)
+_DAYS = {name[:2].upper(): name for name in calendar.day_name}
 _DAY = re.compile(r"([1-5]|-1|)(MO|TU|WE|TH|FR|SA|SU)")
 _PLACES = {
     **{"": "", "1": "the first ", "2": "the second ", "3": "the third "},
@@ -209,7 +203,7 @@ def _unescaped(value: str) -> str:
 _TOLD_OF_RULES: Mapping[str, tuple[str, Callable[[str], str], str]] = {
     "BYDAY": ("on ", _day, ""),
     "BYMONTHDAY": ("on day ", lambda day: str(_number(day, 31)), ""),
-    "BYMONTH": ("in ", lambda month: _MONTHS[_number(month, 12) - 1], ""),
+    "BYMONTH": ("in ", lambda month: calendar.month_name[_number(month, 12)], ""),
     "COUNT": ("", lambda count: str(_number(count)), " times"),
     "UNTIL": ("until ", _end, ""),
 }
