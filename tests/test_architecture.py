@@ -28,6 +28,11 @@ LAZY = {
     },
     # Celery's main process forks: what has threads of its own is loaded in the child.
     "packages/cluster/graphrag_cluster/celery_app.py": {"graphrag_cluster"},
+    # What a run asks that finds nothing to do, and does not make.
+    "packages/evaluation/graphrag_evaluation/quality.py": {
+        "graphrag_evaluation.metrics.index",
+        "graphrag_pipeline.query.release",
+    },
     # Only the last stage makes what questions need.
     "graphrag_pipeline/pipeline/stages.py": {"graphrag_pipeline.query.published_arrays"},
     # What every run defines and none but the nightly one, or one that fetches, does; and what a

@@ -76,10 +76,11 @@ def test_after_a_write_rows_that_stayed_are_hashed_quickly(home):
     assert is_due(home), "rows with the same quick hash have the hash that was kept"
 
 
+@pytest.mark.parametrize("table", ["documents", "entity_mentions", "entities"])
 @pytest.mark.parametrize("settled", [True, False])
-def test_a_changed_row_is_seen(home, settled):
+def test_a_changed_row_is_seen(home, settled, table):
     assert not is_due(home)
-    write_into(home, "UPDATE documents SET title = 'Another'")
+    write_into(home, f"UPDATE {table} SET title = 'Another'")
     if settled:
         settle(home)
     assert is_due(home)

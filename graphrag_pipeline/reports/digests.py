@@ -18,6 +18,7 @@ from graphrag_pipeline.core.settings import fingerprint
 from graphrag_pipeline.reports.inputs import MIN_SIZE
 from graphrag_pipeline.reports.text import ReportWriter
 from graphrag_pipeline.store.frames import drop_rows, put_rows
+from graphrag_pipeline.store.hash_memory import digest_of
 from graphrag_pipeline.store.hierarchy import GRAPH, Hierarchy
 
 CHANGED = "changed_inputs"
@@ -197,14 +198,24 @@ def graph_digest(
     con: duckdb.DuckDBPyConnection, writer: ReportWriter, hierarchy: Hierarchy = GRAPH
 ) -> str:
     """Return a digest of all that the reports of any level depend on, but for other reports."""
-    row = con.execute(f"SELECT {_sql(_GRAPH, hierarchy, writer)}").fetchone()
-    return fingerprint(_DIGESTS_VERSION, duckdb.__version__, *map(str, row or ()))
+    query = f"SELECT {_sql(_GRAPH, hierarchy, writer)}"
+
+    def take() -> str:
+        row = con.execute(query).fetchone()
+        return fingerprint(_DIGESTS_VERSION, duckdb.__version__, *map(str, row or ()))
+
+    return digest_of(con, fingerprint(_DIGESTS_VERSION, query), take)
 
 
 def reports_digest(con: duckdb.DuckDBPyConnection, level: int, hierarchy: Hierarchy) -> str:
     """Return a digest of the reports of a level."""
-    row = con.execute(hierarchy.sql(_BELOW), {"level": level}).fetchone()
-    return str(row[0] if row else "")
+    query = hierarchy.sql(_BELOW)
+
+    def take() -> str:
+        row = con.execute(query, {"level": level}).fetchone()
+        return str(row[0] if row else "")
+
+    return digest_of(con, fingerprint(query, level), take)
 
 
 def _sql(query: str, hierarchy: Hierarchy, writer: ReportWriter) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -66,6 +66,20 @@ def memory_of(con: duckdb.DuckDBPyConnection) -> HashMemory | None:
     """Return what is remembered of the file that a connection reads, None where nothing is."""
     memory = _memory.get()
     return memory if memory is not None and memory.is_of(con) else None
+
+
+def digest_of(con: duckdb.DuckDBPyConnection, name: str, take: Callable[[], str]) -> str:
+    """Return the digest of this name: as it was taken before, if nobody has written since.
+
+    The name says all that it depends on besides the rows of the index.
+    """
+    memory = memory_of(con)
+    if memory is None:
+        return take()
+    _, known = memory.before.get(name, ("", ""))
+    digest = known if memory.is_unwritten and known else take()
+    memory.now[name] = ("", digest)
+    return digest
 
 
 def _state_of(file: Path) -> str:

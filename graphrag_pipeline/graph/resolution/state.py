@@ -12,9 +12,11 @@ from collections.abc import Iterable, Iterator, Sequence
 import duckdb
 import polars as pl
 
+from graphrag_pipeline.core.settings import fingerprint
 from graphrag_pipeline.graph.resolution.names import take_apart
 from graphrag_pipeline.graph.resolution.pairs import Entity
 from graphrag_pipeline.store.frames import put_rows, streamed
+from graphrag_pipeline.store.hash_memory import digest_of
 
 SPELLING, PLURAL, LAST, ACRONYM, INITIALS, EXPLAINED = (
     "spelling", "plural", "last", "acronym", "initials", "explained",
@@ -178,11 +180,14 @@ def look_at_mentions(con: duckdb.DuckDBPyConnection) -> None:
 
 def mentions_hash(con: duckdb.DuckDBPyConnection, prefix: str = "") -> str:
     """Return a hash of all mentions of entities, in the tables of names with this prefix."""
-    row = con.execute(
-        f"""SELECT {_SIGNATURE} FROM {prefix}entity_mentions m
+    query = f"""SELECT {_SIGNATURE} FROM {prefix}entity_mentions m
             JOIN {prefix}extractions x USING (chunk_id)"""
-    ).fetchone()
-    return str(row[0]) if row else ""
+
+    def take() -> str:
+        row = con.execute(query).fetchone()
+        return str(row[0]) if row else ""
+
+    return digest_of(con, fingerprint(query), take)
 
 
 def seen_hash(con: duckdb.DuckDBPyConnection) -> str:

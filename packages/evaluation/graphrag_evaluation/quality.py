@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from graphrag_evaluation.metrics.index import known_metrics, measure_index
 from graphrag_evaluation.store import EvaluationStore
-from graphrag_pipeline.query.release import open_release
 from graphrag_pipeline.releases.measuring import Measure
 from graphrag_pipeline.store.workspace import Workspace
 
+_IS_MADE = "SELECT 1 FROM index_metrics WHERE release = ? LIMIT 1"
+
 
 def _measure(workspace: Workspace) -> dict[str, float | str]:
+    from graphrag_evaluation.metrics.index import known_metrics, measure_index
+    from graphrag_pipeline.query.release import open_release
+
     store, limits = EvaluationStore(workspace.home), workspace.store.limits
     with open_release(workspace.home, settings=workspace.settings, limits=limits) as release:
         id = release.facts.id
@@ -24,7 +27,8 @@ def _measure(workspace: Workspace) -> dict[str, float | str]:
 def _is_made(workspace: Workspace, release: str) -> bool:
     if not workspace.paths.evaluation.is_file():
         return False
-    return bool(known_metrics(EvaluationStore(workspace.home), release))
+    with EvaluationStore(workspace.home).read() as con:
+        return con.execute(_IS_MADE, [release]).fetchone() is not None
 
 
 QUALITY = Measure(
