@@ -6,7 +6,9 @@ only where it is asked for: otherwise all facts of Quay 4 would stand before wha
 
 from __future__ import annotations
 
-from graphrag_pipeline.core.records import SEPARATOR, field_head
+from collections.abc import Sequence
+
+from graphrag_pipeline.core.records import SEPARATOR, field_head, record_line
 from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.query.question import AnalysedQuestion
@@ -16,6 +18,7 @@ _MEASURES = {
     **{"deep": "depth", "long": "length", "high": "height", "tall": "height", "wide": "width"},
     **{"broad": "breadth", "heavy": "weight", "old": "age", "fast": "speed"},
 }
+_TITLE_END = record_line("", "")[-3:]
 _PLACES = word_lists("nlp_records.txt")["place"]
 
 
@@ -36,6 +39,29 @@ def asks_for_fact(question: AnalysedQuestion, title: str, line: str) -> bool:
         return question.asks_for != "place" or field_head(field) in _PLACES
     asked |= {_MEASURES[word] for word in asked if word in _MEASURES}
     return any(_are_of_one_stem(word, said) for said in terms(field) for word in asked)
+
+
+def with_their_records(
+    question: AnalysedQuestion, lines: Sequence[str], records: Sequence[str]
+) -> list[str]:
+    """Return lines of records; what a question asks for by its field, with the question's words.
+
+    Those are the ones that other lines of the same record say: the status of order 1003 stands in
+    a line without that number. ``records`` says of each line which record it is of, "" of none.
+    """
+    asked = frozenset(question.terms)
+    said: dict[str, set[str]] = {}
+    for record, line in zip(records, lines, strict=True):
+        if record:
+            said.setdefault(record, set()).update(asked.intersection(terms(line)))
+    together: list[str] = []
+    for record, line in zip(records, lines, strict=True):
+        field, separator, value = line.rpartition(_TITLE_END)[2].partition(SEPARATOR)
+        is_asked = record and separator and asked.issuperset(terms(field) or [""])
+        if is_asked and asked.isdisjoint(terms(value)):
+            line = f"{line} {' '.join(sorted(said[record].difference(terms(line))))}"
+        together.append(line)
+    return together
 
 
 def _are_of_one_stem(one: str, other: str) -> bool:

@@ -18,8 +18,9 @@ from graphrag_pipeline.query.evidence.answer_kinds import (
     shares_written,
     wanted_of,
 )
-from graphrag_pipeline.query.evidence.asked_fields import asks_for_fact
+from graphrag_pipeline.query.evidence.asked_fields import asks_for_fact, with_their_records
 from graphrag_pipeline.query.evidence.sentences import Sentence, sentences_of
+from graphrag_pipeline.query.evidence.table_rows import ROW, by_rows, with_heads
 from graphrag_pipeline.query.evidence.themes import is_name
 from graphrag_pipeline.query.evidence.widening import RankedPassage, widened
 from graphrag_pipeline.query.memory.prose_cache import read_sentences
@@ -52,7 +53,7 @@ LEAST_SHARE = 0.45
 """A passage that scores less than this share of the best says nothing to the question."""
 
 _FACT = "fact"
-_OF_RECORDS = frozenset(("field", "key", "value", _FACT))
+_OF_RECORDS = frozenset(("field", "key", "value", _FACT, ROW))
 _NAMES_SHOWN = 5
 _LONGEST_THEME = 400
 # Sentences looked at beyond those asked for, in place of those that become part of another.
@@ -202,7 +203,7 @@ def _ranked(
     wanted: AskedFor | None,
     most: int,
 ) -> list[tuple[RankedPassage, Sentence]]:
-    kinds = _kinds(index, sentences)
+    sentences, kinds = by_rows(sentences, _kinds(index, sentences))
     sentences = [_alone(s) if k == _FACT else s for s, k in zip(sentences, kinds, strict=True)]
     quotes = [sentence.quote for sentence in sentences]
     texts, kinds = _with_subjects(index, sentences, quotes, kinds)
@@ -212,6 +213,7 @@ def _ranked(
         title, quote = sentences[place].window.row["title"], quotes[place]
         if kind == _FACT and not asks_for_fact(question, title, quote):
             said[place] = quote
+    said = with_their_records(question, said, _records_of(sentences, kinds))
     scores = relevance(index, question.without_quantity, said, sharing=index.lexical)
     if index.lexical and not any(scores):
         return []
@@ -222,16 +224,16 @@ def _ranked(
     ]
     led = _led_to(question, sentences, with_rank)
     written = shares_written(question, quotes)
-    repeated = _repeated(sentences, quotes)
+    repeated = _repeated(sentences, texts)
     totals: list[float] = []
-    columns = zip(sentences, quotes, named, scores, with_rank, written, strict=True)
-    for sentence, quote, share, score, total, figures in columns:
+    columns = zip(sentences, texts, named, scores, with_rank, written, strict=True)
+    for sentence, text, share, score, total, figures in columns:
         is_led = bool(led) and sentence.window.row["document_id"] in led
         total += ENTITY_WEIGHT * share
         total += LED_WEIGHT * is_led + FIGURES_WEIGHT * figures
         if (score or is_led) and wanted is not None and wanted.holds(sentence):
             total += KIND_WEIGHT
-        totals.append(total * (REPEATED_WORTH if quote in repeated else 1.0))
+        totals.append(total * (REPEATED_WORTH if text in repeated else 1.0))
     ranking = [
         (
             RankedPassage(texts[place], score, sentences[place].citation),
@@ -401,12 +403,20 @@ def _with_subjects(
     for place, (sentence, text) in enumerate(zip(sentences, texts, strict=True)):
         if kinds[place] in _OF_RECORDS:
             row = sentence.window.row
+            if kinds[place] == ROW:
+                text = with_heads(sentence)
             if target := targets.get((row["id"], sentence.start)):
                 text, kinds[place] = named_key(text, target), "field"
             subject = subjects.get(row["id"])
             text = record_line(f"{subject} ({row['title']})" if subject else row["title"], text)
         lines.append(text)
     return lines, kinds
+
+
+def _records_of(sentences: Sequence[Sentence], kinds: Sequence[str]) -> list[str]:
+    """Return the document of each line of a record; "" of what is none."""
+    pairs = zip(sentences, kinds, strict=True)
+    return [s.window.row["document_id"] if k in ("field", "key", "value") else "" for s, k in pairs]
 
 
 def _lead(sentence: Sentence, text: str) -> str:

@@ -1,0 +1,78 @@
+"""Questions that a row of a table answers, or one field of a record that others tell apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from benchmarks.answers import passages_of
+from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.index import Index
+from graphrag_pipeline.query import QueryEngine
+
+SHIPS = """# Ships of the harbour
+
+The harbour master keeps this list.
+
+| ship | country | status |
+|------|---------|--------|
+| Astrid | Norway | docked |
+| Belle | France | at sea |
+| Kestrel \\| Tern | Scotland | repaired |
+"""
+ORDERS = """order,customer,item,status
+1001,Baltor Freight,rope,shipped
+1002,Cafe Lumen,lamp oil,shipped
+1003,Varde Shipping,anchor,open
+1004,Holm & Co,sail cloth,shipped
+"""
+BERTHS = """<html><body><h1>Berths</h1><table>
+<tr><th colspan=2>Place</th><th colspan=2>Depth (m)</th></tr>
+<tr><th>quay</th><th>berth</th><th>low</th><th>high</th></tr>
+<tr><td>Quay 4</td><td>Alfa</td><td>7.2</td><td>9.1</td></tr>
+<tr><td>Quay 5</td><td>Bravo</td><td>6.0</td><td>8.0</td></tr></table></body></html>"""
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory) -> Iterator[QueryEngine]:
+    folder, home = tmp_path_factory.mktemp("tables"), tmp_path_factory.mktemp("home")
+    (folder / "ships.md").write_text(SHIPS)
+    (folder / "orders.csv").write_text(ORDERS)
+    (folder / "berths.html").write_text(BERTHS)
+    long = "".join(f"| Boat {n} | Land {n} | moored |\n" for n in range(400))
+    (folder / "boats.md").write_text(f"# Boats\n\n| boat | land | state |\n|---|---|---|\n{long}")
+    settings = Settings(home=str(home))
+    Index(settings).update(folder)
+    with QueryEngine(home, settings=settings) as engine:
+        yield engine
+
+
+@pytest.mark.parametrize(
+    ("question", "told"),
+    [
+        (
+            "Which ship comes from Norway?",
+            "Ships of the harbour — ship: Astrid; country: Norway; status: docked",
+        ),
+        (
+            "Which ship is repaired?",
+            "Ships of the harbour — ship: Kestrel | Tern; country: Scotland; status: repaired",
+        ),
+        (
+            "How deep is Quay 5 at low water?",
+            "Berths — Place quay: Quay 5; Place berth: Bravo; Depth (m) low: 6.0; "
+            "Depth (m) high: 8.0",
+        ),
+        ("What is the status of order 1003?", "Varde Shipping — status: open"),
+        ("What is the status of the order of Cafe Lumen?", "Cafe Lumen — status: shipped"),
+    ],
+)
+def test_what_is_asked_for_stands_first(asked: QueryEngine, question: str, told: str) -> None:
+    assert passages_of(asked.answer(question).text)[0] == told
+
+
+def test_a_row_is_quoted_by_itself_also_far_below_its_head(asked: QueryEngine) -> None:
+    answer = asked.answer("In which land is Boat 377?")
+    assert answer.citations[0].text == "| Boat 377 | Land 377 | moored |"
+    assert "Boat 376" not in passages_of(answer.text)[0]
