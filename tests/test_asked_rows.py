@@ -10,6 +10,8 @@ from benchmarks.answers import passages_of
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.index import Index
 from graphrag_pipeline.query import QueryEngine
+from graphrag_pipeline.query.evidence.asked_figures import is_within_bounds
+from graphrag_pipeline.query.question import AnalysedQuestion
 
 SHIPS = """# Ships of the harbour
 
@@ -27,6 +29,11 @@ ORDERS = """order,customer,item,status
 1003,Varde Shipping,anchor,open
 1004,Holm & Co,sail cloth,shipped
 """
+FERRIES = """Ferry,Flag,Launched,Owner,Length (m),Fare
+Aurora,Norway,1998,Elvik Lines,112,"1.500,00"
+Selene,Greece,2004,Hellas Lines,140,900
+Marlin,Denmark,2011-05-01,Borg & Sons,86,"1.050,00"
+"""
 BERTHS = """<html><body><h1>Berths</h1><table>
 <tr><th colspan=2>Place</th><th colspan=2>Depth (m)</th></tr>
 <tr><th>quay</th><th>berth</th><th>low</th><th>high</th></tr>
@@ -39,6 +46,7 @@ def asked(tmp_path_factory) -> Iterator[QueryEngine]:
     folder, home = tmp_path_factory.mktemp("tables"), tmp_path_factory.mktemp("home")
     (folder / "ships.md").write_text(SHIPS)
     (folder / "orders.csv").write_text(ORDERS)
+    (folder / "ferries.csv").write_text(FERRIES)
     (folder / "berths.html").write_text(BERTHS)
     long = "".join(f"| Boat {n} | Land {n} | moored |\n" for n in range(400))
     (folder / "boats.md").write_text(f"# Boats\n\n| boat | land | state |\n|---|---|---|\n{long}")
@@ -65,6 +73,9 @@ def asked(tmp_path_factory) -> Iterator[QueryEngine]:
             "Depth (m) high: 8.0",
         ),
         ("What is the status of order 1003?", "Varde Shipping — status: open"),
+        ("How long is the Marlin?", "Marlin — Length (m): 86"),
+        ("Who owns the Marlin?", "Marlin — Owner: Borg & Sons"),
+        ("When was the Selene launched?", "Selene — Launched: 2004"),
         ("What is the status of the order of Cafe Lumen?", "Cafe Lumen — status: shipped"),
     ],
 )
@@ -76,3 +87,40 @@ def test_a_row_is_quoted_by_itself_also_far_below_its_head(asked: QueryEngine) -
     answer = asked.answer("In which land is Boat 377?")
     assert answer.citations[0].text == "| Boat 377 | Land 377 | moored |"
     assert "Boat 376" not in passages_of(answer.text)[0]
+
+
+@pytest.mark.parametrize(
+    ("question", "ships"),
+    [
+        ("Which ferries have a length over 100 m?", {"Aurora", "Selene"}),
+        ("Which ferries have a length of at most 112 m?", {"Aurora", "Marlin"}),
+        ("Which ferries were launched after 2000?", {"Selene", "Marlin"}),
+        ("Which ferries were launched before 2004?", {"Aurora"}),
+        ("Which ferries have a fare of more than 1,000?", {"Aurora", "Marlin"}),
+        ("Which ferries have a fare of no more than 1,000?", {"Selene"}),
+        ("Welche Fähren haben eine Länge (length) unter 100 m?", {"Marlin"}),
+    ],
+)
+def test_rows_within_the_bounds_of_a_question_stand_first(
+    asked: QueryEngine, question: str, ships: set[str]
+) -> None:
+    first = passages_of(asked.answer(question).text)[: len(ships)]
+    assert {line.partition(" — ")[0] for line in first} == ships
+
+
+@pytest.mark.parametrize(
+    ("question", "value", "is_within"),
+    [
+        ("Is it longer than 1.2 m?", "1,3", True),
+        ("Is it longer than 1.2 m?", "1,1", False),
+        ("Is it under 1,000,000?", "999 999", True),
+        ("Was it built since 1960?", "3.5.1959", False),
+        ("Was it built until 1960?", "3.5.1960", True),
+        ("Has it more than 2 million?", "1", True),
+        ("Was it made before 2 May?", "1998", True),
+        ("Was it made before 2 May?", "none", True),
+        ("Is it longer than that?", "1", True),
+    ],
+)
+def test_bounds_leave_out_figures_beyond_them(question: str, value: str, is_within: bool) -> None:
+    assert is_within_bounds(AnalysedQuestion.of(question), value) is is_within

@@ -6,11 +6,13 @@ only where it is asked for: otherwise all facts of Quay 4 would stand before wha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from graphrag_pipeline.core.records import SEPARATOR, field_head, record_line
 from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.core.word_lists import word_lists
+from graphrag_pipeline.query.evidence.asked_figures import is_within_bounds
+from graphrag_pipeline.query.evidence.table_rows import CELL_END
 from graphrag_pipeline.query.question import AnalysedQuestion
 
 _LEAST, _MOST_MORE = 3, 5  # characters of a stem, and of the ending after it
@@ -37,8 +39,32 @@ def asks_for_fact(question: AnalysedQuestion, title: str, line: str) -> bool:
         return False
     if not asked:
         return question.asks_for != "place" or field_head(field) in _PLACES
-    asked |= {_MEASURES[word] for word in asked if word in _MEASURES}
-    return any(_are_of_one_stem(word, said) for said in terms(field) for word in asked)
+    return _names_field(asked, field)
+
+
+def says_asked_field(question: AnalysedQuestion, title: str, line: str) -> int:
+    """Return 1 for a line ``title - field: value`` whose field a question names, of rows any.
+
+    By a word of its stem or by a measure: who "owns" it, how "long" it is. What the title says
+    names no field. Where the bounds of the question leave out the value (over 100), that is -1; and
+    0 where no field is named.
+    """
+    asked = set(question.terms).difference(terms(title))
+    cells = (cell.partition(SEPARATOR) for cell in line.rpartition(_TITLE_END)[2].split(CELL_END))
+    named = [value for field, mark, value in cells if mark and _names_field(asked, field)]
+    if not named:
+        return 0
+    return 1 if any(is_within_bounds(question, value) for value in named) else -1
+
+
+def _names_field(asked: Set[str], field: str) -> bool:
+    measured = {
+        measure
+        for stem, measure in _MEASURES.items()
+        if any(_are_of_one_stem(word, stem) for word in asked)
+    }
+    names = asked | measured
+    return any(_are_of_one_stem(word, said) for said in terms(field) for word in names)
 
 
 def with_their_records(

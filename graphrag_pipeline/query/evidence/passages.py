@@ -18,7 +18,11 @@ from graphrag_pipeline.query.evidence.answer_kinds import (
     shares_written,
     wanted_of,
 )
-from graphrag_pipeline.query.evidence.asked_fields import asks_for_fact, with_their_records
+from graphrag_pipeline.query.evidence.asked_fields import (
+    asks_for_fact,
+    says_asked_field,
+    with_their_records,
+)
 from graphrag_pipeline.query.evidence.sentences import Sentence, sentences_of
 from graphrag_pipeline.query.evidence.table_rows import ROW, by_rows, with_heads
 from graphrag_pipeline.query.evidence.themes import is_name
@@ -41,6 +45,8 @@ ENTITY_WEIGHT = 0.1
 ENTITIES_FOR_FULL_WEIGHT = 3
 KIND_WEIGHT = 0.3
 """What a sentence gains that holds what is asked for: a date, a number, what something is."""
+FIELD_WEIGHT = 0.4
+"""What a line of a record gains whose field the question names, or loses beyond its bounds."""
 FIGURES_WEIGHT = 0.2
 """What one gains that has the figures of the question as they are written there: 3.3a."""
 LED_WEIGHT = 0.3
@@ -53,7 +59,9 @@ LEAST_SHARE = 0.45
 """A passage that scores less than this share of the best says nothing to the question."""
 
 _FACT = "fact"
-_OF_RECORDS = frozenset(("field", "key", "value", _FACT, ROW))
+_LINES = frozenset(("field", "key", "value"))
+_TOLD_BY_FIELD = _LINES | {ROW}
+_OF_RECORDS = _TOLD_BY_FIELD | {_FACT}
 _NAMES_SHOWN = 5
 _LONGEST_THEME = 400
 # Sentences looked at beyond those asked for, in place of those that become part of another.
@@ -226,13 +234,16 @@ def _ranked(
     written = shares_written(question, quotes)
     repeated = _repeated(sentences, texts)
     totals: list[float] = []
-    columns = zip(sentences, texts, named, scores, with_rank, written, strict=True)
-    for sentence, text, share, score, total, figures in columns:
+    columns = zip(sentences, kinds, texts, named, scores, with_rank, written, strict=True)
+    for sentence, kind, text, share, score, total, figures in columns:
         is_led = bool(led) and sentence.window.row["document_id"] in led
         total += ENTITY_WEIGHT * share
         total += LED_WEIGHT * is_led + FIGURES_WEIGHT * figures
         if (score or is_led) and wanted is not None and wanted.holds(sentence):
             total += KIND_WEIGHT
+        title = sentence.window.row["title"]
+        if score and kind in _TOLD_BY_FIELD:
+            total += FIELD_WEIGHT * says_asked_field(question, title, text)
         totals.append(total * (REPEATED_WORTH if text in repeated else 1.0))
     ranking = [
         (
@@ -416,7 +427,7 @@ def _with_subjects(
 def _records_of(sentences: Sequence[Sentence], kinds: Sequence[str]) -> list[str]:
     """Return the document of each line of a record; "" of what is none."""
     pairs = zip(sentences, kinds, strict=True)
-    return [s.window.row["document_id"] if k in ("field", "key", "value") else "" for s, k in pairs]
+    return [s.window.row["document_id"] if k in _LINES else "" for s, k in pairs]
 
 
 def _lead(sentence: Sentence, text: str) -> str:

@@ -10,6 +10,8 @@ from graphrag_pipeline.query.evidence.sentences import Sentence
 
 ROW = "row"
 """The kind of a row, beside the kinds of blocks."""
+CELL_END = "; "
+"""What stands between the cells of a row that is told with its heads."""
 _RULE = re.compile(r"[ \t]*\|?(?:[ \t]*:?-{2,}:?[ \t]*\|?)+[ \t]*")
 _EDGE = re.compile(r"(?<!\\)\|")
 _MOST_CELLS = 60
@@ -76,7 +78,7 @@ def with_heads(row: Sentence) -> str:
     if not any(heads) or len(heads) != len(cells) or len(cells) > _MOST_CELLS:
         return row.quote
     pairs = zip(heads, cells, strict=True)
-    return "; ".join(f"{h}{SEPARATOR}{c}" if h else c for h, c in pairs if c) or row.quote
+    return CELL_END.join(f"{h}{SEPARATOR}{c}" if h else c for h, c in pairs if c) or row.quote
 
 
 def _cells(line: str) -> list[str]:
