@@ -113,3 +113,77 @@ def test_days_of_a_chat_are_read_by_the_order_that_they_have(first, second, days
 )
 def test_logs_and_single_lines_are_no_chats(name: str, text: str):
     assert only(read(name, text)).text == text.strip()
+
+
+KAKAO = """민수, 지영님과 카카오톡 대화
+저장한 날짜 : 2024-03-05 10:12:33
+
+--------------- 2024년 3월 4일 월요일 ---------------
+[김민수] [오후 3:14] 내일 부산항에서 만나요
+[박지영] [오후 3:16] 사진
+--------------- 2024년 3월 5일 화요일 ---------------
+[박지영] [오전 9:02] 서류 챙겼어요?
+여권도요
+박지영님이 나갔습니다.
+"""
+KAKAO_ENGLISH = """KakaoTalk Chats with Minsu
+Date Saved : Mar 5, 2024, 10:12 AM
+
+--------------- Monday, March 4, 2024 ---------------
+[Minsu Kim] [3:14 PM] See you at the harbour
+--------------- Tuesday, March 5, 2024 ---------------
+[Ji Park] [12:02 AM] Yes
+"""
+KAKAO_OF_A_PHONE = """2024년 3월 4일 월요일
+2024년 3월 4일 오후 3:14, 김민수 : 내일 만나요
+2024년 3월 4일 오후 3:16, 박지영님이 나갔습니다.
+2024년 3월 5일 오전 9:02, 박지영 : 네
+"""
+LINE = (
+    "[LINE] Chat history with Ebba\r\nSaved on: 2024/03/05 10:12\r\n\r\n2024/03/04(Mon)\r\n"
+    "15:14\tEbba Storm\tThe Astrid lies at Quay 4\r\n15:16\tOlaf Berg\t[Photo]\r\n\r\n"
+    '2024/03/05(Tue)\r\n09:02\tOlaf Berg\t"Two lines\r\nof one"\r\n'
+    "09:03\tOlaf unsent a message.\r\n"
+)
+LINE_JAPANESE = "2024.03.04 月曜日\n15:14 山田太郎 横浜港で会いましょう\n15:15 佐伯健一 了解です\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            KAKAO,
+            "[2024-03-04 15:14] 김민수: 내일 부산항에서 만나요\n"
+            "[2024-03-05 09:02] 박지영: 서류 챙겼어요?\n여권도요",
+        ),
+        (
+            KAKAO_ENGLISH,
+            "[2024-03-04 15:14] Minsu Kim: See you at the harbour\n[2024-03-05 00:02] Ji Park: Yes",
+        ),
+        (KAKAO_OF_A_PHONE, "[2024-03-04 15:14] 김민수: 내일 만나요\n[2024-03-05 09:02] 박지영: 네"),
+        (
+            LINE,
+            "[2024-03-04 15:14] Ebba Storm: The Astrid lies at Quay 4\n"
+            "[2024-03-05 09:02] Olaf Berg: Two lines\nof one",
+        ),
+        (
+            LINE_JAPANESE,
+            "[2024-03-04 15:14] 山田太郎: 横浜港で会いましょう\n"
+            "[2024-03-04 15:15] 佐伯健一: 了解です",
+        ),
+    ],
+)
+def test_a_chat_with_a_line_for_each_day_is_a_conversation(text: str, said: str):
+    assert only(read("chat.txt", text)).text == said
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2024/03/04\nThe day was long.\nWe met at 15:14 and left.\n",
+        "March 4, 2024\n\nDear Ann,\n\n15:14 is the hour.\n",
+        "[Ann] [3:14 PM] is a mark without a day\n",
+    ],
+)
+def test_a_diary_is_no_chat(text: str):
+    assert only(read("chat.txt", text)).text == text.strip()

@@ -190,3 +190,59 @@ def test_places_are_known_in_the_case_that_a_sentence_has_them_in(
     found = names(text)
     assert {name for name, kind in found.items() if kind == GEO} == places
     assert {name for name, kind in found.items() if kind == PERSON} >= people
+
+
+@pytest.mark.parametrize(
+    ("text", "bodies"),
+    [
+        ("ООО «Ромашка» и ПАО «Северная верфь» были в доме.", {"Ромашка", "Северная верфь"}),
+        ("Он был в Министерстве транспорта и связи.", {"Министерстве транспорта и связи"}),
+        ("Это купило Онежское пароходство.", {"Онежское пароходство"}),
+        ("Он учился в Московском государственном университете.", None),
+        ("Её взяли в компанию Вектор, и она была рада.", {"Вектор"}),
+        ("Он был в Газпроме, она была в Промстройбанке.", {"Газпроме", "Промстройбанке"}),
+        ("Это было в компании Иванова, и Центр города был закрыт.", set()),
+        ("Фонд находится в доме.", set()),
+    ],
+)
+def test_bodies_in_russian_are_told_by_what_they_are(text: str, bodies: set[str] | None) -> None:
+    found = {name for name, kind in names(text).items() if kind == ORGANIZATION}
+    assert found == ({"Московском государственном университете"} if bodies is None else bodies)
+    assert not names(text).keys() & {"ООО", "ПАО"}
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "kind"),
+    [
+        ("Het schip was niet meer in Vlissingen.", "Vlissingen", GEO),
+        ("Hij woont al jaren in Zwartewaal en is er niet.", "Zwartewaal", GEO),
+        ("Il est arrivé de Concarneau avec les autres.", "Concarneau", GEO),
+        ("Ele mora em Vilarinho e não foi para casa.", "Vilarinho", GEO),
+    ],
+)
+def test_places_are_known_as_their_language_writes_them_or_by_what_leads_there(
+    text: str, name: str, kind: str
+) -> None:
+    assert names(text)[name] == kind
+
+
+def test_a_given_name_that_a_preposition_leads_to_is_no_place() -> None:
+    assert "Saskia" in titles("Hij gelooft niet meer in Saskia, dat is er niet.")
+    assert "Saskia" not in names("Hij gelooft niet meer in Saskia, dat is er niet.")
+
+
+@pytest.mark.parametrize(
+    ("text", "nothing"),
+    [
+        ("Um 21 Uhr wird Jens Thomsen in der Halle gewählt.", "Uhr"),
+        ("Wir sehen: Jens Thomsen (Vorsitz) und Karin Feddersen (Kasse) sind da.", "Vorsitz"),
+        ("Kassenstand 12.480, wie Jens Thomsen in der Halle sagt.", "Kassenstand 12.480"),
+    ],
+)
+def test_hours_sums_and_roles_in_brackets_name_nothing(text: str, nothing: str) -> None:
+    assert nothing not in titles(text)
+    assert "Jens Thomsen" in titles(text)
+
+
+def test_a_number_without_thousands_stays_with_its_name() -> None:
+    assert {"Windows 3.11", "Quay 4"} <= set(titles("We use Windows 3.11 at Quay 4."))

@@ -440,3 +440,14 @@ def test_files_written_into_addresses_are_no_text(name):
     picture = "data:image/png;base64," + 400 * "iVBORw0KGgo"
     document = only(read(name, f"The quay ({picture}) is old. data:image/png;base64, begins."))
     assert document.text == "The quay () is old. data:image/png;base64, begins."
+
+
+def test_the_kind_of_an_entry_of_a_bibliography_is_no_name():
+    entries = [
+        f"@{kind}{{k{n}, title={{Tides of Sea {n}}}}}"
+        for n, kind in enumerate(["incollection", "article", "incollection", "article"])
+    ]
+    documents = read("refs.bib", "\n".join(entries)).documents
+    kinds = {b.kind for d in documents for b in d.blocks if "type: " in d.text[b.start : b.end]}
+    assert kinds == {"value"}
+    assert [d.metadata["type"] for d in documents[:2]] == ["incollection", "article"]

@@ -207,19 +207,19 @@ class _Texts:
     def _small(self) -> list[str]:
         return [text.lower() for text in self.texts]
 
-    def has(self, pattern: str) -> npt.NDArray[np.bool_]:
-        return _finding(pattern, self.texts)
+    def has(self, pattern: str, settled: Settled = None) -> npt.NDArray[np.bool_]:
+        return _finding(pattern, self._unsettled(self.texts, settled))
 
     def says(self, pattern: str, settled: Settled = None) -> npt.NDArray[np.bool_]:
         """Whether a text has a word, in whatever letters; of ``settled`` ones no one asks."""
-        return _finding(pattern, self._unsettled(settled))
+        return _finding(pattern, self._unsettled(self._small, settled))
 
     def says_any(self, section: str, settled: Settled = None) -> npt.NDArray[np.bool_]:
         """Whether a text has one of the words of a section, in the same way."""
         import numpy as np
 
         words, others = _told_apart(section)
-        pairs = zip(self._small_words, self._unsettled(settled), strict=True)
+        pairs = zip(self._small_words, self._unsettled(self._small, settled), strict=True)
         return np.array(
             [
                 bool(text) and (not words.isdisjoint(own) or others(text) is not None)
@@ -228,10 +228,10 @@ class _Texts:
             bool,
         )
 
-    def _unsettled(self, settled: Settled) -> list[str]:
+    def _unsettled(self, texts: list[str], settled: Settled) -> list[str]:
         if settled is None:
-            return self._small
-        pairs = zip(self._small, settled.tolist(), strict=True)
+            return texts
+        pairs = zip(texts, settled.tolist(), strict=True)
         return ["" if is_settled else text for text, is_settled in pairs]
 
     @cached_property
@@ -305,7 +305,8 @@ class _Texts:
             (chars >= _LEAST_UNSPACED) & (chars <= _MOST_UNSPACED),
             (words >= _LEAST_WORDS) & (chars >= _LEAST_CHARS) & (chars <= _MOST_CHARS),
         )
-        has_verb = self.says_any("verb") | self.has(_PRESENT_VERB)
+        has_verb = self.says_any("verb")
+        has_verb = has_verb | self.has(_PRESENT_VERB, has_verb)
         has_verb = has_verb | self.says(_REGULAR_VERB, has_verb)
         foreign = self.says(_NOT_LATIN, has_verb) | self.says_any("foreign", has_verb)
         other_language = foreign & ~self.says_any("english", ~foreign | has_verb)

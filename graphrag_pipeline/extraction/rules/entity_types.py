@@ -13,6 +13,7 @@ from itertools import chain
 
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.extraction.rules.declensions import declensions
+from graphrag_pipeline.extraction.rules.nouns import is_address
 from graphrag_pipeline.extraction.rules.words import usually_lower
 
 PERSON = "PERSON"
@@ -72,6 +73,11 @@ def _places() -> frozenset[str]:
     kept = (name for name in names if " " in name or not usually_lower(name))
     declined = chain.from_iterable(map(declensions, _cues("place_declined")))
     return frozenset((*kept, *map(_place_key, chain(_cues("place"), declined))))
+
+
+@cache
+def _places_abroad() -> frozenset[str]:
+    return frozenset(map(_place_key, _cues("place_abroad")))
 
 
 def _place_key(name: str) -> str:
@@ -176,11 +182,16 @@ def name_type(words: list[str], codes: str, context: NameContext = NO_CONTEXT) -
 
 def _by_foreign_words(words: list[str], codes: str, context: NameContext) -> str:
     """Return the type that forms of address, and ends of words, give in other languages."""
+    if _place_key(" ".join(words)) in _places_abroad():
+        return GEO
     is_name = not set(codes) - set("NAIw") and len(words) <= _MOST_ADDRESSED
     before = context.before.casefold()
+    if before in _cues("foreign_place_before") and _may_be_place(words, codes):
+        return GEO
     if is_name and before in _cues("title_before"):
         return PERSON
-    if is_name and before in _cues("kin_before") and may_be_given(words[0]):
+    is_addressed = before in _cues("kin_before") or is_address(before)
+    if is_name and is_addressed and may_be_given(words[0]):
         return PERSON
     if len(words) < 2 or codes[0] not in "NA":
         return ""
@@ -191,6 +202,21 @@ def _by_foreign_words(words: list[str], codes: str, context: NameContext) -> str
         return ""
     is_firm = codes[1] in "NA" and first.endswith(tuple(_cues("firm_end")))
     return ORGANIZATION if is_firm or first in _cues("foreign_org_first") else ""
+
+
+def _may_be_place(words: list[str], codes: str) -> bool:
+    """Say whether a name that a preposition of place leads to is nothing else by its words."""
+    is_other = has_organisation_word(words) or any(map(looks_like_code, words))
+    folded = words[0].casefold()
+    return not (
+        is_other
+        or set(codes) - set("N")
+        or len(words) > _MOST_ADDRESSED
+        or may_be_given(words[0])
+        or is_surname(words[-1])
+        or folded in _cues("foreign_org_first")
+        or folded.endswith(tuple(_cues("firm_end")))
+    )
 
 
 def _by_own_words(words: list[str], codes: str) -> str:

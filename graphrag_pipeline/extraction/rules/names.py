@@ -21,7 +21,12 @@ from graphrag_pipeline.extraction.rules.name_starts import (
     words_before_name,
 )
 from graphrag_pipeline.extraction.rules.nouns import is_month
-from graphrag_pipeline.extraction.rules.numbers import is_money, without_number, without_sum
+from graphrag_pipeline.extraction.rules.numbers import (
+    ends_in_sum,
+    is_money,
+    without_number,
+    without_sum,
+)
 from graphrag_pipeline.extraction.rules.sentences import Span
 from graphrag_pipeline.extraction.rules.tokens import Tokens
 from graphrag_pipeline.extraction.rules.words import usually_lower
@@ -47,6 +52,7 @@ _MAX_NAME_CHARACTERS = 120
 _WHOLE_HEADS = word_lists("nlp_names.txt")["whole_head"]
 _FOR_HEADS = word_lists("nlp_names.txt")["for_head"]
 _CONSTANTS = word_lists("nlp_names.txt")["constant"]
+_ROLES = word_lists("nlp_names.txt")["role_in_brackets"]
 _PARTS = word_lists("nlp_names.txt")["part"]
 _NUMBERS = word_lists("nlp_english.txt")["number"]
 _GERMAN_ARTICLES = word_lists("nlp_names.txt")["german_article"]
@@ -236,12 +242,18 @@ def _is_determiner(word: str) -> bool:
     )  # fmt: skip
 
 
+def _is_role(tokens: Tokens, position: int) -> bool:
+    """Say whether a word in brackets after a name is what somebody does: Jens Thomsen (Vorsitz)."""
+    word, around = tokens.texts[position], tokens.texts[position - 1 : position + 2 : 2]
+    return around == ["(", ")"] and word.casefold() in _ROLES
+
+
 def _stands_alone(tokens: Tokens, position: int) -> bool:
     """Say whether one word is a name: no constant of programs, and no short form of address."""
     word, code = tokens.texts[position], tokens.classes[position]
     if code == "N" and _follows_a_number(tokens, position) and usually_lower(word.lower()):
         return False
-    if is_money(tokens, position):
+    if is_money(tokens, position) or _is_role(tokens, position):
         return False
     if word in _CONSTANTS or (code == "N" and word.isupper() and usually_lower(word.lower())):
         return False
@@ -381,7 +393,7 @@ def _headings(text: str, tokens: Tokens, sentences: list[Span]) -> Iterator[Ment
         words = tokens.texts[first:stop]
         if _is_shouted_clause(tokens, first, stop) or _is_number_of_part(tokens, first, stop):
             continue
-        if is_marked(words):
+        if is_marked(words) or ends_in_sum(words):
             continue
         if _reads_as_title(words) or (number == 0 and 1 < len(words) <= _MAX_TITLE_WORDS):
             kind = types.name_type(words, tokens.classes[first:stop])

@@ -42,13 +42,13 @@ from graphrag_pipeline.extraction.rules.records import type_of_name
 from graphrag_pipeline.extraction.rules.repeated_terms import find_repeated_terms
 from graphrag_pipeline.extraction.rules.sentences import Span, sentence_spans
 from graphrag_pipeline.extraction.rules.tokens import Tokens, read_tokens
-from graphrag_pipeline.extraction.rules.uncased import find_uncased
+from graphrag_pipeline.extraction.rules.uncased import find_uncased, is_cyrillic
 from graphrag_pipeline.extraction.rules.words import Lexicon, usually_lower
 
 if TYPE_CHECKING:
     import polars as pl
 
-NLP_VERSION = "16"
+NLP_VERSION = "17"
 _DESCRIPTION = 400
 _CARRIED = 6
 _SLICE = 200  # chunks
@@ -257,7 +257,8 @@ def _read(
     tokens = read_tokens(text, sentences, lexicons)
     mentions = find_names(text, tokens, sentences, dates=options.dates)
     mentions += _outside(_terms(tokens, options), [b for b in blocks if b[2] == "table"])
-    mentions += _uncased_mentions(text, sentences, blocks, options)
+    uncased = _uncased_mentions(text, sentences, blocks, options)
+    mentions = _apart(mentions, [m for m in uncased if is_cyrillic(text[m.start])]) + uncased
     mentions = _outside(mentions, list(_labels(text)))
     mentions = _with_people(text, sentences, mentions, correspondents)
     mentions.sort(key=lambda mention: (mention.start, -mention.end))
@@ -314,6 +315,17 @@ def _outside(mentions: list[Mention], blocks: Sequence[Block]) -> list[Mention]:
         if not (index := bisect_right(starts, mention.start))
         or blocks[index - 1][1] <= mention.start
     ]
+
+
+def _apart(mentions: list[Mention], others: list[Mention]) -> list[Mention]:
+    """Return the mentions that share no character with any of the others, which are in order."""
+    ends = [other.end for other in others]
+    apart: list[Mention] = []
+    for mention in mentions:
+        after = bisect_right(ends, mention.start)
+        if after == len(others) or others[after].start >= mention.end:
+            apart.append(mention)
+    return apart
 
 
 def _topics(

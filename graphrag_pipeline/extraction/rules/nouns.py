@@ -68,9 +68,9 @@ def no_noun(word: str, language: str) -> bool:
     return word in listed or word.endswith(tuple(_listed(f"{language}_end")))
 
 
-def is_address(word: str, language: str) -> bool:
+def is_address(word: str) -> bool:
     """Say whether a word, case folded, greets whose name follows it: Lieve Saskia."""
-    return word in _listed(f"{language}_greeting")
+    return word in _greetings()
 
 
 def is_month(word: str) -> bool:
@@ -90,3 +90,10 @@ def _dutch_leader(texts: Sequence[str], classes: str, position: int) -> int:
 @cache
 def _listed(section: str) -> frozenset[str]:
     return word_lists("nlp_terms.txt").get(section, frozenset())
+
+
+@cache
+def _greetings() -> frozenset[str]:
+    lists = word_lists("nlp_letters.txt")
+    phrases = lists["greeting"] | lists["greeting_with_mark"]
+    return frozenset(phrase.rpartition("_")[2] for phrase in phrases)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.extraction.rules.tokens import Tokens
 
 _MONEY = word_lists("nlp_names.txt")["money"]
 _BY_NUMBER = word_lists("nlp_names.txt")["money_by_number"]
 _SUMS = _MONEY | _BY_NUMBER
+_GROUPED = re.compile(r"\d{1,3}(?:[.,'’]\d{3})+(?:[.,]\d\d)?")
 
 
 def is_money(tokens: Tokens, position: int) -> bool:
@@ -17,14 +20,19 @@ def is_money(tokens: Tokens, position: int) -> bool:
     return word in _MONEY or (is_counted and word in _BY_NUMBER)
 
 
+def ends_in_sum(words: list[str]) -> bool:
+    """Say whether the last of some words is a number with thousands: Kassenstand 12.480."""
+    return len(words) > 1 and _GROUPED.fullmatch(words[-1]) is not None
+
+
 def without_sum(tokens: Tokens, first: int, stop: int) -> tuple[int, int]:
-    """Leave out a sum before or after a name: Ida Holm 30 Pfund, USD 20."""
+    """Leave out a sum before or after a name: Ida Holm 30 Pfund, USD 20, Kassenstand 12.480."""
     texts, classes = tokens.texts, tokens.classes
     if stop - first > 1 and classes[first + 1] == "D" and texts[first].isupper():
         first += 2 * (texts[first] in _SUMS)
     if stop - first > 2 and classes[stop - 2] in "DY":
         stop -= 2 * (texts[stop - 1] in _SUMS)
-    return first, stop
+    return first, stop - ends_in_sum(texts[first:stop])
 
 
 def without_number(classes: str, first: int, stop: int) -> int:

@@ -166,7 +166,7 @@ def _start_class(
 
 def _is_led_by_word(word: str, language: str, lower: set[str]) -> bool:
     """Say whether what opens a sentence before a name is no part of it: Neue Pakete, Muere Ian."""
-    if is_address(word, language):
+    if is_address(word):
         return True
     if language not in BY_ARTICLE | BY_CAPITAL or begins_name(word):
         return False

@@ -1,4 +1,4 @@
-"""Names in scripts without capitals: Korean, Arabic, Hebrew, Hindi and Thai.
+"""Names in scripts without capitals: Korean, Arabic, Hebrew, Hindi and Thai; bodies in Cyrillic.
 
 A name is told by the word before it (a title, a kind of body), by its own end, or by a list.
 """
@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from graphrag_pipeline.extraction.rules.hindi import hindi_names
 from graphrag_pipeline.extraction.rules.korean import korean_names
+from graphrag_pipeline.extraction.rules.russian import russian_bodies
 from graphrag_pipeline.extraction.rules.scripts import Place
 from graphrag_pipeline.extraction.rules.semitic import arabic_names, hebrew_names
 from graphrag_pipeline.extraction.rules.thai import thai_names
@@ -20,6 +21,7 @@ _SCRIPTS: Mapping[str, Callable[[str], Iterator[Place]]] = {
     "\u05d0-\u05ea": hebrew_names,
     "\u0904-\u0939": hindi_names,
     "\u0e01-\u0e2e": thai_names,
+    "\u0430-\u045f": russian_bodies,
 }
 _ANY = re.compile(f"[{''.join(_SCRIPTS)}]")
 
@@ -37,3 +39,8 @@ def find_uncased(text: str) -> list[Place]:
                     taken[start:end] = b"\x01" * (end - start)
                     names.append((start, end, kind))
     return sorted(names)
+
+
+def is_cyrillic(sign: str) -> bool:
+    """Say whether a letter is one of those that Russian and Ukrainian have."""
+    return "\u0400" <= sign <= "\u04ff"

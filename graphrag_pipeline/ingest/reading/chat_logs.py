@@ -1,4 +1,4 @@
-"""Chats as programs export them in lines of text: WhatsApp, Viber and their like.
+"""Chats as programs export them in lines of text: WhatsApp, Viber, KakaoTalk, LINE.
 
 They are read as conversations of other exports are: a line for each message, by whom and when.
 """
@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from graphrag_pipeline.ingest.reading.chat_days import with_days_in_lines
 from graphrag_pipeline.ingest.reading.cleaning import NEWLINES, clean_text, one_line
 from graphrag_pipeline.ingest.reading.model import Scalar
 
@@ -75,6 +76,7 @@ def chat_in_lines(text: str) -> tuple[str, dict[str, Scalar]] | None:
 
     What nobody says is left out: who came or left, calls, pictures, deleted messages.
     """
+    text = with_days_in_lines(text) or text
     head = text[:_LOOKED_AT].lstrip("\ufeff\n\r ")
     pattern = next((p for p in (_BRACKETED, _DASHED) if p.match(head)), None)
     if pattern is None:

@@ -25,6 +25,7 @@ _KEY_WORDS = _WORDS["key"]
 _LABELS, _KEYS, _SAID, _WHEN = (
     {(word,) for word in _WORDS[section]} for section in ("label", "key", "said", "when")
 )
+_NAMES_NOTHING = sorted(_WORDS["unit"] | _WORDS["entry_type"])
 _LONGEST_NAME = 120
 _MOST_WORDS = 14
 _SENTENCE_WORDS = 6
@@ -98,7 +99,10 @@ def decide_columns(lines: pl.DataFrame, n_records: int) -> Columns:
         n_distinct=pl.col("value").n_unique(),
         **{kind: (pl.col("kind") == kind).sum() for kind in ("name", "code", "number")},
         prose=(pl.col("kind") == "prose").sum(),
-        unit=pl.col("value").str.to_lowercase().is_in(sorted(_WORDS["unit"])).sum(),
+        unit=pl.col("value")
+        .str.to_lowercase()
+        .is_in(sorted(_WORDS["unit"] | _WORDS["entry_type"]))
+        .sum(),
     )
     rows = list(shares.iter_rows(named=True))
     roles: dict[str, Role] = {str(row["column"]): _role(row) for row in rows}

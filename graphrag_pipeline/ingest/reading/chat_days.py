@@ -1,0 +1,90 @@
+"""Chats of KakaoTalk and LINE: a line for each day, and for each message its hour and who.
+
+They are written anew as others are, ``[2024-03-04 15:14] Ebba Storm: ...``.
+"""
+
+from __future__ import annotations
+
+import calendar
+import re
+
+_MONTHS = {name: number for number, name in enumerate(calendar.month_name) if name}
+_DATE = (
+    r"(?:(?P<y>\d{4})(?:[年년] ?|[./-] ?)(?P<m>\d{1,2})(?:[月월] ?|[./-] ?)(?P<d>\d{1,2})[日일.]?"
+    rf"|(?:[A-Z][a-z]+day, )?(?P<month>{'|'.join(_MONTHS)}) (?P<day>\d{{1,2}}), (?P<year>\d{{4}}))"
+)
+_TIME = (
+    r"(?:(?P<before>오전|오후|午前|午後|上午|下午) ?)?(?P<hour>\d{1,2}):(?P<minute>\d\d)"
+    r"(?: ?(?P<half>[AP]M))?"
+)
+_DAY = re.compile(
+    rf"-*[ ]?{_DATE}(?: ?[(（]\w{{1,9}}[)）]| \w{{1,2}}曜日| \w요일|, [A-Z][a-z]+day)?[ ]?-*"
+)
+_BRACKETED = re.compile(rf"\[(?P<who>[^\[\]\n]{{1,80}})\] \[{_TIME}\] (?P<said>.*)")
+_TABBED = re.compile(rf"{_TIME}\t(?P<who>[^\t\n]{{1,80}})(?:\t(?P<said>.*))?")
+_SPACED = re.compile(rf"{_TIME} (?P<who>[^\W\d_a-zA-Z]{{1,20}}) (?P<said>.*)")
+_STAMPED = re.compile(rf"{_DATE},? {_TIME}, (?P<who>[^:\n]{{1,80}}) : (?P<said>.*)")
+_MAY_BE = re.compile(r"\d{4}[年년./-]|[a-z] \d{1,2}, \d{4}\b")
+_BY_PROGRAM = re.compile(
+    rf"(?:{_DATE},? {_TIME}, )?[^:\n]{{1,60}}(?:님이 (?:나갔습니다|들어왔습니다)|님을 초대했습니다"
+    r"| (?:left|joined)(?: this chatroom| the chat)?)\.?"
+)
+_PICTURE = re.compile(
+    r"\[[^\[\]\n]{1,20}\]|(?:사진|Photo|写真)(?: ?\d{1,3}(?:장)?)?|동영상|이모티콘"
+    r"|삭제된 메시지입니다\.?"
+)
+_LOOKED_AT, _HOURS = 2_000, 12
+
+
+def with_days_in_lines(text: str) -> str:
+    """Return a chat of KakaoTalk or LINE with day, hour and who before each message; "" of others.
+
+    >>> with_days_in_lines("2024/03/04(Mon)\\n15:14\\tEbba\\tAye\\n3:05\\tOlaf\\tNo\\n")
+    '[2024-03-04 15:14] Ebba: Aye\\n[2024-03-04 03:05] Olaf: No'
+    """
+    if not _MAY_BE.search(text, 0, _LOOKED_AT) or not _is_chat(text[:_LOOKED_AT]):
+        return ""
+    lines: list[str] = []
+    day, is_quoted, is_said = "", False, False
+    for line in text.replace("\r\n", "\n").split("\n"):
+        if stamp := _DAY.fullmatch(line.strip()):
+            day, is_quoted, is_said = _day(stamp), False, False
+        elif message := _message(line):
+            own = _day(message) if "y" in message.re.groupindex else day
+            said = message["said"] or ""
+            is_said = bool(said) and not _PICTURE.fullmatch(said.strip())
+            is_quoted = is_said and said.startswith('"') and said.count('"') == 1
+            if is_said:
+                said = said.removeprefix('"') if is_quoted else said
+                lines.append(f"[{own} {_time(message)}] {message['who'].strip()}: {said}")
+        elif is_said and not _BY_PROGRAM.fullmatch(line.strip()):
+            lines.append(line.removesuffix('"') if is_quoted else line)
+    return "\n".join(lines).rstrip()
+
+
+def _is_chat(head: str) -> bool:
+    """Whether a message stands below the first day, or begins with its own."""
+    lines = [line.strip("\ufeff\r ") for line in head.split("\n")]
+    lines = [line for line in lines if line]
+    firsts = (n for n, line in enumerate(lines) if _DAY.fullmatch(line) or _STAMPED.match(line))
+    first = next(firsts, len(lines))
+    return any(_message(line) is not None for line in lines[first : first + 3])
+
+
+def _message(line: str) -> re.Match[str] | None:
+    forms = (_BRACKETED, _TABBED, _SPACED, _STAMPED)
+    return next((match for form in forms if (match := form.fullmatch(line))), None)
+
+
+def _day(stamp: re.Match[str]) -> str:
+    if stamp["month"]:
+        return f"{stamp['year']}-{_MONTHS[stamp['month']]:02}-{int(stamp['day']):02}"
+    return f"{stamp['y']}-{int(stamp['m']):02}-{int(stamp['d']):02}"
+
+
+def _time(message: re.Match[str]) -> str:
+    hour = int(message["hour"])
+    half = message["before"] or message["half"]
+    if half:
+        hour = hour % _HOURS + _HOURS * (half in ("오후", "午後", "下午", "PM"))
+    return f"{hour:02}:{message['minute']}"
