@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.core.text import names_apart
 from graphrag_pipeline.query import operators as op
-from graphrag_pipeline.query.methods.bm25_search import BM25
+from graphrag_pipeline.query.methods.chunk_search import BM25, HYBRID
 from graphrag_pipeline.query.methods.combined_search import (
     SelectionParameters,
     parameters_of,
     selection_answer,
 )
 from graphrag_pipeline.query.methods.global_search import GLOBAL, asks_for_themes
-from graphrag_pipeline.query.methods.hybrid_search import HYBRID
 from graphrag_pipeline.query.methods.method import Method
 from graphrag_pipeline.query.methods.ppr_search import PPR
 from graphrag_pipeline.query.operators.titles import as_asked

@@ -10,7 +10,7 @@ from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
 from graphrag_pipeline.llm.schemas import choice, closed
 from graphrag_pipeline.query import operators as op
-from graphrag_pipeline.query.methods.basic_search import BASIC
+from graphrag_pipeline.query.methods.chunk_search import BASIC
 from graphrag_pipeline.query.methods.local_search import LOCAL
 from graphrag_pipeline.query.methods.method import (
     Method,

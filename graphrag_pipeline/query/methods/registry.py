@@ -79,9 +79,9 @@ ALL_METHODS: Door[Method[Any]] = Door(
     Method,
     "method",
     own={
-        "basic": "basic_search:BASIC",
-        "bm25": "bm25_search:BM25",
-        "hybrid": "hybrid_search:HYBRID",
+        "basic": "chunk_search:BASIC",
+        "bm25": "chunk_search:BM25",
+        "hybrid": "chunk_search:HYBRID",
         "local": "local_search:LOCAL",
         "global": "global_search:GLOBAL",
         "ppr": "ppr_search:PPR",
