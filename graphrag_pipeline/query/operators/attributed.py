@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.query.operators.communities import coarse, finding_record, report_record
-from graphrag_pipeline.query.operators.ranking import Ranking
+from graphrag_pipeline.query.operators.ranking import Ranking, check_kept
 from graphrag_pipeline.query.question import AnalysedQuestion
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.trace import operator
@@ -96,11 +95,8 @@ def attributed_findings_at(index: Release, level: int, question: str, limit: int
 
 def check_attributed(index: Release) -> None:
     """Raise InputError where a release has no attributed communities."""
-    if "attributed_communities" not in index.facts.vector_versions:
-        raise InputError(
-            f"release {index.facts.id} has no attributed communities: set hierarchies.attributed "
-            "= true, index again, and ask once more"
-        )
+    communities = "attributed_communities"
+    check_kept(index, communities, communities.replace("_", " "), "hierarchies.attributed")
 
 
 def chunks_below(index: Release, communities: Sequence[str]) -> dict[str, list[str]]:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from itertools import compress
 from typing import TYPE_CHECKING
 
-from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.query.operators.ranking import (
     Ranking,
+    check_kept,
     fulltext_search,
     highest,
     vector_search,
@@ -38,7 +38,7 @@ def best_facts(index: Release, question: str, k: int) -> list[Fact]:
     By vectors; by BM25 where vectors know words only. Raises InputError where the release has no
     facts.
     """
-    check_kept(index, "facts", "facts")
+    check_kept(index, "facts", "facts", "embeddings.facts")
     if index.lexical:
         hits, lowest = index.search_text("facts", question, k), 0.0
     else:
@@ -79,7 +79,7 @@ def link_entities(index: Release, names: Sequence[str]) -> Ranking:
     By vectors of titles; by BM25 where vectors know words only. Raises InputError where the release
     has no vectors of titles.
     """
-    check_kept(index, "entity_titles", "synonyms")
+    check_kept(index, "entity_titles", "synonyms", "embeddings.synonyms")
     search = fulltext_search if index.lexical else vector_search
     return highest(*(search(index, "entity_titles", name, 1) for name in names))
 
@@ -87,12 +87,3 @@ def link_entities(index: Release, names: Sequence[str]) -> Ranking:
 def has_synonyms(index: Release) -> bool:
     """Whether a release was made with synonyms."""
     return "entity_titles" in index.facts.vector_versions
-
-
-def check_kept(index: Release, table: str, setting: str) -> None:
-    """Raise InputError where a release lacks an optional vector table."""
-    if table not in index.facts.vector_versions:
-        raise InputError(
-            f"release {index.facts.id} has no {setting}: set embeddings.{setting} "
-            "= true, index again, and ask once more"
-        )

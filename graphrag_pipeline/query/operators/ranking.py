@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.query.trace import operator
 
 if TYPE_CHECKING:
@@ -121,6 +122,15 @@ def best(ranking: Ranking, n: int) -> Ranking:
 def by_place(ranking: Iterable[str]) -> Ranking:
     """Score by place alone: 1, 1/2, 1/3 ..., for rankings whose scores are not comparable."""
     return {key: 1.0 / place for place, key in enumerate(ranking, start=1)}
+
+
+def check_kept(index: Release, table: str, what: str, setting: str) -> None:
+    """Raise InputError where a release lacks an optional vector table; it tells the setting."""
+    if table not in index.facts.vector_versions:
+        raise InputError(
+            f"release {index.facts.id} has no {what}: set {setting} = true, index again, and ask "
+            "once more"
+        )
 
 
 def decoded(ids: npt.NDArray[np.bytes_]) -> list[str]:

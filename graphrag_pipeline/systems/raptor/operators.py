@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.query.operators.chunks import chunk_records
 from graphrag_pipeline.query.operators.ranking import (
     Ranking,
     best,
+    check_kept,
     decoded,
     most_similar,
     nearest,
@@ -49,7 +49,7 @@ def best_of_tree(index: Release, question: str, k: int) -> Ranking:
 
     Raises InputError where the release has no tree.
     """
-    _check_kept(index)
+    check_kept(index, "raptor_nodes", "RAPTOR tree", "hierarchies.raptor")
     chunks = nearest(index, "chunks", question, k)
     return best(_by_score(chunks | nearest(index, "raptor_nodes", question, k)), k)
 
@@ -61,7 +61,7 @@ def down_the_tree(index: Release, question: str, k: int) -> Ranking:
     Where vectors know words only, a summary, then mostly sentences of its chunks, is as similar as
     the best chunk below it, by BM25. Raises InputError where the release has no tree.
     """
-    _check_kept(index)
+    check_kept(index, "raptor_nodes", "RAPTOR tree", "hierarchies.raptor")
     ranking: Ranking = {}
     best_below = _best_below(index, question) if index.lexical else None
     ids = [row["id"] for table in ("raptor_nodes", "chunks") for row in _roots(index, table)]
@@ -139,11 +139,3 @@ def _places(index: Release, question: str, ids: Iterable[str]) -> dict[str, list
         key: sorted(chunks, key=lambda chunk: (-scores.get(chunk, 0.0), chunk))[:_PLACES_EACH]
         for key, chunks in below.items()
     }
-
-
-def _check_kept(index: Release) -> None:
-    if "raptor_nodes" not in index.facts.vector_versions:
-        raise InputError(
-            f"release {index.facts.id} has no RAPTOR tree: set hierarchies.raptor = true, index "
-            "again, and ask once more"
-        )
