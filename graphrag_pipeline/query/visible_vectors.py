@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextvars import Context
 from typing import TYPE_CHECKING, Any
 
@@ -89,20 +89,15 @@ class VisibleVectors(TextSearch):
             return self._whole.similarities(table, vector, [id for id in ids if id in own.id_set])
         return self._held(own).similarities(vector, ids) if len(own.ids) else {}
 
-    def match_terms(
+    def text_hits(
         self,
         table: str,
-        weights: Mapping[str, float],
-        k: int,
-        *,
-        among: Sequence[str] | None = None,
-        columns: Sequence[str] = (),
+        columns: Sequence[str],
+        ids: Sequence[str],
+        scores: npt.NDArray[np.float64],
     ) -> pa.Table:
-        """Return the ``k`` rows that best match search terms, each by its weight."""
-        own = self._table(table)
-        if k < 1 or not weights:
-            return no_hits(columns)
-        return own.hits(*self.held_text(table).best(weights, k, among), columns)
+        """Return rows with their scores, best first, and further columns of them."""
+        return self._table(table).hits(ids, scores, columns)
 
     def texts(self, table: str, ids: Sequence[str]) -> dict[str, str]:
         """Return the texts of those ids that the view has."""

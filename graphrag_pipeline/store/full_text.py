@@ -166,6 +166,15 @@ class TextSearch(ABC):
         """Return the full-text index of a table."""
 
     @abstractmethod
+    def text_hits(
+        self,
+        table: str,
+        columns: Sequence[str],
+        ids: Sequence[str],
+        scores: npt.NDArray[np.float64],
+    ) -> pa.Table:
+        """Return rows with their scores, best first, and further columns of them."""
+
     def match_terms(
         self,
         table: str,
@@ -176,6 +185,7 @@ class TextSearch(ABC):
         columns: Sequence[str] = (),
     ) -> pa.Table:
         """Return the ``k`` rows that best match search terms by BM25, each by its weight."""
+        return self.text_hits(table, columns, *self.held_text(table).best(weights, k, among))
 
     def fulltext(
         self,

@@ -477,7 +477,7 @@ class VectorSnapshot(TextSearch):
             return no_hits(columns)
         query = self._checked_query(table, vector)
         if in_memory is not None and (among is not None or where is None):
-            return self._hits(table, columns, *in_memory.nearest(query, k, among))
+            return self.text_hits(table, columns, *in_memory.nearest(query, k, among))
         lance_table = self._table(table)
         assert lance_table is not None
         rows = where if among is None else _has_id(among)
@@ -509,21 +509,6 @@ class VectorSnapshot(TextSearch):
             found, matrix = _matrix(_with_ids(lance_table, ids))
             in_memory = HeldVectors(len(found), [(found, matrix)], matrix.shape[1])
         return in_memory.similarities(query, ids)
-
-    @_read
-    def match_terms(
-        self,
-        table: str,
-        weights: Mapping[str, float],
-        k: int,
-        *,
-        among: Sequence[str] | None = None,
-        columns: Sequence[str] = (),
-    ) -> pa.Table:
-        """Return the ``k`` rows that best match search terms by BM25, each by its weight."""
-        if k < 1 or not weights:
-            return no_hits(columns)
-        return self._hits(table, columns, *self.held_text(table).best(weights, k, among))
 
     @_read
     def texts(self, table: str, ids: Sequence[str]) -> dict[str, str]:
@@ -638,7 +623,8 @@ class VectorSnapshot(TextSearch):
             )
         return query
 
-    def _hits(
+    @_read
+    def text_hits(
         self,
         table: str,
         columns: Sequence[str],
