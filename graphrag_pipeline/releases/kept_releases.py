@@ -23,8 +23,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-import duckdb
-
 from graphrag_pipeline.core import showing
 from graphrag_pipeline.core.errors import InputError, NothingPublishedError, StorageError
 from graphrag_pipeline.core.hardening.files import (
@@ -36,7 +34,7 @@ from graphrag_pipeline.core.hardening.files import (
 from graphrag_pipeline.core.hardening.locks import FairLock
 from graphrag_pipeline.core.hardening.temporary import sweep
 from graphrag_pipeline.core.home import Home
-from graphrag_pipeline.store.index_store import connect_published
+from graphrag_pipeline.store.index_store import connect_published, told_of_files
 
 log = logging.getLogger("graphrag_pipeline")
 
@@ -336,15 +334,6 @@ def nothing_published(home: Path) -> str:
     return f"nothing published in {home} yet: run graphrag-pipeline index FOLDER, or Index.update"
 
 
-@contextlib.contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """Raise StorageError where a release's file cannot be read."""
-    try:
-        yield
-    except duckdb.Error as error:
-        raise StorageError(f"cannot read {path}: {str(error).splitlines()[0]}") from error
-
-
 def _put_in_place(source: Path, target: Path) -> None:
     """Give a file a second name in one step; where the disk knows no links, a copy."""
     # Renaming one name of a file onto another of the same file does nothing.
@@ -367,7 +356,7 @@ def _facts_in(path: Path) -> _Facts:
 
 @functools.lru_cache
 def _read_facts(path: Path, _file: tuple[int, ...]) -> _Facts:
-    with connect_published(path) as con, reading(path):
+    with connect_published(path) as con, told_of_files(f"cannot read {path}"):
         result = con.execute(_FACTS)
         names = [column[0] for column in result.description or ()][3:]
         return {

@@ -17,8 +17,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import duckdb
-
 from graphrag_pipeline.core.errors import NothingPublishedError, StorageError
 from graphrag_pipeline.core.hardening.files import (
     forbid_writing,
@@ -43,7 +41,7 @@ from graphrag_pipeline.releases.kept_releases import (
 )
 from graphrag_pipeline.releases.row_changes import are_alike, base_of, undo_changes, write_changes
 from graphrag_pipeline.releases.table_diffs import as_json, compare_files
-from graphrag_pipeline.store.index_store import copy_rows
+from graphrag_pipeline.store.index_store import copy_rows, told_of_files
 from graphrag_pipeline.store.limits import DatabaseLimits
 
 log = logging.getLogger("graphrag_pipeline")
@@ -100,7 +98,7 @@ def make_whole(home: Path, release: str) -> Path:
     """
     path = kept_file(home, release)
     if not path.is_file():
-        with _telling(f"cannot write {path}"), replacing(path) as beside:
+        with told_of_files(f"cannot write {path}"), replacing(path) as beside:
             _write_whole(home, release, beside)
     changes_file(home, release).unlink(missing_ok=True)
     return path
@@ -108,7 +106,7 @@ def make_whole(home: Path, release: str) -> Path:
 
 def _write_whole(home: Path, release: str, target: Path) -> None:
     source, steps = _way_back(home, release)
-    with _telling(f"cannot make release {release} whole"):
+    with told_of_files(f"cannot make release {release} whole"):
         with temporary_folder(target.parent, target.name) as folder:
             changed, anew = folder / "changed", folder / "anew"
             shutil.copyfile(source, changed)
@@ -157,7 +155,7 @@ def each_release(home: Path) -> Iterator[OpenedRelease]:
                 yield OpenedRelease(release, path if path.is_file() else Home(home).published)
                 continue
             try:
-                with _telling(f"cannot make release {release} whole"):
+                with told_of_files(f"cannot make release {release} whole"):
                     if held and base_of(changes_file(home, release)) == held:
                         undo_changes(changes_file(home, release), file, DatabaseLimits())
                     else:
@@ -190,7 +188,7 @@ def store_as_changes(home: Path, limits: DatabaseLimits) -> None:
     for number, release in enumerate(whole):
         if release not in stay and number + 1 < len(whole):
             try:
-                with _telling(f"cannot keep release {release} as changes"):
+                with told_of_files(f"cannot keep release {release} as changes"):
                     _store(home, release, whole[number + 1], limits)
             except StorageError as error:
                 log.warning("%s: it stays a whole file", error)
@@ -237,13 +235,3 @@ def set_free(home: Path, going: Sequence[str]) -> None:
             continue
         if base_of(changes) in going:
             make_whole(home, release)
-
-
-@contextlib.contextmanager
-def _telling(what: str) -> Iterator[None]:
-    """Raise StorageError, which begins with ``what``, where a file cannot be read or written."""
-    try:
-        yield
-    except (OSError, duckdb.Error) as error:
-        reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
-        raise StorageError(f"{what}: {reason}") from error

@@ -21,12 +21,11 @@ from graphrag_pipeline.releases.kept_releases import (
     nothing_published,
     published_release,
     put_back,
-    reading,
     release_before,
     release_ids,
 )
 from graphrag_pipeline.releases.older_releases import release_file
-from graphrag_pipeline.store.index_store import connect_published
+from graphrag_pipeline.store.index_store import connect_published, told_of_files
 from graphrag_pipeline.store.vector_store import VectorSnapshot
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.registry import known_vector_tables
@@ -96,7 +95,7 @@ def _default_target(home: Path, published: str | None) -> str:
 
 def _check_readable(home: Path, release: str) -> None:
     path = release_file(home, release)
-    with connect_published(path) as con, reading(path):
+    with connect_published(path) as con, told_of_files(f"cannot read {path}"):
         row = con.execute(_VERSIONS).fetchone()
         newest, versions = row or (None, "{}")
         vectors = VectorSnapshot(Home(home).vectors, json.loads(versions))

@@ -17,7 +17,7 @@ import duckdb
 
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.rows import sql_literal
-from graphrag_pipeline.store.index_store import memory_database
+from graphrag_pipeline.store.index_store import memory_database, told_of_files
 from graphrag_pipeline.store.limits import DatabaseLimits
 
 VIEWS_MADE_BY = "published_sql"
@@ -293,12 +293,9 @@ def facts_of(changes: Path) -> dict[str, object]:
 
 
 def _about(changes: Path) -> tuple[str, str, tuple[tuple[str, object], ...]]:
-    try:
+    with told_of_files(f"cannot read {changes}"):
         stat = changes.stat()
         return _read_about(changes, (stat.st_ino, stat.st_size, stat.st_mtime_ns))
-    except (OSError, duckdb.Error) as error:
-        reason = str(error).splitlines()[0]
-        raise StorageError(f"cannot read {changes}: {reason}") from error
 
 
 @functools.lru_cache

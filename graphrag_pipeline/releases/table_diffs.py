@@ -10,8 +10,7 @@ from pathlib import Path
 import duckdb
 
 from graphrag_pipeline.core import showing
-from graphrag_pipeline.core.errors import StorageError
-from graphrag_pipeline.store.index_store import connect_published
+from graphrag_pipeline.store.index_store import connect_published, told_of_files
 from graphrag_pipeline.store.limits import DatabaseLimits
 
 CHANGES = ("entered", "left", "changed", "renamed")
@@ -101,12 +100,11 @@ def compare_files(
     ``most`` names are given of each change; ``limits`` are those of a run that compares. Raises
     StorageError where a file cannot be read.
     """
-    with connect_published(after, limits=limits, earlier=before) as con:
-        try:
-            return {c.table: _compare(con, c, most) for c in _COMPARED}
-        except duckdb.Error as error:
-            reason = str(error).splitlines()[0]
-            raise StorageError(f"cannot compare {before} with {after}: {reason}") from error
+    with (
+        connect_published(after, limits=limits, earlier=before) as con,
+        told_of_files(f"cannot compare {before} with {after}"),
+    ):
+        return {c.table: _compare(con, c, most) for c in _COMPARED}
 
 
 def as_json(tables: Mapping[str, TableDiff]) -> str:

@@ -450,6 +450,16 @@ def _show_published(con: duckdb.DuckDBPyConnection) -> None:
     add_what_older_lack(con)
 
 
+@contextlib.contextmanager
+def told_of_files(what: str) -> Iterator[None]:
+    """Raise StorageError, which begins with ``what``, where a file cannot be read or written."""
+    try:
+        yield
+    except (OSError, duckdb.Error) as error:
+        reason = getattr(error, "strerror", None) or first_line(error)
+        raise StorageError(f"{what}: {reason}") from error
+
+
 def insert(con: duckdb.DuckDBPyConnection, table: str, rows: pl.DataFrame | pa.Table) -> None:
     """Append rows to a table by column name. ``table`` is a name of the project's own schema."""
     with streamed(con, "incoming_rows", rows):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import duckdb
 
-from graphrag_pipeline.core.errors import GraphRAGError, StorageError, first_line
+from graphrag_pipeline.core.errors import GraphRAGError, StorageError
 from graphrag_pipeline.core.hardening.files import replacing, told_of_disk
 from graphrag_pipeline.core.rows import sql_literal
 from graphrag_pipeline.core.text import counted
@@ -35,7 +35,7 @@ from graphrag_pipeline.releases.publishing import publish_copy, refresh_needed
 from graphrag_pipeline.store.file_sums import sums_file
 from graphrag_pipeline.store.hashing import rows_hash
 from graphrag_pipeline.store.hierarchy import GRAPH
-from graphrag_pipeline.store.index_store import connect_published
+from graphrag_pipeline.store.index_store import connect_published, told_of_files
 from graphrag_pipeline.store.migrations import ensure_schema
 from graphrag_pipeline.store.spending import needs_model
 from graphrag_pipeline.store.workspace import Workspace
@@ -313,11 +313,8 @@ def _name_versions(
     with told_of_disk(f"cannot write {path}"), replacing(path) as beside:
         mode = path.stat().st_mode
         shutil.copyfile(path, beside)
-        con = duckdb.connect(str(beside))
-        try:
+        with duckdb.connect(str(beside)) as con:
             con.execute(update, values)
-        finally:
-            con.close()
         beside.chmod(mode)
         for table, version in versions.items():
             workspace.vectors.tag_version(release, table, version)
@@ -396,8 +393,7 @@ def _outdate_chunks(con: duckdb.DuckDBPyConnection) -> None:
 
 def _copy_release(source: Path, target: Path, workspace: Workspace) -> None:
     """Make an index of the rows of a release."""
-    con = duckdb.connect(str(target))
-    try:
+    with told_of_files(f"cannot write {target}"), duckdb.connect(str(target)) as con:
         ensure_schema(con, target)
         for structure in made_structures(con, workspace.settings):
             con.execute(structure.schema)
@@ -409,7 +405,3 @@ def _copy_release(source: Path, target: Path, workspace: Workspace) -> None:
         con.execute("INSERT INTO meta FROM release.meta WHERE key NOT IN ?", [list(_OWN_META)])
         con.execute("DETACH release")
         con.execute("CHECKPOINT")
-    except duckdb.Error as error:
-        raise StorageError(f"cannot write {target}: {first_line(error)}") from error
-    finally:
-        con.close()
