@@ -259,7 +259,6 @@ def find_by(
             check=verification.name,
             where=str(workspace.home),
             what=f"{verification.name} cannot be verified: {one_line(str(error))}",
-            number=0,
             can_repair=False,
         )
 

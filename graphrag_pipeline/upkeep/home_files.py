@@ -11,16 +11,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import duckdb
-
 from graphrag_pipeline.core.doors import Door, require_takes
 from graphrag_pipeline.core.errors import ConfigError, StorageError
 from graphrag_pipeline.core.extras import how_to_install
 from graphrag_pipeline.core.rows import one_line
-from graphrag_pipeline.store.index_store import OtherStore, connect_published
+from graphrag_pipeline.store.index_store import OtherStore
 from graphrag_pipeline.store.workspace import Workspace
-from graphrag_pipeline.upkeep.index_tables import scan
-from graphrag_pipeline.upkeep.problems import unreadable
+from graphrag_pipeline.upkeep.index_tables import fault_of
 
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*(?<!\.tmp)(?<!\.lock)(?<!\.wal)(?<!\.new)(?<!\.pid)")
 
@@ -112,23 +109,9 @@ def _check(name: str, file: HomeFile) -> None:
         require_takes(file.outdated, "workspace", "removed")
 
 
-def _unreadable(path: Path) -> str:
-    try:
-        with connect_published(path) as con:
-            scan(con)
-    except (StorageError, duckdb.Error) as error:
-        return unreadable(path, error)
-    return ""
-
-
 def unreadable_database(path: Path) -> str:
     """Return why a DuckDB file cannot be read, once nobody writes to it; nothing where it can."""
-    try:
-        with OtherStore(path).look() as con:
-            scan(con)
-    except (StorageError, duckdb.Error) as error:
-        return unreadable(path, error)
-    return ""
+    return fault_of(path, OtherStore(path).look)
 
 
 def copy_database(path: Path, target: Path) -> None:
@@ -145,7 +128,7 @@ MARTS = HomeFile(
     about="Tables for analysts.",
     in_backup=True,
     is_made_again=True,
-    fault=_unreadable,
+    fault=fault_of,
     remedy="delete it and run graphrag-pipeline marts",
 )
 NOTICES = HomeFile(about="What people were told of.", in_backup=True, is_made_again=True)

@@ -8,6 +8,7 @@ run.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import duckdb
@@ -23,7 +24,7 @@ from graphrag_pipeline.reports.levels import outdated_reports, reports_current
 from graphrag_pipeline.reports.model_writer import report_writer
 from graphrag_pipeline.store.hashing import rows_hash
 from graphrag_pipeline.store.hierarchy import GRAPH
-from graphrag_pipeline.store.index_store import get_meta
+from graphrag_pipeline.store.index_store import connect_published, get_meta
 from graphrag_pipeline.store.migrations import migrations
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.registry import made_structures
@@ -67,6 +68,7 @@ _NOT_COMPARED = frozenset(
     {"meta", "llm_calls", "releases", "identifiers", "description_summaries"}
     | {"hirag_basis", "model_quality", "stage_seconds", "written_from"}
 )
+_Opened = Callable[[], AbstractContextManager[duckdb.DuckDBPyConnection]]
 _Look = Callable[[duckdb.DuckDBPyConnection, Settings], Iterator[Broken]]
 
 
@@ -79,18 +81,25 @@ def scan(con: duckdb.DuckDBPyConnection) -> None:
         con.execute(f'SELECT bit_xor(hash(t)) FROM published."{schema}"."{table}" t').fetchall()
 
 
+def fault_of(path: Path, opened: _Opened | None = None) -> str:
+    """Return why a database cannot be read to its end, once it is opened; nothing where it can."""
+    try:
+        with opened() if opened else connect_published(path) as con:
+            scan(con)
+    except (StorageError, duckdb.Error) as error:
+        return unreadable(path, error)
+    return ""
+
+
 def find_unreadable(workspace: Workspace) -> Iterator[Problem]:
     """Yield what is wrong with the file as a whole."""
     home, path = workspace.home, workspace.paths.index
     if not path.is_file():
         if release_ids(home) or workspace.batches.folder.is_dir():
-            yield Problem(check="index_file", where=FILE, what="the file is not there", number=0)
+            yield Problem(check="index_file", where=FILE, what="the file is not there")
         return
-    try:
-        with workspace.store.look() as con:
-            scan(con)
-    except (StorageError, duckdb.Error) as error:
-        yield Problem(check="index_file", where=FILE, what=unreadable(path, error), number=0)
+    if fault := fault_of(path, workspace.store.look):
+        yield Problem(check="index_file", where=FILE, what=fault)
 
 
 def find_newer_schema(workspace: Workspace) -> Iterator[Problem]:
@@ -102,7 +111,6 @@ def find_newer_schema(workspace: Workspace) -> Iterator[Problem]:
             check="schema_version",
             where=f"{FILE}, meta",
             what=f"the schema is of version {version or 'none'}, and this program's is {newest}",
-            number=0,
             remedy="use the newest of the programs that were used, or a newer one",
             can_repair=False,
         )

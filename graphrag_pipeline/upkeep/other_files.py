@@ -74,7 +74,6 @@ def find_wrong_manifests(workspace: Workspace) -> Iterator[Problem]:
             check=MANIFESTS,
             where=f"batches/{name}",
             what=f"the manifest cannot be read ({why[:_MOST_SAID]})",
-            number=0,
             can_repair=False,
         )
     if not workspace.exists:
@@ -139,7 +138,7 @@ def find_damaged_calls(workspace: Workspace) -> Iterator[Problem]:
         fault = one_line(str(error))
     if fault:
         what = f"the answers of models are damaged ({fault})"
-        yield Problem(check=CALLS, where=path.name, what=what, number=0)
+        yield Problem(check=CALLS, where=path.name, what=what)
         return
     if changed:
         yield Problem(
@@ -154,7 +153,6 @@ def find_damaged_calls(workspace: Workspace) -> Iterator[Problem]:
             check=CALLS,
             where=path.name,
             what="the ledger ends before the last call that the index has of it",
-            number=0,
         )
 
 
@@ -175,7 +173,6 @@ def find_damaged_history(workspace: Workspace) -> Iterator[Problem]:
                 check=HISTORY,
                 where=path.relative_to(workspace.home).as_posix(),
                 what=f"the history of runs is damaged ({fault})",
-                number=0,
                 remedy="move the file away: it tells of past runs, and the index needs none of it",
                 can_repair=False,
             )
@@ -200,7 +197,6 @@ def find_damaged_files(workspace: Workspace) -> Iterator[Problem]:
             check=Path(name).stem,
             where=name,
             what=fault,
-            number=0,
             remedy=remedy,
             can_repair=False,
         )
@@ -211,7 +207,7 @@ def find_damaged_arrays(workspace: Workspace) -> Iterator[Problem]:
     for path in sorted(Home(workspace.home).releases.glob("*.arrays")):
         if not is_whole(path):
             where = path.relative_to(workspace.home).as_posix()
-            yield Problem(check=ARRAYS, where=where, what="its bytes are damaged", number=0)
+            yield Problem(check=ARRAYS, where=where, what="its bytes are damaged")
 
 
 def find_leftovers(workspace: Workspace) -> Iterator[Problem]:

@@ -26,14 +26,14 @@ class Problem:
     """Something that does not hold of an index.
 
     ``where`` is a file of the home folder, with the table after a comma; ``remedy`` what to do
-    about it, in words. ``number`` counts what is against the check, and ``example`` names one of
-    these. What ``passes`` does no harm, and the next run clears it by itself.
+    about it, in words. ``number`` counts what is against the check, where that is countable,
+    and ``example`` names one of these. What ``passes`` does no harm, and the next run clears it.
     """
 
     check: str
     where: str
     what: str
-    number: int = 1
+    number: int = 0
     example: str = ""
     remedy: str = ""
     can_repair: bool = True

@@ -126,7 +126,7 @@ def find_wrong_published(workspace: Workspace) -> Iterator[Problem]:
     elif newest and published and published < newest and not is_withdrawn(home, newest):
         what = f"it is release {published}, and the newest, {newest}, was not rolled back"
     if what:
-        yield Problem(check=PUBLISHED, where="published.duckdb", what=what, number=0)
+        yield Problem(check=PUBLISHED, where="published.duckdb", what=what)
 
 
 def find_wrong_release_vectors(workspace: Workspace) -> Iterator[Problem]:
@@ -185,14 +185,12 @@ def find_wrong_tags(workspace: Workspace) -> Iterator[Problem]:
 
 def is_made_of_index(workspace: Workspace, release: str) -> bool:
     """Whether a release is the newest, and the index holds just what was published as it."""
-    if release not in (newest_of_index(workspace), PUBLISHED):
+    newest = _newest_row(workspace)
+    if newest is None or release not in (newest[0], PUBLISHED):
         return False
-    try:
-        with workspace.store.look() as con:
-            facts = con.execute(_FACTS).fetchone()
-            return facts is not None and facts[1] == content_hash(con)
-    except (StorageError, duckdb.Error):
-        return False
+    with contextlib.suppress(StorageError, duckdb.Error), workspace.store.look() as con:
+        return newest[1] == content_hash(con)
+    return False
 
 
 def newest_of_index(workspace: Workspace) -> str | None:
@@ -202,13 +200,10 @@ def newest_of_index(workspace: Workspace) -> str | None:
 
 
 def _newest_row(workspace: Workspace) -> tuple[Any, ...] | None:
-    if not workspace.exists:
-        return None
-    try:
-        with workspace.store.look() as con:
+    if workspace.exists:
+        with contextlib.suppress(StorageError, duckdb.Error), workspace.store.look() as con:
             return con.execute(_FACTS).fetchone()
-    except (StorageError, duckdb.Error):
-        return None
+    return None
 
 
 def release_paths(home: Path) -> dict[str, Path]:
@@ -233,13 +228,9 @@ def versions_named(home: Path) -> dict[str, Mapping[str, int]]:
     """Return the versions of vector tables that each release names, as far as it can be read."""
     named: dict[str, Mapping[str, int]] = {release: {} for release in release_ids(home)}
     for release, path in release_paths(home).items():
-        try:
-            with connect_published(path) as con:
-                row = con.execute(_FACTS).fetchone()
-        except (StorageError, duckdb.Error):
-            continue
-        if row:
-            named[release] = json.loads(row[4])
+        with contextlib.suppress(StorageError, duckdb.Error), connect_published(path) as con:
+            if row := con.execute(_FACTS).fetchone():
+                named[release] = json.loads(row[4])
     for release, path in changes_files(home).items():
         with contextlib.suppress(StorageError):
             named[release] = json.loads(str(facts_of(path)["vector_versions"]))
@@ -323,7 +314,7 @@ def _vector_faults(
             what = f"version {version} of {name} cannot be read ({error})"
         if what:
             where = f"vectors/{table}.lance"
-            yield Problem(check=RELEASE_VECTORS, where=where, what=what, number=0)
+            yield Problem(check=RELEASE_VECTORS, where=where, what=what)
 
 
 def _name(home: Path, path: Path) -> str:

@@ -60,7 +60,7 @@ def find_changed_files(workspace: Workspace) -> Iterator[Problem]:
     except StorageError:
         where = sums_file(home).relative_to(home).as_posix()
         what = "the hashes of the files of vectors are damaged"
-        yield Problem(check=CHANGED, where=where, what=what, number=0)
+        yield Problem(check=CHANGED, where=where, what=what)
         return
     for table in sorted({Path(name).parts[1] for name in changed}):
         own = [name for name in changed if Path(name).parts[1] == table]
@@ -133,7 +133,7 @@ class VectorFaults:
             self.read()
         except StorageError as error:
             what = f"version {self._version} of {file} cannot be read ({error})"
-            yield Problem(check=UNREADABLE, where=where, what=what, number=0)
+            yield Problem(check=UNREADABLE, where=where, what=what)
             return
         stale = [
             id
@@ -167,7 +167,6 @@ def _unequal_dimensions(workspace: Workspace, dimensions: Mapping[str, int]) -> 
                 check=UNREADABLE,
                 where=f"vectors/{table}.lance",
                 what=f"vectors have {number} dimensions in place of {usual}",
-                number=0,
             )
 
 

@@ -7,19 +7,15 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-import duckdb
-
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.releases.kept_releases import changes_files
 from graphrag_pipeline.store.array_file import is_whole
 from graphrag_pipeline.store.batches import read_manifest
 from graphrag_pipeline.store.file_sums import read_sums
-from graphrag_pipeline.store.index_store import connect_published
 from graphrag_pipeline.upkeep.home_files import brought, faults
-from graphrag_pipeline.upkeep.index_tables import scan
+from graphrag_pipeline.upkeep.index_tables import fault_of
 from graphrag_pipeline.upkeep.other_files import sqlite_fault
-from graphrag_pipeline.upkeep.problems import unreadable
 from graphrag_pipeline.upkeep.release_files import release_paths
 from graphrag_pipeline.upkeep.salvaging import count_changed
 
@@ -60,8 +56,5 @@ def _of_databases(folder: Path) -> Iterator[str]:
     others = [path for path in (home.evaluation, home.marts) if path.is_file()]
     older = changes_files(folder).values()
     for path in [home.index, *release_paths(folder).values(), *older, *others]:
-        try:
-            with connect_published(path) as con:
-                scan(con)
-        except (StorageError, duckdb.Error) as error:
-            yield f"{path.relative_to(folder)}: {unreadable(path, error)}"
+        if fault := fault_of(path):
+            yield f"{path.relative_to(folder)}: {fault}"
