@@ -17,38 +17,25 @@ from graphrag_pipeline.core.moved import import_by_old_names
 
 if TYPE_CHECKING:
     from graphrag_pipeline.core.errors import (
-        BusyError,
-        CheckFailedError,
-        ConfigError,
-        GraphRAGError,
-        InputError,
-        NothingPublishedError,
-        RemovalError,
-        StorageError,
+        BusyError as BusyError,
+        CheckFailedError as CheckFailedError,
+        ConfigError as ConfigError,
+        GraphRAGError as GraphRAGError,
+        InputError as InputError,
+        NothingPublishedError as NothingPublishedError,
+        RemovalError as RemovalError,
+        StorageError as StorageError,
     )
-    from graphrag_pipeline.core.settings import Settings, load_settings
-    from graphrag_pipeline.index import Index, Update
-    from graphrag_pipeline.query import Answer, Ask, Method, QueryEngine, Retrieval
+    from graphrag_pipeline.core.settings import Settings as Settings, load_settings as load_settings
+    from graphrag_pipeline.index import Index as Index, Update as Update
+    from graphrag_pipeline.query import (
+        Answer as Answer,
+        Ask as Ask,
+        Method as Method,
+        QueryEngine as QueryEngine,
+        Retrieval as Retrieval,
+    )
 
-__all__ = [
-    "Answer",
-    "Ask",
-    "BusyError",
-    "CheckFailedError",
-    "ConfigError",
-    "GraphRAGError",
-    "Index",
-    "InputError",
-    "Method",
-    "NothingPublishedError",
-    "QueryEngine",
-    "RemovalError",
-    "Retrieval",
-    "Settings",
-    "StorageError",
-    "Update",
-    "load_settings",
-]
 import_by_old_names()
 __getattr__, __dir__ = lazy_names(
     __name__,
@@ -63,20 +50,8 @@ __getattr__, __dir__ = lazy_names(
             "RemovalError",
             "StorageError",
         ),
-        "core.settings": (
-            "Settings",
-            "load_settings",
-        ),
-        "index": (
-            "Index",
-            "Update",
-        ),
-        "query": (
-            "Answer",
-            "Ask",
-            "Method",
-            "QueryEngine",
-            "Retrieval",
-        ),
+        "core.settings": ("Settings", "load_settings"),
+        "index": ("Index", "Update"),
+        "query": ("Answer", "Ask", "Method", "QueryEngine", "Retrieval"),
     },
 )

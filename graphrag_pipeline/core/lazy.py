@@ -11,8 +11,13 @@ from typing import Any
 def lazy_names(
     package: str, modules: Mapping[str, Sequence[str]]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return ``__getattr__`` and ``__dir__`` for a package, from its modules and their names."""
+    """Return ``__getattr__`` and ``__dir__`` for a package, from its modules and their names.
+
+    The package's ``__all__`` are these names. Type checkers are told of them by imports ``as``
+    themselves.
+    """
     module_of = {name: module for module, names in modules.items() for name in names}
+    sys.modules[package].__dict__["__all__"] = sorted(module_of)
 
     def get(name: str) -> Any:
         if name not in module_of:

@@ -10,44 +10,30 @@ from typing import TYPE_CHECKING
 from graphrag_pipeline.core.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.llm.client import CompletionStream, ModelClient
-    from graphrag_pipeline.llm.completion import Completion
-    from graphrag_pipeline.llm.errors import (
-        BudgetExceededError,
-        ModelError,
-        ModelOutputError,
-        TerminalModelError,
-        TransientModelError,
+    from graphrag_pipeline.llm.client import (
+        CompletionStream as CompletionStream,
+        ModelClient as ModelClient,
     )
-    from graphrag_pipeline.llm.ledger import calls_since, last_position
-    from graphrag_pipeline.llm.options import LlmOptions, Secret
-    from graphrag_pipeline.llm.requests import ChatRequest
-    from graphrag_pipeline.llm.running import run_calls
-
-__all__ = [
-    "BudgetExceededError",
-    "ChatRequest",
-    "Completion",
-    "CompletionStream",
-    "LlmOptions",
-    "ModelClient",
-    "ModelError",
-    "ModelOutputError",
-    "Secret",
-    "TerminalModelError",
-    "TransientModelError",
-    "calls_since",
-    "last_position",
-    "run_calls",
-]
+    from graphrag_pipeline.llm.completion import Completion as Completion
+    from graphrag_pipeline.llm.errors import (
+        BudgetExceededError as BudgetExceededError,
+        ModelError as ModelError,
+        ModelOutputError as ModelOutputError,
+        TerminalModelError as TerminalModelError,
+        TransientModelError as TransientModelError,
+    )
+    from graphrag_pipeline.llm.ledger import (
+        calls_since as calls_since,
+        last_position as last_position,
+    )
+    from graphrag_pipeline.llm.options import LlmOptions as LlmOptions, Secret as Secret
+    from graphrag_pipeline.llm.requests import ChatRequest as ChatRequest
+    from graphrag_pipeline.llm.running import run_calls as run_calls
 
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "client": (
-            "CompletionStream",
-            "ModelClient",
-        ),
+        "client": ("CompletionStream", "ModelClient"),
         "completion": ("Completion",),
         "errors": (
             "BudgetExceededError",
@@ -56,14 +42,8 @@ __getattr__, __dir__ = lazy_names(
             "TerminalModelError",
             "TransientModelError",
         ),
-        "ledger": (
-            "calls_since",
-            "last_position",
-        ),
-        "options": (
-            "LlmOptions",
-            "Secret",
-        ),
+        "ledger": ("calls_since", "last_position"),
+        "options": ("LlmOptions", "Secret"),
         "requests": ("ChatRequest",),
         "running": ("run_calls",),
     },

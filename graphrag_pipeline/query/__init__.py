@@ -21,80 +21,52 @@ from typing import TYPE_CHECKING
 from graphrag_pipeline.core.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.query.ask import Ask
-    from graphrag_pipeline.query.comparing import Compared, compare
-    from graphrag_pipeline.query.conversation import read_history
+    from graphrag_pipeline.query.ask import Ask as Ask
+    from graphrag_pipeline.query.comparing import Compared as Compared, compare as compare
+    from graphrag_pipeline.query.conversation import read_history as read_history
     from graphrag_pipeline.query.engine import (
-        QueryEngine,
-        aanswer,
-        answer,
-        aretrieve,
-        retrieve,
-        stream_answer,
+        QueryEngine as QueryEngine,
+        aanswer as aanswer,
+        answer as answer,
+        aretrieve as aretrieve,
+        retrieve as retrieve,
+        stream_answer as stream_answer,
     )
     from graphrag_pipeline.query.methods import (
-        METHODS,
-        MODEL_METHODS,
-        Method,
-        methods_taking,
-        parameter_rows,
-        read_method,
-        register_method,
-        unregister_method,
+        METHODS as METHODS,
+        MODEL_METHODS as MODEL_METHODS,
+        Method as Method,
+        methods_taking as methods_taking,
+        parameter_rows as parameter_rows,
+        read_method as read_method,
+        register_method as register_method,
+        unregister_method as unregister_method,
     )
-    from graphrag_pipeline.query.release import Release, ReleaseFacts, open_release
-    from graphrag_pipeline.query.results import Answer, Citation, Record, Retrieval, render_context
-    from graphrag_pipeline.query.several_indexes import answer_across, retrieve_across
-    from graphrag_pipeline.query.streaming import AnswerStream
+    from graphrag_pipeline.query.release import (
+        Release as Release,
+        ReleaseFacts as ReleaseFacts,
+        open_release as open_release,
+    )
+    from graphrag_pipeline.query.results import (
+        Answer as Answer,
+        Citation as Citation,
+        Record as Record,
+        Retrieval as Retrieval,
+        render_context as render_context,
+    )
+    from graphrag_pipeline.query.several_indexes import (
+        answer_across as answer_across,
+        retrieve_across as retrieve_across,
+    )
+    from graphrag_pipeline.query.streaming import AnswerStream as AnswerStream
 
-__all__ = [
-    "METHODS",
-    "MODEL_METHODS",
-    "Answer",
-    "AnswerStream",
-    "Ask",
-    "Citation",
-    "Compared",
-    "Method",
-    "QueryEngine",
-    "Record",
-    "Release",
-    "ReleaseFacts",
-    "Retrieval",
-    "aanswer",
-    "answer",
-    "answer_across",
-    "aretrieve",
-    "compare",
-    "methods_taking",
-    "open_release",
-    "parameter_rows",
-    "read_history",
-    "read_method",
-    "register_method",
-    "render_context",
-    "retrieve",
-    "retrieve_across",
-    "stream_answer",
-    "unregister_method",
-]
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "several_indexes": ("answer_across", "retrieve_across"),
         "ask": ("Ask",),
-        "comparing": (
-            "Compared",
-            "compare",
-        ),
-        "engine": (
-            "QueryEngine",
-            "aanswer",
-            "answer",
-            "aretrieve",
-            "retrieve",
-            "stream_answer",
-        ),
+        "comparing": ("Compared", "compare"),
+        "engine": ("QueryEngine", "aanswer", "answer", "aretrieve", "retrieve", "stream_answer"),
         "conversation": ("read_history",),
         "methods": (
             "METHODS",
@@ -106,18 +78,8 @@ __getattr__, __dir__ = lazy_names(
             "register_method",
             "unregister_method",
         ),
-        "release": (
-            "Release",
-            "ReleaseFacts",
-            "open_release",
-        ),
-        "results": (
-            "Answer",
-            "Citation",
-            "Record",
-            "Retrieval",
-            "render_context",
-        ),
+        "release": ("Release", "ReleaseFacts", "open_release"),
+        "results": ("Answer", "Citation", "Record", "Retrieval", "render_context"),
         "streaming": ("AnswerStream",),
     },
 )
