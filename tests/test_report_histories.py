@@ -1,5 +1,7 @@
 """Reports after any history are those made from scratch, and cost no call where nothing changed."""
 
+from itertools import combinations, product
+
 import duckdb
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -9,10 +11,12 @@ from conftest import Engine, build
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.reports import digests, levels
 from graphrag_pipeline.reports.inputs import level_contexts, level_slices, read_elements, read_level
-from graphrag_pipeline.reports.levels import update_reports
+from graphrag_pipeline.reports.levels import reports_current, update_reports
 from graphrag_pipeline.reports.text import ReportText, WrittenReports
 
 NAMES = ("Alice Smith", "Bob Jones", "Carol Brown", "Dora Green", "Emil Black", "Frank Miller")
+GIVEN_NAMES = ("Alice", "Karl", "Ida")
+HOUSES = ("Smith", "Jones", "Brown", "Green", "Black", "Miller")
 PLACES = ("Paris", "London", "Berlin", "Madrid")
 GIVEN = {"communities": {"max_cluster_size": 3, "max_drift": 1.0}, "reports": {"max_outdated": 0.0}}
 REPORTS = """
@@ -47,6 +51,7 @@ class Teller:
                 con.execute(
                     """SELECT id, title || description FROM entities UNION ALL
                        SELECT id, source || target || description FROM relationships UNION ALL
+                       SELECT id, description FROM claims UNION ALL
                        SELECT community_id, full_content FROM community_reports"""
                 ).fetchall()
             )
@@ -217,3 +222,110 @@ def test_what_a_report_says_of_its_community_is_brought_up_to_date_though_no_wor
     after = dict(told.rows("SELECT community_id, rating FROM community_reports"))
     assert before.keys() == after.keys()
     assert all(after[community] > rating for community, rating in before.items())
+
+
+@pytest.fixture(scope="module")
+def deep(tmp_path_factory):
+    """Two families of three households each: communities, and communities within them."""
+    houses = [[f"{name} {house}" for name in GIVEN_NAMES] for house in HOUSES]
+    files = {}
+    for number, family in enumerate((houses[:3], houses[3:])):
+        within = [pair for house in family for pair in combinations(house, 2)]
+        files[f"{number}.txt"] = " ".join(f"{a} met {b}. {a} met {b} again." for a, b in within)
+        for place, (one, two) in enumerate(combinations(family, 2)):
+            between = product(one, two)
+            files[f"{number}-{place}.txt"] = " ".join(f"{a} met {b}." for a, b in between)
+    return build(tmp_path_factory.mktemp("deep"), files, **GIVEN)
+
+
+GRAPH_CHANGES = (
+    "UPDATE entities SET description = description || ' He sings.'",
+    "UPDATE entities SET title = title || '!'",
+    "UPDATE entities SET n_tokens = n_tokens + 1",
+    "UPDATE relationships SET description = 'So.' WHERE id = (SELECT min(id) FROM relationships)",
+    "UPDATE relationships SET weight = weight + 1 WHERE id = (SELECT min(id) FROM relationships)",
+    "UPDATE relationships SET combined_degree = 99 WHERE id = (SELECT min(id) FROM relationships)",
+    "UPDATE hierarchy_communities SET title = title || '!'",
+    "UPDATE hierarchy_communities SET n_relationships = 99",
+    "UPDATE hierarchy_communities SET size = size + 1",
+    """UPDATE hierarchy_communities SET parent_id = (SELECT max(id) FROM communities
+       WHERE level = 0) WHERE level = 1""",
+    """INSERT INTO claims BY NAME SELECT 'c' AS id, 0 AS human_readable_id, chunk_id,
+       entity_id AS subject_id, 'x' AS subject, 'owed' AS description, 'b' AS batch
+       FROM entity_chunks ORDER BY ALL LIMIT 1""",
+)
+REPORT_CHANGES = (
+    "UPDATE hierarchy_reports SET full_content = reverse(full_content) WHERE level > 0",
+    "UPDATE hierarchy_reports SET context_hash = 'of another context'",
+    "UPDATE hierarchy_reports SET outdated = 0.5",
+)
+FORGET_STATES = "DELETE FROM meta WHERE starts_with(key, 'graph:reports_state:')"
+
+
+@pytest.fixture
+def made(monkeypatch):
+    """The communities of which contexts are made."""
+    communities = []
+    monkeypatch.setattr(
+        levels,
+        "level_slices",
+        lambda elements, level, *rest: (
+            communities.extend(level.communities) or level_slices(elements, level, *rest)
+        ),
+    )
+    return communities
+
+
+@pytest.mark.parametrize("change", GRAPH_CHANGES + REPORT_CHANGES)
+def test_whatever_a_report_is_told_of_changes_it_is_looked_at_again(deep, change, made):
+    forgotten(deep)
+    bring_up(deep, Teller())
+    made.clear()
+    with deep.store.transaction() as con:
+        con.execute(change)
+        is_current = reports_current(con, deep.settings.reports, Teller())
+        con.execute(FORGET_STATES)
+    bring_up(deep, Teller())
+    assert made
+    assert is_current is (change in REPORT_CHANGES)
+
+
+@pytest.mark.parametrize("change", ["outdated = 0.5", "context_hash = 'of another context'"])
+def test_a_report_that_is_not_the_one_that_was_compared_is_made_as_it_should_be(deep, change):
+    forgotten(deep)
+    bring_up(deep, Teller())
+    before = reports(deep)
+    with deep.store.transaction() as con:
+        con.execute(f"UPDATE hierarchy_reports SET {change}")
+        con.execute(FORGET_STATES)
+    bring_up(deep, Teller())
+    assert reports(deep) == before
+
+
+def test_places_that_a_report_cites_are_looked_at_again_where_they_change(deep):
+    forgotten(deep)
+    bring_up(deep)
+    with deep.store.transaction() as con:
+        con.execute("UPDATE relationship_mentions SET end_char = end_char - 1")
+        assert not reports_current(con, deep.settings.reports)
+        con.execute(FORGET_STATES)
+    assert bring_up(deep).written
+
+
+def test_a_level_is_told_of_what_the_reports_beneath_it_say_now(deep, made):
+    forgotten(deep)
+    bring_up_by_level(deep, Teller())
+    with deep.store.transaction() as con:
+        con.execute("UPDATE hierarchy_reports SET full_content = reverse(full_content)")
+    made.clear()
+    update_reports(deep.store, deep.settings.reports, 0, and_deeper=False, writer=Teller())
+    assert made
+
+
+def test_another_version_of_a_writer_writes_every_report_again(deep, monkeypatch):
+    forgotten(deep)
+    bring_up(deep, Teller())
+    monkeypatch.setattr(Teller, "version", "2")
+    again = Teller()
+    bring_up(deep, again)
+    assert [(len(again.calls),)] == deep.rows("SELECT count(*) FROM hierarchy_reports")

@@ -231,25 +231,75 @@ def test_what_is_decided_after_any_history_is_what_would_be_decided_from_nothing
         for step in range(5):
             for (id,) in con.execute("SELECT id FROM chunks ORDER BY id").fetchall():
                 if choose.random() < 0.2:
-                    for table, key in (("chunks", "id"), *CHUNKED):
-                        con.execute(f"DELETE FROM {table} WHERE {key} = ?", [id])
+                    drop_chunk(con, id)
             for number in range(choose.randint(0, 5)):
                 id = f"{step}-{number}"
                 text = choose.choice(STATED) if choose.random() < 0.3 else ""
                 put_chunk(con, id, text, f"d{choose.randint(0, 3)}")
                 titles = choose.sample(TITLES, choose.randint(0, 9))
                 put_mentions(con, [(title, id) for title in titles])
-            plan_take_in(con)
-            user = choose.choice(([], [], WORDS))
-            resolve_within(con, Settings(), user)
-            decided = decisions(con)
-            with duckdb.connect() as fresh:
-                make_bare_tables(fresh)
-                for table in ("chunks", "extractions", "entity_mentions"):
-                    insert(fresh, table, con.sql(f"FROM {table}").to_arrow_table())
-                plan_take_in(fresh)
-                resolve_within(fresh, Settings(), user)
-                assert decided == decisions(fresh)
+            check_decided(con, choose.choice(([], [], WORDS)))
+
+
+def check_decided(con: duckdb.DuckDBPyConnection, user: Sequence[UserRow] = ()) -> None:
+    """Resolve what is in an index, and compare it with what would be decided from nothing."""
+    plan_take_in(con)
+    resolve_within(con, Settings(), user)
+    with duckdb.connect() as fresh:
+        make_bare_tables(fresh)
+        for table in ("chunks", "extractions", "entity_mentions"):
+            insert(fresh, table, con.sql(f"FROM {table}").to_arrow_table())
+        plan_take_in(fresh)
+        resolve_within(fresh, Settings(), user)
+        assert decisions(con) == decisions(fresh)
+
+
+def drop_chunk(con: duckdb.DuckDBPyConnection, id: str) -> None:
+    for table, key in (("chunks", "id"), *CHUNKED):
+        con.execute(f"DELETE FROM {table} WHERE {key} = ?", [id])
+
+
+def test_an_acronym_is_told_where_only_the_text_that_explains_it_comes_and_goes():
+    party, short = ("Democratic Left Party", ORG), ("DSP", ORG)
+    with duckdb.connect() as con:
+        make_bare_tables(con)
+        put_chunk(con, "a", "")
+        put_mentions(con, [(party, "a"), (short, "a")])
+        check_decided(con)
+        assert decisions(con)[0] == []
+        put_chunk(con, "said", "They founded the Democratic Left Party (DSP) then.")
+        check_decided(con)
+        assert len(decisions(con)[0]) == 1
+        drop_chunk(con, "said")
+        check_decided(con)
+        assert decisions(con)[0] == []
+
+
+def test_what_a_text_explains_is_decided_again_once_it_is_of_another_kind():
+    with duckdb.connect() as con:
+        make_bare_tables(con)
+        put_chunk(con, "a", "They founded the Democratic Left Party (DSP) then.")
+        put_mentions(con, [(("Democratic Left Party", ORG), "a"), (("DSP", ORG), "a")])
+        check_decided(con)
+        assert len(decisions(con)[0]) == 1
+        for id in ("b", "c"):
+            put_chunk(con, id, "")
+            put_mentions(con, [(("Democratic Left Party", G), id)])
+        check_decided(con)
+        assert decisions(con)[0] == []
+
+
+@pytest.mark.parametrize("gone", ["a", "b"])
+def test_of_two_that_the_user_joins_one_that_is_gone_is_no_name_of_the_other(gone):
+    with duckdb.connect() as con:
+        make_bare_tables(con)
+        for id, title in (("a", "WHO"), ("b", "DSP")):
+            put_chunk(con, id, "")
+            put_mentions(con, [((title, ORG), id)])
+        check_decided(con, WORDS)
+        assert len(decisions(con)[0]) == 1
+        drop_chunk(con, gone)
+        check_decided(con, WORDS)
 
 
 CHUNKED = (("extractions", "chunk_id"), ("entity_mentions", "chunk_id"))

@@ -182,7 +182,7 @@ def remember_compared(
             INSERT INTO staging.report_inputs BY NAME
             SELECT '{hierarchy.name}' AS hierarchy, n.community_id, digest, context_hash
             FROM {communities} n JOIN hierarchy_reports r ON r.community_id = n.community_id
-            WHERE r.{hierarchy.is_own} AND coalesce(r.outdated, 0) = 0"""
+            WHERE r.{hierarchy.is_own}"""
     )
 
 

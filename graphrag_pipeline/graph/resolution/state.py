@@ -152,7 +152,7 @@ SELECT kind, key FROM staging.resolution_keys SEMI JOIN touched USING (id) WHERE
 SELECT 'acronym', key FROM (
     SELECT key FROM named_blocks WHERE kind IN ('acronym', 'initials') UNION
     SELECT key FROM staging.resolution_keys SEMI JOIN touched USING (id)
-    WHERE kind IN ('acronym', 'initials', 'explained') UNION
+    WHERE kind IN ('acronym', 'initials') UNION
     FROM explained_otherwise)
 WHERE key IN (SELECT key FROM staging.resolution_keys WHERE kind = 'acronym')
    OR key IN (SELECT key FROM staging.resolution_pairs WHERE kind = 'acronym');
