@@ -230,3 +230,15 @@ def test_half_of_a_wait_that_the_server_means_is_kept_once_a_call_may_have_got_t
     _under_way, refused = pace.send(95.0), pace.send(95.0)
     pace.refused(refused, 95.1, asked=60.0)
     assert pace.wait(95.1) == pytest.approx(30.0)
+
+
+@pytest.mark.parametrize(("idle", "is_forgotten"), [(61.0, True), (59.0, False)])
+def test_what_was_learnt_is_forgotten_after_a_minute_in_which_nothing_was_asked(
+    idle: float, is_forgotten: bool
+) -> None:
+    new, pace = Pace(), Pace()
+    pace.refused(pace.send(0.0), 0.1)
+    at = pace.wait(0.0) + idle
+    for each in (new, pace):
+        each.send(at)
+    assert (pace.wait(at) == new.wait(at)) is is_forgotten
