@@ -59,3 +59,10 @@ def test_chunks_overlap_or_follow_each_other_without_a_gap() -> None:
     text = "Stormgaardsvej Überprüfungskommission " * 200
     spans = split(text, ChunkSettings(size=16, overlap=0))
     assert all(after.start <= before.end for before, after in pairwise(spans))
+
+
+def test_a_window_is_not_cut_back_into_what_the_next_one_repeats() -> None:
+    text = "bbcqcbffq z dcq. gzxcfxbbb. zqxqccxzc. zxg"
+    first, second, *_ = split(text, ChunkSettings(size=7, overlap=6, sentences=False))
+    assert (first.start, first.end, first.n_tokens) == (0, 14, 7)
+    assert second.start < first.end < second.end

@@ -656,8 +656,9 @@ def test_terms_held_are_those_that_stand_in_texts_as_whole_words():
     held = full_text(np.array([*texts], np.bytes_), np.zeros(3, np.uint64), lambda _: table)
     words = ["dam", "orlen", "1,890", "bridg", "orlen dam"]
     assert [held.count(word) for word in words] == [1, 2, 1, 0, 0]
-    assert held.held(["b", "nope", "c"], words).tolist() == [
+    assert held.held(["b", "bb", "nope", "c"], words).tolist() == [
         [False, True, True, False, False],
+        [False] * 5,
         [False] * 5,
         [True, True, False, False, False],
     ]
