@@ -96,6 +96,14 @@ def test_titles_that_differ_in_case_space_and_quotes_are_one_node(tmp_path):
     assert nodes["Marie Curie"]["frequency"] == 3
 
 
+def test_a_name_in_capitals_is_a_title_only_where_it_is_written_in_no_other_way(tmp_path):
+    often = [([("MARIE CURIE", P)], [])] * 3
+    nodes, _ = graph(tmp_path / "both", [*often, ([("Marie Curie", P)], [])])
+    assert set(nodes) == {"Marie Curie"}
+    nodes, _ = graph(tmp_path / "alone", often)
+    assert set(nodes) == {"MARIE CURIE"}
+
+
 def test_both_directions_of_a_pair_are_one_edge_with_their_weights_summed(tmp_path):
     both = [("A", P), ("B", P)]
     _, edges = graph(

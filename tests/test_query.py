@@ -363,6 +363,13 @@ def test_neighbours_are_found_hop_by_hop(engine):
     assert two[entity("Scrooge")] < two[entity("Bob Cratchit")] < two[entity("Tiny Tim")]
 
 
+def test_a_relationship_is_worth_half_of_one_that_is_a_step_nearer(engine):
+    near = op.relationships_within(engine.index, {entity("Tiny Tim"): 1.0}, 1, 9)
+    far = op.relationships_within(engine.index, {entity("Tiny Tim"): 1.0}, 2, 9)
+    assert set(near.values()) == {1.0}
+    assert {far[key] for key in far.keys() - near.keys()} == {0.5}
+
+
 def test_texts_too_large_to_keep_are_read_from_the_file_alike(engine, monkeypatch):
     question = "Who worked for Scrooge?"
     with QueryEngine(engine.index.home, settings=engine.index.settings) as opened:

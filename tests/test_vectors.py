@@ -664,3 +664,16 @@ def test_terms_held_are_those_that_stand_in_texts_as_whole_words():
     ]
     none = np.empty(0, np.bytes_), np.zeros(0, np.uint64)
     assert full_text(*none, lambda _: table.slice(0, 0)).count("dam") == 0
+
+
+def test_each_form_of_a_word_counts_as_rare_as_the_word_is_and_not_as_itself():
+    terms = ["haus", "hus", "hus", "hus", "boot", "boot", "boot", "boot"]
+    table = pa.table({"id": list("abcdefgh"), "terms": terms})
+    ids = np.array(list("abcdefgh"), np.bytes_)
+    held = full_text(ids, np.zeros(8, np.uint64), lambda _: table)
+
+    def scores(*forms):
+        return set(held.best(held.weights(dict.fromkeys(forms, 1.0)), 8)[1].tolist())
+
+    assert scores(("haus", "hus")) == scores(("boot",))
+    assert len(scores(("haus",), ("hus",))) == 2
