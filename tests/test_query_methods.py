@@ -824,3 +824,12 @@ def test_a_model_answers_from_the_nearest_reports_in_one_call(ask):
 
 def _reports_of(engine, community):
     return list(op.reports_of(engine.index, {community: 1.0}))
+
+
+def test_lightrag_leaves_half_of_its_tokens_to_text(engine):
+    question = "How do Scrooge, Bob Cratchit and Marie Curie live?"
+    sizes = {"entity": 0, "relationship": 0, "chunk": 0}
+    for record in engine.retrieve(question, "lightrag", max_context_tokens=300).records:
+        sizes[record.kind] += record.n_tokens
+    assert 100 < sizes["entity"] + sizes["relationship"] <= 150
+    assert sizes["chunk"] > 0
