@@ -89,7 +89,7 @@ async def drift_answer(asking: Asking, p: DriftParameters) -> Final | None:
     waiting = _FollowUps(asking.question)
     waiting.add(steps)
     questions = waiting.take(p.width) if steps else [asking.question]
-    for round_ in range(p.depth):
+    for _ in range(p.depth):
         steps_made = await asking.each(
             "follow up",
             [partial(_follow_up, asking, question, p) for question in questions],
@@ -100,7 +100,7 @@ async def drift_answer(asking: Asking, p: DriftParameters) -> Final | None:
         for step in new:
             shown_records.add(step.shown)
         waiting.add(new)
-        questions = waiting.take(p.width) if round_ + 1 < p.depth else []
+        questions = waiting.take(p.width)
         if not questions:
             break
     fitting = within(
