@@ -12,6 +12,7 @@ import threading
 from dataclasses import fields
 
 import duckdb
+import pyarrow as pa
 import pytest
 from query_fixture import (
     COMMUNITIES,
@@ -361,6 +362,17 @@ def test_neighbours_are_found_hop_by_hop(engine):
     two = op.neighbours(engine.index, {entity("Tiny Tim"): 1.0}, 2)
     assert set(two) == set(one) | {entity("Scrooge")}
     assert two[entity("Scrooge")] < two[entity("Bob Cratchit")] < two[entity("Tiny Tim")]
+
+
+def test_chunks_that_are_worth_the_same_are_in_the_order_of_ids(engine, monkeypatch):
+    # As floating-point numbers 0.1 and 0.2 are more than 0.3.
+    rows = pa.table({"id": ["x", "y", "z"], "chunk_id": ["b", "b", "a"]})
+    links = {"entity_chunks": rows, "relationship_chunks": rows.slice(0, 0)}
+    monkeypatch.setattr(
+        engine.index, "kept", lambda sql: kept_rows.KeptRows(links[sql.rpartition(" ")[2]])
+    )
+    ranking = op.chunks_of(engine.index, {"x": 0.1, "y": 0.2, "z": 0.3}, limit=2)
+    assert list(ranking.items()) == [("a", 0.3), ("b", 0.3)]
 
 
 def test_a_relationship_is_worth_half_of_one_that_is_a_step_nearer(engine):

@@ -43,7 +43,7 @@ def chunks_of(
     ]
     ids, where = np.unique(np.concatenate([ids for ids, _ in parts]), return_inverse=True)
     summed = np.bincount(where, np.concatenate([weights for _, weights in parts]))
-    # The last digits depend on the order of rows, and would decide between equal ones.
+    # Else the last digits would decide between equal ones.
     scores = np.round(summed, _DECIMALS)
     order = np.argsort(-scores, kind="stable")[:limit]
     return dict(zip(decoded(ids[order]), scores[order].tolist(), strict=True))
