@@ -105,7 +105,12 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
         "data/prose.txt",
     ),
     "reports/parsing.py:REPORT_PARSING_VERSION": ("reports/parsing.py", "reports/references.py"),
-    "llm/embedders.py:_HASHING_VERSION": ("llm/embedders.py", "core/text.py", "data/search.txt"),
+    "llm/embedders.py:_HASHING_VERSION": (
+        "llm/embedders.py",
+        "core/text.py",
+        "data/search.txt",
+        "data/common_terms.txt",
+    ),
     "core/languages.py:_TERMS_VERSION": (
         "core/languages.py",
         "core/text.py",

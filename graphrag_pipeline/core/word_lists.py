@@ -14,9 +14,17 @@ _COMMENT = re.compile(r"^#.*$", re.MULTILINE)
 @cache
 def word_lists(name: str) -> dict[str, frozenset[str]]:
     """Read a shipped list file into its sections, words as written."""
-    text = (_FOLDER / name).read_text(encoding="utf-8")
-    parts = _SECTION.split(_COMMENT.sub("", text))
+    parts = _SECTION.split(_told(name))
     return {
         section: frozenset(words.split())
         for section, words in zip(parts[1::2], parts[2::2], strict=True)
     }
+
+
+def ranked_words(name: str) -> list[str]:
+    """Read a shipped list file that has no sections, in its order."""
+    return _told(name).split()
+
+
+def _told(name: str) -> str:
+    return _COMMENT.sub("", (_FOLDER / name).read_text(encoding="utf-8"))

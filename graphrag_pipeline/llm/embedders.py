@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.text import own_terms
+from graphrag_pipeline.core.word_lists import ranked_words
 from graphrag_pipeline.llm.embeddings import TextPiece, combine
 
 Vectors = npt.NDArray[np.float32]
@@ -340,7 +341,7 @@ def _hash(term: str) -> bytes:
 @lru_cache(maxsize=1)
 def _common_weights() -> dict[str, float]:
     """Return the weights of common terms, rising with the logarithm of their rank to one."""
-    common = _COMMON_TERMS.split()
+    common = ranked_words("common_terms.txt")
     shares = np.log1p(np.arange(len(common))) / np.log1p(len(common))
     weights = _LOWEST_WEIGHT + (1.0 - _LOWEST_WEIGHT) * shares**2
     return dict(zip(common, weights.tolist(), strict=True))
@@ -352,79 +353,3 @@ def _digest_of(folder: Path) -> str:
         with path.open("rb") as stream:
             digest.update(file_digest(stream, blake2b).digest())
     return digest.hexdigest()
-
-
-# Search terms of general English by falling frequency: the order of the word list of BERT (Devlin
-# et al. 2019, Apache-2.0), which was counted on Wikipedia and books. Editing it changes vectors:
-# raise _HASHING_VERSION with it.
-_COMMON_TERMS = """
-one first all also after new two time said other more can like back only just made school now year
-most world may well three will later city around used state people part know against many second
-university national don known way re even get head didn team american de born united film since
-still long work south us became high again day family see right man eye house season war include
-took life north same call name much place however go four group another found won area going away
-series left home music best make hand number company several never last john album take end good
-follow release game play little began district old want side held early county ll league use west
-face think government march came small general town june line base something september thought
-look along international air july club went january october august april york few east show member
-college father public come men five set station church next former november room party locate
-december age got system let love though every song water century without body black night within
-great women single ve build large population river band white start once service top built british
-open death king move local children february book door need president order final road wasn
-although due major died village third knew ask turn st say together receive main son serve
-different behind felt power football law voice near park history saw mother army point front help
-english street art late award young put publish country division across told often ever french
-london center six red led light find tell among species really accord central half form original
-gave office enough lost full must live given german player run business woman community cup might
-million land court development short round ii km seen class story alway become sure research
-almost director council la career thing using island couldn car close force better free support
-control field student education marry nothing record big inside level anyth continue give james
-military establish non return feel title written feet william far co association hard already
-championship human western department hall role various production heart fire version television
-royal produce act case society region present radio period least total keep england wife program
-per brother mind special am soon political george taken create further able reach david union join
-upon done important social information either appear position ground lead rock dark election board
-france hair course arm site police girl instead real sound word moment someone summer project
-announce san less wrote past blue al finally india america design consider northern god stop
-battle toward european outside describe track today language heard professional low australia mile
-california win yet green try blood southern science maybe everything match square mouth video race
-leave above daughter space museum change middle common tv post lake seven elect ten paul minister
-month chief canada person sea similar modern brought rest hit mr floor event thomas robert care
-kill train star week finish railway rather news health sent example ran term michael currently yes
-despite gold stage fact dead popular originally germany probably develop result pull friend stood
-money mi sign child eventually met tour average minute festival current deep kind decide usually
-eastern seem episode bed add table indian private charles route available idea throughout centre
-addition appoint style eight construction press mean wall remain study institute oh chinese
-sometime possible australian type brown forward talk process food debut seat performance committee
-feature character else lot strong russian range hour peter morning dr sold quickly direct guitar
-china list perform media uk smile coach province wouldn whole boy official grand census europe
-attack japanese henry cross alone action lower network wide washington japan hospital believe
-sister hold gone sir hadn ship academy shot below bad involve kept largest bank future especially
-begin mark movement section female magazine plan professor lord longer sat walk hill actually
-civil energy model size thus aircraft complet data captain fight vocal richard bridge fourth
-officer stone hear medical management self lip competition entire technology federal tournament
-bit pass hot independent kingdom mary spent fine doesn report jack fall raise stay true studio
-sport replace paris saint leader theatre market capital parent spanish canadian earth cut degree
-write bay christian natural higher bill coast provide previous senior ft valley organization onto
-conference queen security interest allow master earlier phone matter smith happen campaign los
-breath nearly mid certain date italian african stand fell artist deal mine industry everyone
-republic collection library primary own older via heavy attention anyone africa length finger
-command staff skin foreign governor okay medal sun cover job introduce chest hell success meet
-reason standard novel trade source rose guy goal chapter native husband previously unit limit
-enter producer operation mountain relate roman complete successful key texas cold channel
-traditional dance clear approximately nine van prince question active ireland regional silver
-author personal sense economic twenty isbn additional speed edition regular historic shook movie
-secretary prior chicago read foundation view engine score airport property ready immediately lady
-contract manager navy writer meant practice singer glass commission requir forest culture
-generally access attend test couple catholic martin caught executive chair quite shoulder hope
-decision defeat municipality whether structure offer slowly pain ice direction paper mission
-mostly note individual manage nature plant except computer figure relationship issue significant
-loss die gun ago highest male bring mexico problem distance commercial completely location annual
-famous drive neck surface cause italy understand greek highway wrong hotel appearance joseph
-double musical castle income review assembly bass initially parliament experience particular foot
-engineer window drop miss baby break edge remember policy carry stadium bar sex angele evidence
-becom assistant soviet upper step wing youth financial actor numerous nod arrive sorry complex
-beautiful victory associate temple chance perhap metal bishop lee launch particularly tree le
-retire subject prize contain yeah theory empire suddenly wait trust happy camp champion religious
-zealand port ancient tom corner represent watch legal anti
-"""
