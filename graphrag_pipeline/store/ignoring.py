@@ -19,57 +19,8 @@ from graphrag_pipeline.core.settings import InputSettings
 GIT_FILE, OWN_FILE = ".gitignore", ".graphragignore"
 BY_DEFAULT = "default"
 
-DEFAULT_PATTERNS = (
-    # Hidden files and folders: .git, .hg, .svn, .venv, .tox, .cache, .ipynb_checkpoints ...
-    ".*",
-    # What programs fetch, make and keep.
-    "node_modules/",
-    "bower_components/",
-    "jspm_packages/",
-    "__pycache__/",
-    "__pypackages__/",
-    "venv/",
-    "virtualenv/",
-    "site-packages/",
-    "CVS/",
-    "__MACOSX/",
-    "$RECYCLE.BIN/",
-    "System Volume Information/",
-    "lost+found/",
-    "*.egg-info/",
-    "*.py[co]",
-    "Thumbs.db",
-    "desktop.ini",
-    # What editors and office programs keep beside a file that is open.
-    "*~",
-    "~$*",
-    # Lock files of package managers.
-    "package-lock.json",
-    "npm-shrinkwrap.json",
-    "yarn.lock",
-    "pnpm-lock.yaml",
-    "bun.lock",
-    "bun.lockb",
-    "deno.lock",
-    "poetry.lock",
-    "Pipfile.lock",
-    "pdm.lock",
-    "uv.lock",
-    "pixi.lock",
-    "conda-lock.yml",
-    "Cargo.lock",
-    "composer.lock",
-    "Gemfile.lock",
-    "Podfile.lock",
-    "Package.resolved",
-    "packages.lock.json",
-    "pubspec.lock",
-    "mix.lock",
-    "flake.lock",
-    "gradle.lockfile",
-    "go.sum",
-)
-"""Left out unless ``input.default_excludes`` is off."""
+_DEFAULT_FILE = Path(__file__).parents[1] / "data" / "default_excludes.txt"
+"""What is left out unless ``input.default_excludes`` is off, as an ignore file has it."""
 
 _SPECIAL = re.compile(r"[*?\[\]\\]")
 
@@ -277,7 +228,7 @@ class Selection:
 @cache
 def _default_patterns() -> Patterns:
     # Made when a folder is looked at: a question needs none, and they take time to compile.
-    return Patterns(DEFAULT_PATTERNS, origin=BY_DEFAULT)
+    return read_ignore_file(_DEFAULT_FILE, "", BY_DEFAULT)
 
 
 def selection_of(settings: InputSettings) -> Selection:
