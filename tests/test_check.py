@@ -10,6 +10,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import dropwhile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -636,11 +637,19 @@ def test_where_nothing_is_indexed_nothing_is_wrong_and_nothing_is_made(tmp_path)
 # Damage
 
 
-def find(workspace: Workspace, line: str) -> list[str]:
+BEGINS = {
+    **{"mark": "leftovers", "tag": "tags", "published": "published", "release": "releases"},
+    **{"vector": "vector_files", "marts": "other_files", "evaluations": "other_files"},
+}
+"""Where to begin when a damage has such a word in its name: what comes before takes long."""
+
+
+def find(workspace: Workspace, line: str, name: str) -> list[str]:
     """Return what verifications find, one after the other, until one finds a line."""
     found: list[str] = []
+    first = next((by for word, by in BEGINS.items() if word in name), VERIFICATIONS[0].name)
     with workspace.store.session():
-        for verification in VERIFICATIONS:
+        for verification in dropwhile(lambda each: each.name != first, VERIFICATIONS):
             found += [problem.line for problem in find_by(workspace, verification, ())]
             if any(line in each for each in found):
                 break
@@ -653,7 +662,7 @@ def test_damage_is_found(name, tmp_path):
     index = ready(tmp_path, is_full=damage.is_full)
     damage.do(index)
     damaged = digests(index.home)
-    found = find(index, damage.line)
+    found = find(index, damage.line, name)
     assert any(damage.line in line for line in found), found
     assert digests(index.home) == damaged
 

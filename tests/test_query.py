@@ -576,7 +576,7 @@ def test_an_unknown_method_is_an_input_error_that_names_the_known(engine, tmp_pa
 
 def test_an_unknown_parameter_is_an_input_error_that_names_the_known(engine):
     with pytest.raises(
-        InputError, match="no parameter topk: it has top_k, covering, reranked, thorough, max"
+        InputError, match="no parameter topk: it has top_k, covering, reranked, max"
     ):
         engine.retrieve("Who?", "basic", topk=3)
 
