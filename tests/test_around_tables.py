@@ -167,3 +167,37 @@ def test_files_written_into_cells_and_values_are_no_text() -> None:
     assert texts("a.csv", f"Ship,Photo\nAda,{picture}\n") == {"row-1": "Ship: Ada"}
     assert texts("a.json", f'[{{"ship": "Ada", "photo": "{picture}"}}]') == {"row-1": "ship: Ada"}
     assert texts("a.jsonl", f'{{"ship": "Ada", "photo": "{picture}"}}\n') == {"row-1": "ship: Ada"}
+
+
+BERTHS = [["Quay", "Depth"], ["Four", 7], ["Five", 8], ["Six", 9]]
+SHIPS = [["Ship", "Captain"], ["Astrid", "Ida Brandt"], ["Belle", "Ole Brekke"]]
+
+
+def _beside(left: list, right: list) -> list:
+    longest = max(len(left), len(right))
+    wide = [[*rows, *[["", ""]] * (longest - len(rows))] for rows in (left, right)]
+    return [[*a, None, *b] for a, b in zip(*wide, strict=True)]
+
+
+def test_tables_beside_each_other_have_each_their_own_rows():
+    rows = [["Port of Sundport"], *_beside(BERTHS, SHIPS)]
+    assert texts("a.xlsx", make_xlsx(S=rows)) == {
+        "caption": "Port of Sundport",
+        "row-1": "Quay: Four\nDepth: 7",
+        "row-2": "Quay: Five\nDepth: 8",
+        "row-3": "Quay: Six\nDepth: 9",
+        "table-2!row-1": "Ship: Astrid\nCaptain: Ida Brandt",
+        "table-2!row-2": "Ship: Belle\nCaptain: Ole Brekke",
+    }
+
+
+def test_tables_of_as_many_rows_beside_each_other_are_told_by_a_name_that_both_have():
+    read = texts("a.xlsx", make_xlsx(S=_beside(BERTHS[:3], [["Quay", "Owner"], *SHIPS[1:]])))
+    assert read["row-1"] == "Quay: Four\nDepth: 7"
+    assert read["table-2!row-1"] == "Quay: Astrid\nOwner: Ida Brandt"
+
+
+def test_an_empty_column_within_a_table_divides_no_rows():
+    read = texts("a.xlsx", make_xlsx(S=_beside(BERTHS[:3], SHIPS)))
+    whole = {"Quay: Four", "Depth: 7", "Ship: Astrid", "Captain: Ida Brandt"}
+    assert set(read["row-1"].split("\n")) == whole

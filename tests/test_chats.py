@@ -153,3 +153,23 @@ def test_who_deleted_an_account_keeps_the_conversation_and_is_called_by_its_id()
     assert document.text == (
         "[2024-05-01 10:00] Ana: See https://x.org now\n[2024-05-01 10:04] user3: Ask Ulla Brandt"
     )
+
+
+def test_a_tree_of_messages_is_read_along_what_was_shown_last():
+    def node(key, parent, role, said):
+        parts = {"content_type": "text", "parts": [said]}
+        message = {"author": {"role": role}, "create_time": 1709546400.0, "content": parts}
+        return {key: {"id": key, "parent": parent, "children": [], "message": message}}
+
+    nodes = {"root": {"id": "root", "parent": None, "children": ["s"], "message": None}}
+    nodes |= node("s", "root", "system", "") | node("a", "s", "user", "Who repairs it?")
+    nodes |= node("b", "a", "assistant", "Nobody.") | node("c", "a", "assistant", "Baltor Freight.")
+    chat = {"id": "c1", "title": "Ferry", "mapping": nodes, "current_node": "c"}
+    document = only(read("conversations.json", json.dumps([chat])))
+    assert document.text == (
+        "[2024-03-04 10:00] user: Who repairs it?\n[2024-03-04 10:00] assistant: Baltor Freight."
+    )
+    assert document.title == "Ferry"
+    nodes["b"]["parent"] = "b"
+    told = json.dumps([{**chat, "current_node": "b"}])
+    assert only(read("conversations.json", told)).text.endswith("assistant: Nobody.")

@@ -246,3 +246,14 @@ def test_hours_sums_and_roles_in_brackets_name_nothing(text: str, nothing: str) 
 
 def test_a_number_without_thousands_stays_with_its_name() -> None:
     assert {"Windows 3.11", "Quay 4"} <= set(titles("We use Windows 3.11 at Quay 4."))
+
+
+@pytest.mark.parametrize("text", ["Ana Kovac 9:00 AM\nThe crane is old.", "We met Ana Kovac 9:00."])
+def test_an_hour_after_a_name_is_no_part_of_it(text: str) -> None:
+    assert "Ana Kovac" in titles(text)
+
+
+def test_a_firm_that_speaks_is_no_person() -> None:
+    found = names("Baltor Freight asked for a longer lease. Ana Kovac asked, too.")
+    assert found.get("Baltor Freight") != PERSON
+    assert found["Ana Kovac"] == PERSON

@@ -451,3 +451,22 @@ def test_the_kind_of_an_entry_of_a_bibliography_is_no_name():
     kinds = {b.kind for d in documents for b in d.blocks if "type: " in d.text[b.start : b.end]}
     assert kinds == {"value"}
     assert [d.metadata["type"] for d in documents[:2]] == ["incollection", "article"]
+
+
+def test_words_that_lines_break_are_whole():
+    text = (
+        "The har-\nbour master of Ber-\ngen, well-known here, is well-\nknown in Alsace-\n"
+        "Lorraine and re-\nceived it.\n"
+    )
+    assert only(read("scan.txt", text)).text == (
+        "The harbour\nmaster of Bergen,\nwell-known here, is well-known\nin Alsace-Lorraine\n"
+        "and received\nit."
+    )
+    assert only(read("scan.txt", "The har\u00ad\nbour.")).text == "The harbour."
+
+
+@pytest.mark.parametrize(
+    "text", ["Bergen-\nOslo and its rail-\nway", "a-\nb c-\nd e-\nf g-\nh", "x = 1 -\n2 -\n3 -\n4"]
+)
+def test_a_dash_at_the_end_of_a_line_stays_where_words_are_not_broken(text: str):
+    assert only(read("note.txt", text)).text == text

@@ -40,7 +40,7 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
     f"{_READERS}:OUTLOOK_VERSION": _reading("outlook"),
     f"{_READERS}:PACKED_VERSION": _reading("packed"),
     f"{_READERS}:PLAIN_VERSION": _reading("files text_tables"),
-    f"{_READERS}:TEXT_VERSION": _reading("chat_days chat_logs facts"),
+    f"{_READERS}:TEXT_VERSION": _reading("broken_words chat_days chat_logs facts"),
     f"{_READERS}:SUBTITLES_VERSION": _reading("subtitles"),
     f"{_READERS}:WEB_ARCHIVES_VERSION": _reading("mail mail_headers"),
     f"{_READERS}:XML_VERSION": _reading("xml_text"),

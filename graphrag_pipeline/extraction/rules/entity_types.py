@@ -370,6 +370,8 @@ def _speaks(words: list[str], codes: str, context: NameContext) -> bool:
     """Say whether the sentence has the name speak."""
     if set(codes) - set("NAI") or len(words) > 3 or has_organisation_word(words):
         return False
+    if len(words) > 1 and is_trade(words[-1]) and not may_be_given(words[0]):
+        return False
     said = context.after.casefold() in _cues("speech") or (
         context.before.casefold() in _cues("speech_before")
         and context.after in ("", ",", ".", ";", "—", "-", "“", '"')

@@ -26,8 +26,13 @@ def ends_in_sum(words: list[str]) -> bool:
 
 
 def without_sum(tokens: Tokens, first: int, stop: int) -> tuple[int, int]:
-    """Leave out a sum before or after a name: Ida Holm 30 Pfund, USD 20, Kassenstand 12.480."""
+    """Leave out a sum before or after a name: Ida Holm 30 Pfund, USD 20, Kassenstand 12.480.
+
+    So is an hour after it: Ana Kovac 9:00.
+    """
     texts, classes = tokens.texts, tokens.classes
+    if stop - first > 1 and classes[stop - 1] == "D" and classes[stop + 1 : stop + 2] == "D":
+        stop -= texts[stop] == ":"
     if stop - first > 1 and classes[first + 1] == "D" and texts[first].isupper():
         first += 2 * (texts[first] in _SUMS)
     if stop - first > 2 and classes[stop - 2] in "DY":

@@ -73,6 +73,7 @@ def _alone(document: ReadDocument) -> ReadDocument:
 def _conversation(value: object, number: int) -> ReadDocument | None:
     if not isinstance(value, Mapping):
         return None
+    value = _in_a_row(value)
     name, items = next(((n, value[n]) for n in _MESSAGES if n in value), ("", ()))
     if not isinstance(items, list) or not items:
         return None
@@ -93,6 +94,33 @@ def _conversation(value: object, number: int) -> ReadDocument | None:
     title = title or f"Conversation of {about['from']}"[:200]
     key = one_line(str(value.get("id") or value.get("uuid") or f"conversation-{number}"))
     return ReadDocument(key, title, text, clean_metadata(about))
+
+
+def _in_a_row(value: Mapping[str, object]) -> Mapping[str, object]:
+    """Return a conversation kept as a tree, as ChatGPT exports it, as the row that is shown.
+
+    That leads to its current node: what was asked or answered anew beside it is left out.
+    """
+    nodes = value.get("mapping")
+    if not isinstance(nodes, Mapping) or not all(
+        isinstance(node, Mapping) and "message" in node and "parent" in node
+        for node in nodes.values()
+    ):
+        return value
+    row: list[object] = []
+    place = value.get("current_node") or next(reversed(nodes), None)
+    while isinstance(place, str) and place in nodes and len(row) < len(nodes):
+        row.append(nodes[place]["message"])
+        place = nodes[place]["parent"]
+    shown = [message for message in reversed(row) if _is_said(message)]
+    return {n: item for n, item in value.items() if n != "mapping"} | {"messages": shown}
+
+
+def _is_said(message: object) -> bool:
+    """Whether a message is one that somebody reads: not of the system, and with words."""
+    if not isinstance(message, Mapping) or _message(message) is None:
+        return False
+    return _name(message.get("author")) not in ("system", "tool")
 
 
 def _line(message: _Message, undated: str) -> str:

@@ -9,6 +9,7 @@ from graphrag_pipeline.core.doors import PartError
 from graphrag_pipeline.core.errors import is_interrupt
 from graphrag_pipeline.core.hardening.memory import as_out_of_memory, memory_is_short
 from graphrag_pipeline.ingest.reading import versions
+from graphrag_pipeline.ingest.reading.broken_words import with_whole_words
 from graphrag_pipeline.ingest.reading.chat_logs import chat_in_lines
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 from graphrag_pipeline.ingest.reading.code import CODE_BY_NAME, CODE_NAMES, CODE_SUFFIXES
@@ -43,6 +44,8 @@ def _read_text(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     title = readable_name(path)
     if path.suffix.lower() != _LOG and (chat := chat_in_lines(written)):
         return whole_document(path, chat[0], title, chat[1], line_blocks(chat[0], markdown=False))
+    if path.suffix.lower() != _LOG:
+        written = with_whole_words(written)
     text = with_tables(without_files(clean_text(written)))
     text, blocks = with_facts(text, title, markdown=False)
     return whole_document(path, text, title, blocks=blocks)

@@ -23,6 +23,7 @@ _MOST_NAVIGATION = 0.4
 _MOSTLY_LINKS = 0.5
 _LONG_CELL = 400
 _MOST_HEADS = 3
+_LEAST_ROWS = 3  # of a table whose first row is told by half of its words
 _LABEL_WORDS = 3
 _FIELD = 2  # cells: what a field is called, and what it holds
 _REPEATED = 200
@@ -213,7 +214,7 @@ def as_rows(lines: Sequence[Line], group: int, cells: Cells) -> list[Line]:
         is_field = row in cells.labelled & cells.bodies and len(texts) == _FIELD and all(texts)
         text = ": ".join([texts[0].rstrip(" :"), texts[1]]) if is_field else _row(written[-1])
         rows.append(Line(text, gap, kind="table", group=group, linked=linked))
-    n_heads = n_heads or (len(written) > 1 and _are_names(written))
+    n_heads = n_heads or _n_names(written, cells.spans)
     if 0 < n_heads < len(written) and n_heads <= _MOST_HEADS and rows[first].kind == "table":
         names = joined_names(written[:n_heads])
         head = Line(_row(names), rows[first].gap, kind="table", group=group)
@@ -226,17 +227,42 @@ def _row(texts: Sequence[str]) -> str:
     return "| " + " | ".join(texts) + " |"
 
 
+def _n_names(rows: Sequence[Sequence[str]], spans: Mapping[tuple[int, int], object]) -> int:
+    """Return how many rows name columns, where none is marked: two, if cells of the first are wide.
+
+    Those of the second then name what stands below, which has numbers.
+    """
+    if len(rows) > 2 and spans and rows[0][0] and "" in rows[0] and len(rows[0]) == len(rows[1]):
+        is_named = all(rows[1]) and not any(map(is_number, [*rows[0], *rows[1]]))
+        if is_named and any(map(is_number, itertools.chain(*rows[2:]))):
+            return 2
+    return int(len(rows) > 1 and _are_names(rows))
+
+
 def _are_names(rows: Sequence[Sequence[str]]) -> bool:
     """Whether the first row names columns: by words for that, or as it stands over numbers."""
     is_plain = len(rows[0]) > 2 and all(rows[0]) and not any(map(is_number, rows[0]))
-    return _are_labels(rows[0]) or (is_plain and names_numbers(rows))
+    return _are_labels(rows) or (is_plain and names_numbers(rows))
 
 
-def _are_labels(texts: Sequence[str]) -> bool:
-    """Whether all cells of a row are words that fields are called by, such as Name and Town."""
-    return len(texts) > 1 and all(
-        len(text.split()) <= _LABEL_WORDS and field_words(text)[-1:] in _labels() for text in texts
-    )
+def _are_labels(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether the cells of the first row are words that fields are called by, as Name and Town.
+
+    All of them, or half of short ones of which none stands below; not where the first cells of rows
+    are such words, as in a table of fields.
+    """
+    texts = rows[0]
+    is_short = len(texts) > 1 and all(0 < len(text.split()) <= _LABEL_WORDS for text in texts)
+    n_labels = sum(map(_is_label, texts)) if is_short else 0
+    if n_labels == len(texts) or len(rows) < _LEAST_ROWS or any(map(is_number, texts)):
+        return is_short and n_labels == len(texts)
+    below = {cell for row in rows[1:] for cell in row}
+    has_fields = any(_is_label(row[0]) for row in rows[1:])
+    return 2 * n_labels >= len(texts) and not (has_fields or below.intersection(texts))
+
+
+def _is_label(text: str) -> bool:
+    return field_words(text)[-1:] in _labels()
 
 
 @functools.cache

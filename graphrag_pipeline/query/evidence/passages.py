@@ -219,6 +219,8 @@ def _ranked(
     said = [_unspoken(text, sentence) for text, sentence in zip(texts, sentences, strict=True)]
     for place, kind in enumerate(kinds):
         title, quote = sentences[place].window.row["title"], quotes[place]
+        if kind == ROW:
+            said[place] = with_heads(sentences[place])
         if kind == _FACT and not asks_for_fact(question, title, quote):
             said[place] = quote
     said = with_their_records(question, said, _records_of(sentences, kinds))
