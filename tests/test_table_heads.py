@@ -80,6 +80,29 @@ def test_the_first_row_over_numbers_names_columns() -> None:
     assert "---" not in table(rows[1], rows[1])
 
 
+def test_half_of_the_names_of_columns_are_enough_where_they_stand_over_other_words() -> None:
+    head = "<td>Ship</td><td>Captain</td><td>Owner</td>"
+    below = [
+        "<td>Ran</td><td>Tor Juul</td><td>Rydal Freight</td>",
+        "<td>Ask</td><td>Ib Juhl</td><td>Oden Lines</td>",
+    ]
+    assert table(head, *below).split("\n")[1] == "| --- | --- | --- |"
+    assert "---" not in table(*below, below[0])
+    assert "---" not in table(head, *below, head)
+    assert "---" not in table(head, below[0], "<td>Owner</td><td>Ib Juhl</td><td>Oden Lines</td>")
+
+
+def test_the_second_of_two_rows_names_columns_below_wide_cells_over_numbers() -> None:
+    rows = [
+        "<td colspan=2>Place</td><td colspan=2>Water</td>",
+        "<td>Quay</td><td>Berth</td><td>Low</td><td>High</td>",
+        "<td>Four</td><td>Alfa</td><td>7.2</td><td>9.1</td>",
+    ]
+    head = "| Place Quay | Place Berth | Water Low | Water High |"
+    assert table(*rows).split("\n")[:2] == [head, "| --- | --- | --- | --- |"]
+    assert "---" not in table(*rows[:2], rows[1])
+
+
 CALC = """<style>comment { display:none; }</style><body><hr><p><center><h1>Overview</h1>
 <A HREF="#table0">Fleet</A><br><A HREF="#table1">Crew</A><br></center></p><hr>
 <A NAME="table0"><h1>Sheet 1: <em>Fleet</em></h1></A><table><tr><td>Ran</td><td>
