@@ -99,10 +99,7 @@ def decide_columns(lines: pl.DataFrame, n_records: int) -> Columns:
         n_distinct=pl.col("value").n_unique(),
         **{kind: (pl.col("kind") == kind).sum() for kind in ("name", "code", "number")},
         prose=(pl.col("kind") == "prose").sum(),
-        unit=pl.col("value")
-        .str.to_lowercase()
-        .is_in(sorted(_WORDS["unit"] | _WORDS["entry_type"]))
-        .sum(),
+        unit=pl.col("value").str.to_lowercase().is_in(_NAMES_NOTHING).sum(),
     )
     rows = list(shares.iter_rows(named=True))
     roles: dict[str, Role] = {str(row["column"]): _role(row) for row in rows}
