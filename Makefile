@@ -53,7 +53,7 @@ dear: dev ## Run the tests that take most time
 core: dev ## Run the core's own tests with none of the packages beside installed
 	@$(PIP) uninstall --quiet --yes $(patsubst packages/%/pyproject.toml,graphrag-pipeline-%,$(wildcard packages/*/pyproject.toml))
 	@$(BIN)/python -m pytest tests -n auto --dist worksteal -m 'not nightly and not dear'; status=$$?; \
-		$(PIP) install --quiet --no-deps --no-build-isolation $(WINGS) && exit $$status
+		$(PIP) install --quiet -c constraints.txt $(WINGS) && exit $$status
 
 coverage: dev ## Run the tests (or TESTS=...) and report what they reach in build/coverage
 	@$(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=html --cov-report=term:skip-covered $(TESTS)
@@ -70,7 +70,7 @@ lint: dev ## Check style, and that imports run one way
 	@$(BIN)/lint-imports --no-cache
 
 types: dev ## Check types
-	@$(BIN)/pyright --threads
+	@$(BIN)/pyright
 
 docs: dev ## Write the reference pages and build the site in build/docs
 	@$(BIN)/python -m docs.generate
