@@ -89,6 +89,15 @@ def test_a_row_is_quoted_by_itself_also_far_below_its_head(asked: QueryEngine) -
     assert "Boat 376" not in passages_of(answer.text)[0]
 
 
+def test_a_row_of_many_dashes_holds_up_no_question(tmp_path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "a.md").write_text(f"{SHIPS}| {'-' * 500}x | Norway | lost |\n")
+    index = Index(Settings(home=str(tmp_path / "home")))
+    index.update(tmp_path / "docs")
+    answer = index.answer("Which ship of Norway is lost?")
+    assert "country: Norway; status: lost" in passages_of(answer.text)[0]
+
+
 @pytest.mark.parametrize(
     ("question", "ships"),
     [
