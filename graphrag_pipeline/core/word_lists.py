@@ -14,7 +14,7 @@ _COMMENT = re.compile(r"^#.*$", re.MULTILINE)
 @cache
 def word_lists(name: str) -> dict[str, frozenset[str]]:
     """Read a shipped list file into its sections, words as written."""
-    parts = _SECTION.split(_told(name))
+    parts = _SECTION.split(_without_comments(name))
     return {
         section: frozenset(words.split())
         for section, words in zip(parts[1::2], parts[2::2], strict=True)
@@ -23,8 +23,8 @@ def word_lists(name: str) -> dict[str, frozenset[str]]:
 
 def ranked_words(name: str) -> list[str]:
     """Read a shipped list file that has no sections, in its order."""
-    return _told(name).split()
+    return _without_comments(name).split()
 
 
-def _told(name: str) -> str:
+def _without_comments(name: str) -> str:
     return _COMMENT.sub("", (_FOLDER / name).read_text(encoding="utf-8"))

@@ -198,24 +198,13 @@ def graph_digest(
     con: duckdb.DuckDBPyConnection, writer: ReportWriter, hierarchy: Hierarchy = GRAPH
 ) -> str:
     """Return a digest of all that the reports of any level depend on, but for other reports."""
-    query = f"SELECT {_sql(_GRAPH, hierarchy, writer)}"
-
-    def take() -> str:
-        row = con.execute(query).fetchone()
-        return fingerprint(_DIGESTS_VERSION, duckdb.__version__, *map(str, row or ()))
-
-    return digest_of(con, fingerprint(_DIGESTS_VERSION, query), take)
+    digests = digest_of(con, f"SELECT {_sql(_GRAPH, hierarchy, writer)}")
+    return fingerprint(_DIGESTS_VERSION, duckdb.__version__, *digests.split(" "))
 
 
 def reports_digest(con: duckdb.DuckDBPyConnection, level: int, hierarchy: Hierarchy) -> str:
     """Return a digest of the reports of a level."""
-    query = hierarchy.sql(_BELOW)
-
-    def take() -> str:
-        row = con.execute(query, {"level": level}).fetchone()
-        return str(row[0] if row else "")
-
-    return digest_of(con, fingerprint(query, level), take)
+    return digest_of(con, hierarchy.sql(_BELOW), level=level)
 
 
 def _sql(query: str, hierarchy: Hierarchy, writer: ReportWriter) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -68,17 +68,19 @@ def memory_of(con: duckdb.DuckDBPyConnection) -> HashMemory | None:
     return memory if memory is not None and memory.is_of(con) else None
 
 
-def digest_of(con: duckdb.DuckDBPyConnection, name: str, take: Callable[[], str]) -> str:
-    """Return the digest of this name: as it was taken before, if nobody has written since.
+def digest_of(con: duckdb.DuckDBPyConnection, query: str, **values: object) -> str:
+    """Return the one row of a query, its values with blanks between: of digests and numbers.
 
-    The name says all that it depends on besides the rows of the index.
+    It is as it was read before, if nobody has written since.
     """
-    memory = memory_of(con)
-    if memory is None:
-        return take()
-    _, known = memory.before.get(name, ("", ""))
-    digest = known if memory.is_unwritten and known else take()
-    memory.now[name] = ("", digest)
+    name, memory = json.dumps([query, values]), memory_of(con)
+    _, known = memory.before.get(name, ("", "")) if memory else ("", "")
+    if memory and memory.is_unwritten and known:
+        digest = known
+    else:
+        digest = " ".join(map(str, con.execute(query, values).fetchone() or ()))
+    if memory:
+        memory.now[name] = ("", digest)
     return digest
 
 

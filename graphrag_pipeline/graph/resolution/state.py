@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Sequence
 import duckdb
 import polars as pl
 
-from graphrag_pipeline.core.settings import fingerprint
 from graphrag_pipeline.graph.resolution.names import take_apart
 from graphrag_pipeline.graph.resolution.pairs import Entity
 from graphrag_pipeline.store.frames import put_rows, streamed
@@ -180,14 +179,11 @@ def look_at_mentions(con: duckdb.DuckDBPyConnection) -> None:
 
 def mentions_hash(con: duckdb.DuckDBPyConnection, prefix: str = "") -> str:
     """Return a hash of all mentions of entities, in the tables of names with this prefix."""
-    query = f"""SELECT {_SIGNATURE} FROM {prefix}entity_mentions m
-            JOIN {prefix}extractions x USING (chunk_id)"""
-
-    def take() -> str:
-        row = con.execute(query).fetchone()
-        return str(row[0]) if row else ""
-
-    return digest_of(con, fingerprint(query), take)
+    return digest_of(
+        con,
+        f"""SELECT {_SIGNATURE} FROM {prefix}entity_mentions m
+            JOIN {prefix}extractions x USING (chunk_id)""",
+    )
 
 
 def seen_hash(con: duckdb.DuckDBPyConnection) -> str:

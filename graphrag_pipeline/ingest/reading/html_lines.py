@@ -252,13 +252,16 @@ def _are_labels(rows: Sequence[Sequence[str]]) -> bool:
     are such words, as in a table of fields.
     """
     texts = rows[0]
-    is_short = len(texts) > 1 and all(0 < len(text.split()) <= _LABEL_WORDS for text in texts)
-    n_labels = sum(map(_is_label, texts)) if is_short else 0
-    if n_labels == len(texts) or len(rows) < _LEAST_ROWS or any(map(is_number, texts)):
-        return is_short and n_labels == len(texts)
+    if len(texts) < 2 or not all(0 < len(text.split()) <= _LABEL_WORDS for text in texts):
+        return False
+    n_labels = sum(map(_is_label, texts))
+    if n_labels == len(texts):
+        return True
+    if 2 * n_labels < len(texts) or len(rows) < _LEAST_ROWS or any(map(is_number, texts)):
+        return False
     below = {cell for row in rows[1:] for cell in row}
     has_fields = any(_is_label(row[0]) for row in rows[1:])
-    return 2 * n_labels >= len(texts) and not (has_fields or below.intersection(texts))
+    return not (has_fields or below.intersection(texts))
 
 
 def _is_label(text: str) -> bool:

@@ -63,8 +63,7 @@ def _number(figure: str) -> float:
 
     Three digits after the only mark are thousands.
     """
-    figure = re.sub(r"['’ ]", "", figure)
-    whole, mark, rest = re.fullmatch(r"(.*?)(?:([.,])(\d*))?", figure).groups()  # type: ignore[union-attr]
-    if mark and len(rest) == 3 and not set(whole) & ({".", ","} - {mark}):
-        whole, rest = whole + rest, ""
-    return float(f"{re.sub('[.,]', '', whole)}.{rest or 0}")
+    parts = re.split("[.,]", re.sub(r"['’ ]", "", figure))
+    has_both = "." in figure and "," in figure
+    fraction = parts.pop() if len(parts) > 1 and (has_both or len(parts[-1]) != 3) else "0"
+    return float(f"{''.join(parts)}.{fraction}")

@@ -214,15 +214,15 @@ def _ranked(
     sentences, kinds = by_rows(sentences, _kinds(index, sentences))
     sentences = [_alone(s) if k == _FACT else s for s, k in zip(sentences, kinds, strict=True)]
     quotes = [sentence.quote for sentence in sentences]
-    texts, kinds = _with_subjects(index, sentences, quotes, kinds)
+    pairs = zip(sentences, kinds, strict=True)
+    lines = [with_heads(s) if kind == ROW else s.quote for s, kind in pairs]
+    texts, kinds = _with_subjects(index, sentences, lines, kinds)
     # Who speaks is no answer to a question about that person.
     said = [_unspoken(text, sentence) for text, sentence in zip(texts, sentences, strict=True)]
     for place, kind in enumerate(kinds):
-        title, quote = sentences[place].window.row["title"], quotes[place]
-        if kind == ROW:
-            said[place] = with_heads(sentences[place])
-        if kind == _FACT and not asks_for_fact(question, title, quote):
-            said[place] = quote
+        title, line = sentences[place].window.row["title"], lines[place]
+        if kind == ROW or (kind == _FACT and not asks_for_fact(question, title, line)):
+            said[place] = line
     said = with_their_records(question, said, _records_of(sentences, kinds))
     scores = relevance(index, question.without_quantity, said, sharing=index.lexical)
     if index.lexical and not any(scores):
@@ -416,8 +416,6 @@ def _with_subjects(
     for place, (sentence, text) in enumerate(zip(sentences, texts, strict=True)):
         if kinds[place] in _OF_RECORDS:
             row = sentence.window.row
-            if kinds[place] == ROW:
-                text = with_heads(sentence)
             if target := targets.get((row["id"], sentence.start)):
                 text, kinds[place] = named_key(text, target), "field"
             subject = subjects.get(row["id"])
