@@ -11,7 +11,7 @@ from graphrag_pipeline.core.extras import missing_modules
 from graphrag_pipeline.ingest.reading import ReadDocument, supported_suffixes
 from graphrag_pipeline.ingest.reading.code import CODE_SUFFIXES
 from graphrag_pipeline.ingest.reading.formats import reader_versions
-from graphrag_pipeline.ingest.reading.versions import RECORDS_VERSION, TEXT_VERSION
+from graphrag_pipeline.ingest.reading.versions import VERSIONS
 
 ROLLING = """WEBVTT
 Kind: captions
@@ -385,7 +385,8 @@ def test_batches_with_files_that_were_refused_before_are_read_again_and_no_other
     for suffix in SOUND:
         assert reader_versions([".txt", suffix]) != reader_versions([".txt"])
     assert (
-        reader_versions([".txt", ".py", ".csv"]) == f"-records{RECORDS_VERSION}-text{TEXT_VERSION}"
+        reader_versions([".txt", ".py", ".csv"])
+        == f"-records{VERSIONS['records']}-text{VERSIONS['text']}"
     )
 
 

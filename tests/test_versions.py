@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from graphrag_pipeline.ingest.reading.versions import VERSIONS
+
 ROOT = Path(__file__).parents[1] / "graphrag_pipeline"
 RECORD = Path(__file__).parent / "snapshots" / "stage_versions.json"
 
@@ -32,36 +34,34 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
         "ingest/documents.py",
         *_reading("archives blocks cleaning decoding extras fields files line_blocks model"),
     ),
-    f"{_READERS}:BIBLIOGRAPHIES_VERSION": _reading("bibtex latex"),
-    f"{_READERS}:CALENDARS_VERSION": _reading("calendars"),
-    f"{_READERS}:CONFIGS_VERSION": _reading("configs"),
-    f"{_READERS}:LATEX_VERSION": _reading("latex"),
-    f"{_READERS}:OUTLINES_VERSION": _reading("outlines"),
-    f"{_READERS}:OUTLOOK_VERSION": _reading("outlook"),
-    f"{_READERS}:PACKED_VERSION": _reading("packed"),
-    f"{_READERS}:PLAIN_VERSION": _reading("files text_tables"),
-    f"{_READERS}:TEXT_VERSION": _reading("broken_words chat_days chat_logs facts"),
-    f"{_READERS}:SUBTITLES_VERSION": _reading("subtitles"),
-    f"{_READERS}:WEB_ARCHIVES_VERSION": _reading("mail mail_headers"),
-    f"{_READERS}:XML_VERSION": _reading("xml_text"),
-    f"{_READERS}:CODE_VERSION": _reading("code"),
-    f"{_READERS}:HTML_VERSION": _reading("html html_events html_lines html_links preformatted"),
-    f"{_READERS}:MAIL_VERSION": _reading("mail mail_headers mail_quoted"),
-    f"{_READERS}:MARKDOWN_VERSION": _reading("markdown markdown_markup note_marks wiki_links"),
-    f"{_READERS}:NAMED_VERSION": _reading("code files text_tables"),
-    f"{_READERS}:NOTEBOOK_VERSION": _reading("notebook"),
-    f"{_READERS}:OFFICE_VERSION": _reading(
-        "docx epub equations opendocument pptx sheets table_head"
-    ),
-    f"{_READERS}:PDF_VERSION": _reading("ocr pdf pdf_layout pdf_lines pdf_text"),
-    f"{_READERS}:RECORDS_VERSION": (
+    f"{_READERS}:bibliographies": _reading("bibtex latex"),
+    f"{_READERS}:calendars": _reading("calendars"),
+    f"{_READERS}:configs": _reading("configs"),
+    f"{_READERS}:LaTeX": _reading("latex"),
+    f"{_READERS}:outlines": _reading("outlines"),
+    f"{_READERS}:Outlook": _reading("outlook"),
+    f"{_READERS}:packed": _reading("packed"),
+    f"{_READERS}:plain": _reading("files text_tables"),
+    f"{_READERS}:text": _reading("broken_words chat_days chat_logs facts"),
+    f"{_READERS}:subtitles": _reading("subtitles"),
+    f"{_READERS}:web archives": _reading("mail mail_headers"),
+    f"{_READERS}:XML": _reading("xml_text"),
+    f"{_READERS}:code": _reading("code"),
+    f"{_READERS}:HTML": _reading("html html_events html_lines html_links preformatted"),
+    f"{_READERS}:mail": _reading("mail mail_headers mail_quoted"),
+    f"{_READERS}:Markdown": _reading("markdown markdown_markup note_marks wiki_links"),
+    f"{_READERS}:named": _reading("code files text_tables"),
+    f"{_READERS}:notebook": _reading("notebook"),
+    f"{_READERS}:office": _reading("docx epub equations opendocument pptx sheets table_head"),
+    f"{_READERS}:PDF": _reading("ocr pdf pdf_layout pdf_lines pdf_text"),
+    f"{_READERS}:records": (
         *_reading("chats record_columns records table_head tables"),
         "core/records.py",
         "data/nlp_records.txt",
     ),
-    f"{_READERS}:RST_VERSION": _reading("rst text_tables"),
-    f"{_READERS}:RTF_VERSION": _reading("rtf"),
-    f"{_READERS}:XLS_VERSION": _reading("sheets"),
+    f"{_READERS}:reStructuredText": _reading("rst text_tables"),
+    f"{_READERS}:RTF": _reading("rtf"),
+    f"{_READERS}:XLS": _reading("sheets"),
     "ingest/chunking.py:CHUNKER_VERSION": ("ingest/chunking.py",),
     "extraction/rules/nlp.py:NLP_VERSION": (
         "extraction/rules/*.py",
@@ -197,7 +197,10 @@ def shape(files: tuple[str, ...]) -> str:
 
 def version(place: str) -> object:
     file, name = place.split(":")
-    return ast.literal_eval(dict(assignments(ROOT / file))[name])
+    values = dict(assignments(ROOT / file))
+    if file == _READERS:
+        return ast.literal_eval(values["VERSIONS"])[name]
+    return ast.literal_eval(values[name])
 
 
 def current(place: str) -> dict[str, object]:
@@ -211,7 +214,8 @@ def test_every_version_says_what_it_stands_for() -> None:
         for name, value in assignments(path)
         if is_version(name) and isinstance(value, ast.Constant)
     }
-    assert versions == set(GOVERNED) | FORMATS
+    readers = {f"{_READERS}:{kind}" for kind in VERSIONS}
+    assert versions | readers == set(GOVERNED) | FORMATS
 
 
 def test_each_module_of_the_reader_has_a_version_that_stands_for_it() -> None:

@@ -16,9 +16,13 @@ def word_lists(name: str) -> dict[str, frozenset[str]]:
     """Read a shipped list file into its sections, words as written."""
     parts = _SECTION.split(_without_comments(name))
     return {
-        section: frozenset(words.split())
-        for section, words in zip(parts[1::2], parts[2::2], strict=True)
+        section: word_set(listed) for section, listed in zip(parts[1::2], parts[2::2], strict=True)
     }
+
+
+def word_set(listed: str) -> frozenset[str]:
+    """Return the words of a list that is written with blanks between them."""
+    return frozenset(listed.split())
 
 
 def ranked_words(name: str) -> list[str]:

@@ -157,5 +157,4 @@ def _given_first(written: str) -> str:
     return one_line(latex_text(name))
 
 
-_VERSIONS = versions.BIBLIOGRAPHIES | versions.RECORDS | versions.LATEX
-BIBTEX = FileFormat(read_bibtex, _VERSIONS, SMALL_RECORDS)
+BIBTEX = FileFormat(read_bibtex, versions.of("bibliographies", "records", "LaTeX"), SMALL_RECORDS)

@@ -209,5 +209,5 @@ _TOLD_OF_RULES: Mapping[str, tuple[str, Callable[[str], str], str]] = {
 }
 """Parts of a rule of repetition: the words before, those of each value, the words after."""
 
-CALENDAR = FileFormat(read_calendar, versions.CALENDARS | versions.RECORDS, SMALL_RECORDS)
-CONTACTS = FileFormat(read_contacts, versions.CALENDARS | versions.RECORDS, SMALL_RECORDS)
+CALENDAR = FileFormat(read_calendar, versions.of("calendars", "records"), SMALL_RECORDS)
+CONTACTS = FileFormat(read_contacts, versions.of("calendars", "records"), SMALL_RECORDS)

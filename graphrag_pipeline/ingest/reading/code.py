@@ -114,5 +114,5 @@ def code_blocks(text: str, family: str) -> Iterator[Block]:
         yield Block(start, len(text), "code")
 
 
-CODE = FileFormat(read_code, versions.CODE, SMALL)
-CODE_BY_NAME = FileFormat(read_code, versions.NAMED, SMALL)
+CODE = FileFormat(read_code, versions.of("code"), SMALL)
+CODE_BY_NAME = FileFormat(read_code, versions.of("named"), SMALL)

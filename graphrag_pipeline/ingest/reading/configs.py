@@ -104,5 +104,5 @@ def read_toml(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     return read_value(path, value, options, "TOML")
 
 
-YAML = FileFormat(read_yaml, versions.CONFIGS | versions.RECORDS, SMALL_RECORDS)
-TOML = FileFormat(read_toml, versions.CONFIGS | versions.RECORDS, SMALL_RECORDS)
+YAML = FileFormat(read_yaml, versions.of("configs", "records"), SMALL_RECORDS)
+TOML = FileFormat(read_toml, versions.of("configs", "records"), SMALL_RECORDS)

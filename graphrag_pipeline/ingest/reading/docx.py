@@ -61,4 +61,4 @@ def _as_html(file: io.BytesIO) -> str:
     return result.value
 
 
-DOCX = FileFormat(read_docx, versions.OFFICE | versions.HTML)
+DOCX = FileFormat(read_docx, versions.of("office", "HTML"))

@@ -103,4 +103,4 @@ def _reading_order(package: ElementTree.Element, folder: str) -> list[str]:
     ]
 
 
-EPUB = FileFormat(read_epub, versions.OFFICE | versions.HTML)
+EPUB = FileFormat(read_epub, versions.of("office", "HTML"))

@@ -51,9 +51,9 @@ def _read_text(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     return whole_document(path, text, title, blocks=blocks)
 
 
-TEXT = FileFormat(_read_text, versions.TEXT, SMALL)
-PLAIN = FileFormat(_read_text, versions.PLAIN, SMALL)
-_TEXT_BY_NAME = FileFormat(_read_text, versions.NAMED, SMALL)
+TEXT = FileFormat(_read_text, versions.of("text"), SMALL)
+PLAIN = FileFormat(_read_text, versions.of("plain"), SMALL)
+_TEXT_BY_NAME = FileFormat(_read_text, versions.of("named"), SMALL)
 _NAMED: dict[str, FileFormat] = {
     **dict.fromkeys(
         ("readme", "news", "changes", "changelog", "history", "todo", "install", "authors", "faq"),

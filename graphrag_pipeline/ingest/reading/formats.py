@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 from graphrag_pipeline.core.doors import Door, PartError, require_takes
 from graphrag_pipeline.core.errors import ConfigError
+from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.code import CODE_SUFFIXES
 from graphrag_pipeline.ingest.reading.model import FileFormat
-from graphrag_pipeline.ingest.reading.versions import FIRST, NAMED
 
 _ENDING = re.compile(r"[a-z0-9][a-z0-9_+-]*")
 _KIND = re.compile(r"[A-Za-z][A-Za-z ]*")
@@ -78,10 +78,10 @@ FORMATS: Door[FileFormat] = Door(
         "msg": "outlook:MSG",
         "eml": "mail:EML",
         "mbox": "mail:MBOX",
-        "zip": "packed:ZIP",
-        "tar": "packed:TAR",
-        "tgz": "packed:GZIP",
-        "gz": "packed:GZIP",
+        "zip": "packed:PACKED",
+        "tar": "packed:PACKED",
+        "tgz": "packed:PACKED",
+        "gz": "packed:PACKED",
         "rst": "rst:RST",
         "ipynb": "notebook:NOTEBOOK",
         **{suffix[1:]: "code:CODE" for suffix in sorted(CODE_SUFFIXES)},
@@ -129,5 +129,5 @@ def _versions(suffix: str) -> list[tuple[str, str]]:
         format_ = format_of(suffix)
     except PartError:
         return []
-    versions = format_.versions if format_ else {} if suffix else NAMED
-    return [(kind, v) for kind, v in versions.items() if v != FIRST or not is_own]
+    own = format_.versions if format_ else {} if suffix else versions.of("named")
+    return [(kind, v) for kind, v in own.items() if v != versions.FIRST or not is_own]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-from graphrag_pipeline.core.word_lists import word_lists
+from graphrag_pipeline.core.word_lists import word_lists, word_set
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.blocks import Block, BlockKind
 from graphrag_pipeline.ingest.reading.cleaning import one_line
@@ -55,42 +55,38 @@ _PERMALINKS = frozenset(("¶", "§", "#", "¤", "🔗", "⚓", "∞"))
 _BETWEEN_TITLES = re.compile(r"\s*(?:[—–|·»«:]|-(?=\s|$)|(?<=\s)-)\s*")
 
 
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_VOID = _names("area base br col embed hr img input link meta param source track wbr frame")
-_DROPPED = _names(
+_VOID = word_set("area base br col embed hr img input link meta param source track wbr frame")
+_DROPPED = word_set(
     "script style noscript template svg math iframe object canvas audio video "
     "noembed noframes select textarea button datalist map comment"
 )
-_PARAGRAPHS = _names(
+_PARAGRAPHS = word_set(
     "p h1 h2 h3 h4 h5 h6 ul ol dl table blockquote pre figure hr section article main form "
     "fieldset details"
 )
-_LINES = _names(
+_LINES = word_set(
     "html body div li tr dt dd br caption figcaption header address summary legend thead tbody "
     "tfoot center dialog hgroup menu search nav footer aside"
 )
-_CELLS = _names("td th")
+_CELLS = word_set("td th")
 _BREAKS = _PARAGRAPHS | _LINES | _CELLS
-_ENDS_PARAGRAPH = (_PARAGRAPHS | _LINES) - _names("br")
-_SECTIONS = _names("article aside main nav section")
-_HEADINGS = _names("h1 h2 h3 h4 h5 h6")
-_LISTS = _names("ul ol menu")
-_LISTS_OF_LINKS = _names("ul ol dl menu table p div")
-_REGIONS = _names("main article nav header footer aside")
-_NEVER_AROUND = _names("html body main article h1 h2 h3 h4 h5 h6 pre section td th")
+_ENDS_PARAGRAPH = (_PARAGRAPHS | _LINES) - word_set("br")
+_SECTIONS = word_set("article aside main nav section")
+_HEADINGS = word_set("h1 h2 h3 h4 h5 h6")
+_LISTS = word_set("ul ol menu")
+_LISTS_OF_LINKS = word_set("ul ol dl menu table p div")
+_REGIONS = word_set("main article nav header footer aside")
+_NEVER_AROUND = word_set("html body main article h1 h2 h3 h4 h5 h6 pre section td th")
 _CLOSED_BY = {
-    "li": _names("li"),
-    "dt": _names("dt dd"),
-    "dd": _names("dt dd"),
-    "td": _names("td th"),
-    "th": _names("td th"),
-    "tr": _names("td th tr"),
-    "tbody": _names("td th tr thead tbody"),
+    "li": word_set("li"),
+    "dt": word_set("dt dd"),
+    "dd": word_set("dt dd"),
+    "td": word_set("td th"),
+    "th": word_set("td th"),
+    "tr": word_set("td th tr"),
+    "tbody": word_set("td th tr thead tbody"),
 }
-_MARKING = _names("hidden aria-hidden style role class id")
+_MARKING = word_set("hidden aria-hidden style role class id")
 _META = {"author": "author", "date": "date", "article:published_time": "date"}
 _FEW_LINKS = 4
 _FEW_ANCHORS = 3
@@ -594,4 +590,4 @@ def _names_navigation(name: str) -> bool:
     return not words["navigation"].isdisjoint(parts) and words["text"].isdisjoint(parts)
 
 
-HTML = FileFormat(read_html, versions.HTML, SMALL)
+HTML = FileFormat(read_html, versions.of("HTML"), SMALL)

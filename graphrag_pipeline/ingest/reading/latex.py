@@ -9,10 +9,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from graphrag_pipeline.core.word_lists import word_set
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 from graphrag_pipeline.ingest.reading.decoding import decode
-from graphrag_pipeline.ingest.reading.markdown import read_markdown
+from graphrag_pipeline.ingest.reading.markdown import read_as_markdown
 from graphrag_pipeline.ingest.reading.model import (
     SMALL,
     FileFormat,
@@ -20,11 +21,6 @@ from graphrag_pipeline.ingest.reading.model import (
     ReadResult,
 )
 from graphrag_pipeline.ingest.reading.table_head import markdown_lines
-
-
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
 
 _TOKEN = re.compile(
     r"\\begin\{(?P<begin>[A-Za-z]{1,40}\*?)\}|\\end\{(?P<end>[A-Za-z]{1,40}\*?)\}"
@@ -54,7 +50,7 @@ _LEVELS |= {"paragraph": 5, "subparagraph": 6}
 # Commands by how many of their arguments are no text; of others all arguments are.
 _NOT_TEXT = {
     **dict.fromkeys(
-        _names(
+        word_set(
             "label ref eqref pageref autoref cref Cref cite citep citet citealp citealt citeauthor "
             "citeyear parencite textcite footcite autocite nocite includegraphics vspace hspace "
             "bibliography bibliographystyle addbibresource usepackage documentclass input include "
@@ -63,20 +59,20 @@ _NOT_TEXT = {
         ),
         1,
     ),
-    **dict.fromkeys(_names("cline cmidrule"), 1),
-    **dict.fromkeys(_names("href textcolor hyperref colorbox bibitem raisebox parbox"), 1),
+    **dict.fromkeys(word_set("cline cmidrule"), 1),
+    **dict.fromkeys(word_set("href textcolor hyperref colorbox bibitem raisebox parbox"), 1),
     **dict.fromkeys(
-        _names("newcommand renewcommand providecommand setlength addtolength setcounter "
+        word_set("newcommand renewcommand providecommand setlength addtolength setcounter "
                "addtocounter newtheorem DeclareMathOperator definecolor newcolumntype"),
         2,
     ),
-    **dict.fromkeys(_names("newenvironment renewenvironment multirow"), 2),
+    **dict.fromkeys(word_set("newenvironment renewenvironment multirow"), 2),
 }  # fmt: skip
-_UNSEEN = _names("tikzpicture pgfpicture comment filecontents CCSXML picture")
+_UNSEEN = word_set("tikzpicture pgfpicture comment filecontents CCSXML picture")
 _WITH_COLUMNS = {"tabular": 1, "array": 1, "longtable": 1, "tabularx": 2, "minipage": 1}
-_TABLES = _names("tabular tabularx longtable array")
-_RULES = _names("hline midrule endhead endfirsthead")
-_MATHS = _names("equation align gather multline eqnarray displaymath math flalign alignat")
+_TABLES = word_set("tabular tabularx longtable array")
+_RULES = word_set("hline midrule endhead endfirsthead")
+_MATHS = word_set("equation align gather multline eqnarray displaymath math flalign alignat")
 _SIGNS = {
     **{"ss": "ß", "ae": "æ", "AE": "Æ", "oe": "œ", "OE": "Œ", "o": "ø", "O": "Ø", "aa": "å"},
     **{"AA": "Å", "l": "ł", "L": "Ł", "i": "ı", "j": "ȷ", "S": "§", "P": "¶", "ldots": "…"},
@@ -121,7 +117,7 @@ def read_latex(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     text = "".join(map(_said, _pieces(body)))
     shown = (f"# {title}" if title else "", about.get("author", ""))
     head = "".join(f"{part}\n\n" for part in shown if part)
-    read = read_markdown(path, _LEFT_BLANK.sub("\n\n", head + text).encode(), _as_utf8(options))
+    read = read_as_markdown(path, _LEFT_BLANK.sub("\n\n", head + text), options)
     (document,) = read.documents
     metadata = {**document.metadata, **{name: value for name, value in about.items() if value}}
     return ReadResult([replace(document, title=title or document.title, metadata=metadata)], [])
@@ -134,10 +130,6 @@ def latex_text(source: str) -> str:
     'Schöning & Øre 1'
     """
     return _Converter(source).text()
-
-
-def _as_utf8(options: ReadingOptions) -> ReadingOptions:
-    return replace(options, encoding="utf-8")
 
 
 def _pieces(body: str) -> list[tuple[str, bool]]:
@@ -371,4 +363,4 @@ def _greek(name: str) -> str:
         return ""
 
 
-LATEX = FileFormat(read_latex, versions.LATEX | versions.MARKDOWN, SMALL)
+LATEX = FileFormat(read_latex, versions.of("LaTeX", "Markdown"), SMALL)

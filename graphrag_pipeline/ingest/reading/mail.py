@@ -47,6 +47,7 @@ from graphrag_pipeline.ingest.reading.model import (
     Scalar,
     Unreadable,
     clean_metadata,
+    joined,
     whole_document,
 )
 from graphrag_pipeline.ingest.reading.records import unique_keys
@@ -120,19 +121,11 @@ def read_mbox(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     if len(starts) > _MOST_MESSAGES:
         raise Unreadable(f"the mailbox has more than {_MOST_MESSAGES:,} messages: divide it")
     ends = [start for start, _ in starts[1:]] + [len(data)]
-    documents: list[ReadDocument] = []
-    quarantined: list[Quarantined] = []
     spans = [(begin, end) for (_, begin), end in zip(starts, ends, strict=True)]
     keys = unique_keys(_key(data[b : b + 65_536], number) for number, (b, _) in enumerate(spans, 1))
-    for key, (begin, end) in zip(keys, spans, strict=True):
-        message = _QUOTED_SEPARATOR.sub(rb"\1", data[begin:end])
-        try:
-            read = _read(key, message, options)
-            documents += read.documents
-            quarantined += read.quarantined
-        except Unreadable as error:
-            quarantined.append(Quarantined(key, str(error)))
-    return ReadResult(_in_threads(_once(documents)), quarantined)
+    messages = (_QUOTED_SEPARATOR.sub(rb"\1", data[begin:end]) for begin, end in spans)
+    read = joined([_read_held(k, each, options) for k, each in zip(keys, messages, strict=True)])
+    return ReadResult(_in_threads(_once(read.documents)), read.quarantined)
 
 
 def _once(documents: Sequence[ReadDocument]) -> list[ReadDocument]:
@@ -198,14 +191,13 @@ def _read(key: str, data: bytes, options: ReadingOptions, depth: int = 0) -> Rea
     text, is_page = _body(parts, options)
     if not is_page and depth < _MOST_ATTACHED_DEPTH:
         text, held = _undigested(text)
-        numbered = ((f"message-{number}", mail) for number, mail in held)
-        read = _joined([read, *(_read_held(key, *each, options, depth) for each in numbered)])
+        read = joined([read, *_read_within(key, "message", held, options, depth)])
     text, quoted = quoted_messages(text) if depth < _MOST_ATTACHED_DEPTH else (text, [])
     if quoted or not is_forward(one_line(header(message, "Subject"))):
         text = own_words(text)
-    numbered = ((f"{_QUOTED}-{n}", each.as_mail()) for n, each in enumerate(quoted, 1))
-    within = _joined([_read_held(key, *each, options, depth) for each in numbered])
-    read = _joined([read, _in_thread(within, thread_of(message))])
+    mails = [each.as_mail() for each in quoted]
+    within = joined(_read_within(key, _QUOTED, mails, options, depth))
+    read = joined([read, _in_thread(within, thread_of(message))])
     if not text and not read.documents:
         raise Unreadable("the message holds no text")
     if not text and people(message, "From") and people(message, "To", "Cc"):
@@ -214,17 +206,10 @@ def _read(key: str, data: bytes, options: ReadingOptions, depth: int = 0) -> Rea
     return ReadResult([*own, *read.documents], read.quarantined)
 
 
-def _joined(results: Sequence[ReadResult]) -> ReadResult:
-    return ReadResult(
-        [document for read in results for document in read.documents],
-        [refusal for read in results for refusal in read.quarantined],
-    )
-
-
-def _undigested(text: str) -> tuple[str, list[tuple[int, str]]]:
-    """Return a text without the messages that it lists as a digest, and these, numbered."""
+def _undigested(text: str) -> tuple[str, list[str]]:
+    """Return a text without the messages that it lists as a digest, and these."""
     first, *parts = _DIGEST_RULE.split(text)
-    kept, held = [first], []
+    kept, held = [first], list[str]()
     for part in parts:
         match = _IN_DIGEST.match(part)
         head = part[match.end() :].partition("\n\n")[0] if match else ""
@@ -232,7 +217,7 @@ def _undigested(text: str) -> tuple[str, list[tuple[int, str]]]:
             r"^(?:Date|Subject):", head, re.M
         )
         if match and is_message:
-            held.append((len(held) + 1, part[match.end() :]))
+            held.append(part[match.end() :])
         else:
             kept.append(part)
     return (clean_text("\n".join(kept)), held[:_MOST_PARTS]) if held else (text, [])
@@ -246,13 +231,23 @@ def _in_thread(read: ReadResult, thread: str) -> ReadResult:
     return ReadResult(documents, read.quarantined)
 
 
-def _read_held(key: str, name: str, text: str, options: ReadingOptions, depth: int) -> ReadResult:
-    """Read a message that the text of another one holds, of a digest or quoted."""
-    own_key = f"{key}/{name}" if key else name
+def _read_within(
+    key: str, kind: str, mails: Sequence[str], options: ReadingOptions, depth: int
+) -> list[ReadResult]:
+    """Read messages that the text of another one holds, of a digest or quoted."""
+    prefix = f"{key}/" if key else ""
+    return [
+        _read_held(f"{prefix}{kind}-{number}", mail.encode(), options, depth + 1)
+        for number, mail in enumerate(mails, 1)
+    ]
+
+
+def _read_held(key: str, data: bytes, options: ReadingOptions, depth: int = 0) -> ReadResult:
+    """Read one of several messages: what cannot be read of it does not stop the others."""
     try:
-        return _read(own_key, text.encode(), options, depth + 1)
+        return _read(key, data, options, depth)
     except (Unreadable, ValueError, LookupError) as error:
-        return ReadResult([], [Quarantined(own_key, one_line(str(error)))])
+        return ReadResult([], [Quarantined(key, one_line(str(error)))])
 
 
 def _message(data: bytes) -> Message:
@@ -326,23 +321,19 @@ def _read_attached(
         "recipients": listed(people(message, "To", "Cc")),
         "thread": thread_of(message),
     }
-    documents: list[ReadDocument] = []
-    quarantined: list[Quarantined] = []
+    results: list[ReadResult] = []
     for number, (name, part) in enumerate(attached, 1):
-        own_key = f"{key}/attachment-{number}" if key else f"attachment-{number}"
         read = _read_part(name, part, options, depth)
+        documents: list[ReadDocument] = []
         for document in read.documents:
-            under = f"{own_key}/{document.key}" if document.key else own_key
             is_message = "from" in document.metadata or "message_id" in document.metadata
             about = {"message": of_message["message"]} if is_message else of_message
             metadata = {**clean_metadata(about), **document.metadata}
-            documents.append(replace(document, key=under, metadata=metadata))
-        quarantined += (
-            Quarantined(f"{own_key}/{refusal.key}".rstrip("/"), refusal.reason)
-            for refusal in read.quarantined
-            if not is_of_other_kind(refusal.reason)
-        )
-    return ReadResult(documents, quarantined)
+            documents.append(replace(document, metadata=metadata))
+        refused = [each for each in read.quarantined if not is_of_other_kind(each.reason)]
+        own_key = f"{key}/attachment-{number}" if key else f"attachment-{number}"
+        results.append(ReadResult(documents, refused).under(f"{own_key}/"))
+    return joined(results)
 
 
 def _read_part(name: str, part: Message, options: ReadingOptions, depth: int) -> ReadResult:
@@ -474,6 +465,6 @@ def _drop_attribution(lines: list[str]) -> None:
             return
 
 
-MHTML = FileFormat(read_mhtml, versions.WEB_ARCHIVES | versions.HTML, SMALL)
+MHTML = FileFormat(read_mhtml, versions.of("web archives", "HTML"), SMALL)
 EML = FileFormat(read_eml, versions.WITHIN, SMALL, _FILE_NAME)
 MBOX = FileFormat(read_mbox, versions.WITHIN, SMALL, _FILE_NAME)

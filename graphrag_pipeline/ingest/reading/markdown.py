@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import yaml
@@ -64,6 +65,11 @@ def read_markdown(path: Path, data: bytes, options: ReadingOptions) -> ReadResul
     text, blocks = with_facts(text, title, markdown=True)
     text, blocks = with_properties(text, blocks, linked)
     return whole_document(path, text, title, metadata, blocks)
+
+
+def read_as_markdown(path: Path, text: str, options: ReadingOptions) -> ReadResult:
+    """Read a file of another format that was said again in Markdown."""
+    return read_markdown(path, text.encode("utf-8", "replace"), replace(options, encoding="utf-8"))
 
 
 def _plain(value: Scalar) -> Scalar:
@@ -223,4 +229,4 @@ def _first_heading(text: str) -> str:
     return ""
 
 
-MARKDOWN = FileFormat(read_markdown, versions.MARKDOWN, SMALL)
+MARKDOWN = FileFormat(read_markdown, versions.of("Markdown"), SMALL)

@@ -9,23 +9,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from graphrag_pipeline.core.word_lists import word_set
 from graphrag_pipeline.ingest.reading.line_blocks import line_blocks
 
-
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_INLINE = _names(
+_INLINE = word_set(
     "a abbr b bdi bdo big cite code data del dfn em font i ins kbd label mark q s samp small span "
     "strike strong sub sup time tt u var wbr img picture source video audio input button"
 )
-_LINES = _names(
+_LINES = word_set(
     "address article aside blockquote br caption center col colgroup dd details div dl dt "
     "figcaption figure footer header hr iframe main nav ol p pre section summary table tbody tfoot "
     "thead tr ul"
 )
-_OTHERS = _names("h1 h2 h3 h4 h5 h6 li td th script style svg")
+_OTHERS = word_set("h1 h2 h3 h4 h5 h6 li td th script style svg")
 _NAMES = "|".join(sorted(_INLINE | _LINES | _OTHERS, key=len, reverse=True))
 _CODE_OR_TAG = re.compile(
     rf"(`+)[^`\n]+\1|<(?P<end>/?)(?P<name>{_NAMES})(?:\s[^<>]{{0,2000}})?/?>", re.I

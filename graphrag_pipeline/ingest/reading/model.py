@@ -88,6 +88,22 @@ class ReadResult:
     documents: Sequence[ReadDocument]
     quarantined: list[Quarantined]
 
+    def under(self, prefix: str) -> ReadResult:
+        """Return what a part of a file gave, with its keys below a prefix that ends in a mark."""
+        whole = prefix[:-1]
+        return ReadResult(
+            [replace(d, key=f"{prefix}{d.key}" if d.key else whole) for d in self.documents],
+            [replace(q, key=f"{prefix}{q.key}" if q.key else whole) for q in self.quarantined],
+        )
+
+
+def joined(results: Sequence[ReadResult]) -> ReadResult:
+    """Return what the parts of a file gave as one result."""
+    return ReadResult(
+        [document for read in results for document in read.documents],
+        [refusal for read in results for refusal in read.quarantined],
+    )
+
 
 @dataclass(frozen=True)
 class OcrOptions:

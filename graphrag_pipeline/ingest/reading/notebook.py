@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.decoding import decode
-from graphrag_pipeline.ingest.reading.markdown import read_markdown
+from graphrag_pipeline.ingest.reading.markdown import read_as_markdown
 from graphrag_pipeline.ingest.reading.model import (
     SMALL_RECORDS,
     FileFormat,
@@ -37,8 +36,7 @@ def read_notebook(path: Path, data: bytes, options: ReadingOptions) -> ReadResul
     text = "\n\n".join(filter(None, (_cell(cell, language) for cell in cells)))
     if not text.strip():
         raise Unreadable("the notebook holds no text")
-    as_utf8 = replace(options, encoding="utf-8")
-    return read_markdown(path, text.encode("utf-8", "replace"), as_utf8)
+    return read_as_markdown(path, text, options)
 
 
 def _cells(notebook: Any) -> list[dict[str, Any]]:
@@ -79,4 +77,4 @@ def _cell(cell: dict[str, Any], language: str) -> str:
     return f"{fence}{language}\n{text}\n{fence}"
 
 
-NOTEBOOK = FileFormat(read_notebook, versions.MARKDOWN | versions.NOTEBOOK, SMALL_RECORDS)
+NOTEBOOK = FileFormat(read_notebook, versions.of("Markdown", "notebook"), SMALL_RECORDS)

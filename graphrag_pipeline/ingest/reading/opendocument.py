@@ -11,6 +11,7 @@ import html
 from pathlib import Path
 from xml.parsers import expat
 
+from graphrag_pipeline.core.word_lists import word_set
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.archives import (
     Parts,
@@ -30,15 +31,10 @@ from graphrag_pipeline.ingest.reading.model import (
 from graphrag_pipeline.ingest.reading.sheets import Sheet, read_sheets
 from graphrag_pipeline.ingest.reading.table_head import LOOKED_AT
 
-
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
 _MOST_DEPTH = 500
 _MOST_SPACES = 100
 _MOST_CELLS = 1_000_000
-_DROPPED = _names(
+_DROPPED = word_set(
     "office:annotation office:forms text:tracked-changes text:table-of-content "
     "text:alphabetical-index text:note-citation office:settings office:event-listeners "
     "presentation:footer presentation:date-time text:page-number style:region-left "
@@ -314,5 +310,5 @@ def _number(written: str | None, least: int, most: int) -> int:
     return min(max(int(digits), least), most)
 
 
-OPENDOCUMENT = FileFormat(read_opendocument, versions.OFFICE | versions.HTML)
-ODS = FileFormat(read_ods, versions.OFFICE | versions.RECORDS)
+OPENDOCUMENT = FileFormat(read_opendocument, versions.of("office", "HTML"))
+ODS = FileFormat(read_ods, versions.of("office", "records"))

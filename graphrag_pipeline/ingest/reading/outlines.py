@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.cleaning import clean_text
 from graphrag_pipeline.ingest.reading.decoding import decode
-from graphrag_pipeline.ingest.reading.markdown import read_markdown
+from graphrag_pipeline.ingest.reading.markdown import read_as_markdown
 from graphrag_pipeline.ingest.reading.model import (
     SMALL,
     FileFormat,
@@ -51,7 +50,7 @@ def read_asciidoc(path: Path, data: bytes, options: ReadingOptions) -> ReadResul
     Attributes, comments, images and what would be included are left out.
     """
     lines = clean_text(decode(data, options.encoding)).split("\n")
-    return _read(path, _of_asciidoc(lines), options)
+    return read_as_markdown(path, "\n".join(_of_asciidoc(lines)), options)
 
 
 def read_org(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
@@ -60,11 +59,7 @@ def read_org(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     Drawers, comments, keywords but the title, states of tasks and tags are left out.
     """
     lines = clean_text(decode(data, options.encoding)).split("\n")
-    return _read(path, _of_org(lines), options)
-
-
-def _read(path: Path, lines: Iterator[str], options: ReadingOptions) -> ReadResult:
-    return read_markdown(path, "\n".join(lines).encode(), replace(options, encoding="utf-8"))
+    return read_as_markdown(path, "\n".join(_of_org(lines)), options)
 
 
 def _of_asciidoc(lines: list[str]) -> Iterator[str]:
@@ -172,5 +167,5 @@ def _org_line(line: str) -> str:
     return line.replace("+", "|") if _ORG_RULE.match(line) else line
 
 
-ASCIIDOC = FileFormat(read_asciidoc, versions.OUTLINES | versions.MARKDOWN, SMALL)
-ORG = FileFormat(read_org, versions.OUTLINES | versions.MARKDOWN, SMALL)
+ASCIIDOC = FileFormat(read_asciidoc, versions.of("outlines", "Markdown"), SMALL)
+ORG = FileFormat(read_org, versions.of("outlines", "Markdown"), SMALL)

@@ -21,11 +21,10 @@ from graphrag_pipeline.ingest.reading.cleaning import one_line
 from graphrag_pipeline.ingest.reading.files import read_file, refused
 from graphrag_pipeline.ingest.reading.model import (
     FileFormat,
-    Quarantined,
-    ReadDocument,
     ReadingOptions,
     ReadResult,
     Unreadable,
+    joined,
 )
 from graphrag_pipeline.ingest.reading.records import unique_keys
 from graphrag_pipeline.store.ignoring import Selection
@@ -62,18 +61,11 @@ class _Member:
     is_encrypted: bool = False
 
 
-def read_zip(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
-    """Read the files of a zip archive, each as it would be read in a folder; a key is its path."""
-    return _Unpacking(options).read(path, data, 0)
+def read_packed(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
+    """Read the files of an archive, each as it would be read in a folder; a key is its path.
 
-
-def read_tar(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
-    """Read the files of a tar archive as `read_zip` does."""
-    return _Unpacking(options).read(path, data, 0)
-
-
-def read_gzip(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
-    """Read the one file that is packed: ``notes.txt.gz`` as ``notes.txt``."""
+    Of gzip that is the one file that is packed: ``notes.txt.gz`` is read as ``notes.txt``.
+    """
     return _Unpacking(options).read(path, data, 0)
 
 
@@ -113,19 +105,10 @@ class _Unpacking:
         if all(member.is_encrypted for member in members):
             raise Unreadable(f"encrypted: {_INSTEAD} with its password")
         self._require_bounded(members, n_packed)
-        documents: list[ReadDocument] = []
-        quarantined: list[Quarantined] = []
-        for member in members:
-            read = self._read_member(member, depth)
-            for document in read.documents:
-                key = f"{member.path}/{document.key}" if document.key else member.path
-                documents.append(replace(document, key=key))
-            for refusal in read.quarantined:
-                key = f"{member.path}/{refusal.key}" if refusal.key else member.path
-                quarantined.append(Quarantined(key, refusal.reason))
-        keys = unique_keys(document.key for document in documents)
-        unique = [replace(d, key=key) for d, key in zip(documents, keys, strict=True)]
-        return ReadResult(unique, quarantined)
+        read = joined([self._read_member(each, depth).under(f"{each.path}/") for each in members])
+        keys = unique_keys(document.key for document in read.documents)
+        unique = [replace(d, key=key) for d, key in zip(read.documents, keys, strict=True)]
+        return ReadResult(unique, read.quarantined)
 
     def _read_member(self, member: _Member, depth: int) -> ReadResult:
         path = PurePosixPath(member.path)
@@ -238,6 +221,4 @@ def _wanted(name: str) -> str:
 
 
 _ARCHIVES = frozenset((".zip", ".tar", ".tgz", ".gz"))
-ZIP = FileFormat(read_zip, versions.WITHIN)
-TAR = FileFormat(read_tar, versions.WITHIN)
-GZIP = FileFormat(read_gzip, versions.WITHIN)
+PACKED = FileFormat(read_packed, versions.WITHIN)

@@ -177,4 +177,4 @@ def _date(value: str) -> str:
     return "-".join(filter(None, match.groups())) if match else ""
 
 
-PDF = FileFormat(read_pdf, versions.PDF)
+PDF = FileFormat(read_pdf, versions.of("PDF"))

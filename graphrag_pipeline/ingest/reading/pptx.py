@@ -98,4 +98,4 @@ def _escaped(text: str) -> str:
     return html.escape(text.replace("\v", "\n"), quote=False).replace("\n", "<br>")
 
 
-PPTX = FileFormat(read_pptx, versions.OFFICE | versions.HTML)
+PPTX = FileFormat(read_pptx, versions.of("office", "HTML"))

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
+from graphrag_pipeline.core.word_lists import word_set
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.cleaning import clean_text
 from graphrag_pipeline.ingest.reading.decoding import decode
-from graphrag_pipeline.ingest.reading.markdown import read_markdown
+from graphrag_pipeline.ingest.reading.markdown import read_as_markdown
 from graphrag_pipeline.ingest.reading.model import (
     SMALL,
     FileFormat,
@@ -22,11 +22,6 @@ from graphrag_pipeline.ingest.reading.model import (
     ReadResult,
 )
 from graphrag_pipeline.ingest.reading.text_tables import Row, extend, grid_rows, table_lines
-
-
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
 
 _ADORNED = re.compile(r"([!-/:-@\[-`{-~])\1+$")
 _DIRECTIVE = re.compile(r"( *)\.\. (?:\|[^|]+\| )?([\w:+.-]*\w)::(?: +(.*))?$")
@@ -49,17 +44,17 @@ _DOCUMENT = re.compile(
 _BETWEEN = re.compile(r"[-_]+")
 _LITERAL = re.compile(r"``(.{1,1000}?)``")
 _SUBSTITUTION = re.compile(r"\|([^|\s](?:[^|\n]{0,100}[^|\s])?)\|_{0,2}")
-_CODE = _names(
+_CODE = word_set(
     "code code-block sourcecode parsed-literal doctest testcode testoutput testsetup "
     "testcleanup prompt ipython productionlist graphviz math digraph plot mermaid code-cell"
 )
-_DROPPED = _names(
+_DROPPED = word_set(
     "toctree contents index include literalinclude image raw meta highlight highlightlang "
     "module py:module currentmodule py:currentmodule sectionauthor moduleauthor codeauthor "
     "default-role role target-notes sectnum section-numbering header footer unicode date "
     "autosummary tabularcolumns default-domain program"
 )
-_OBJECTS = _names(
+_OBJECTS = word_set(
     "function method class attribute data exception decorator classmethod staticmethod property "
     "describe object opcode cmdoption option envvar pdbcommand autofunction autoclass "
     "automodule automethod type var macro struct member enum enumerator confval"
@@ -71,7 +66,7 @@ _LABELS = {
     "deprecated-removed": "Deprecated since version",
     "seealso": "See also:",
 }
-_ADMONITIONS = _names("attention caution danger error hint important note tip warning")
+_ADMONITIONS = word_set("attention caution danger error hint important note tip warning")
 
 
 def read_rst(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
@@ -82,8 +77,7 @@ def read_rst(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     stays.
     """
     text = "\n".join(_Converter(clean_text(decode(data, options.encoding))).lines())
-    as_utf8 = replace(options, encoding="utf-8")
-    return read_markdown(path, text.encode(), as_utf8)
+    return read_as_markdown(path, text, options)
 
 
 class _Converter:
@@ -311,4 +305,4 @@ def _depth(line: str) -> int:
     return len(line) - len(line.lstrip(" "))
 
 
-RST = FileFormat(read_rst, versions.MARKDOWN | versions.RST, SMALL)
+RST = FileFormat(read_rst, versions.of("Markdown", "reStructuredText"), SMALL)

@@ -51,4 +51,4 @@ def _row(match: re.Match[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-RTF = FileFormat(read_rtf, versions.RTF)
+RTF = FileFormat(read_rtf, versions.of("RTF"))

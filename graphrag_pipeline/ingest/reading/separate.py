@@ -84,7 +84,7 @@ class Readers:
         limit is another. Raises StorageError where no process can be started.
         """
         suffix = path.suffix.lower()
-        if len(data) <= _safe_bytes(suffix) and not _holds_files(suffix, data):
+        if _is_safe(suffix, data):
             return read_file(path, self.options, data=data)
         limits = (self._limits.megabytes, self._limits.seconds)
         key = fingerprint(sha256, suffix, *limits, reader_versions([path.suffix]))
@@ -178,21 +178,16 @@ class _Child:
         self._out.close()
 
 
-def _safe_bytes(suffix: str) -> int:
-    """Return up to how many bytes files with an ending are read here; others are refused anyway."""
+def _is_safe(suffix: str, data: bytes) -> bool:
+    """Whether a file with an ending is read here; one that nothing reads is refused anyway."""
     try:
         format_ = format_of(suffix)
     except PartError:
-        return SMALL
-    return format_.safe_bytes if format_ else SMALL
-
-
-def _holds_files(suffix: str, data: bytes) -> bool:
-    try:
-        format_ = format_of(suffix)
-    except PartError:
-        return False
-    return bool(format_ and format_.holds_files and format_.holds_files.search(data))
+        format_ = None
+    if format_ is None:
+        return len(data) <= SMALL
+    holds_files = format_.holds_files and format_.holds_files.search(data)
+    return len(data) <= format_.safe_bytes and not holds_files
 
 
 def _environment() -> dict[str, str]:

@@ -25,10 +25,10 @@ from graphrag_pipeline.ingest.reading.extras import require_extra
 from graphrag_pipeline.ingest.reading.model import (
     FileFormat,
     Quarantined,
-    ReadDocument,
     ReadingOptions,
     ReadResult,
     Unreadable,
+    joined,
 )
 from graphrag_pipeline.ingest.reading.table_head import (
     LOOKED_AT,
@@ -298,22 +298,17 @@ def read_sheets(path: Path, sheets: Iterable[Sheet], options: ReadingOptions) ->
     if not filled:
         raise Unreadable("the workbook holds no cells with text")
     _require_rows(_MOST_ROWS - sum(len(sheet.rows) for sheet in filled))
-    documents: list[ReadDocument] = []
-    quarantined: list[Quarantined] = []
+    tables: list[ReadResult] = []
     for sheet in filled:
         name = one_line(sheet.name).replace("/", " ").strip(".") or "sheet"
         alone = len(filled) == 1
         as_csv = path.with_name(f"{path.stem}{'' if alone else f' {name}'}.csv")
-        prefix = "" if alone else f"{name}!"
         table = _read_sheet(as_csv, sheet, options)
-        documents += (_prefixed(prefix, document) for document in table.documents)
-        quarantined += (
-            Quarantined(f"{prefix}{refused.key}".rstrip("!"), refused.reason)
-            for refused in table.quarantined
-        )
-    if not documents and len(quarantined) == 1 and not quarantined[0].key:
-        raise Unreadable(quarantined[0].reason)
-    return ReadResult(documents, quarantined)
+        tables.append(table if alone else table.under(f"{name}!"))
+    read = joined(tables)
+    if not read.documents and len(read.quarantined) == 1 and not read.quarantined[0].key:
+        raise Unreadable(read.quarantined[0].reason)
+    return read
 
 
 def _read_sheet(path: Path, sheet: Sheet, options: ReadingOptions) -> ReadResult:
@@ -377,9 +372,5 @@ def _read_table(
         return with_captions(path, head.captions, ReadResult([], [Quarantined("", str(error))]))
 
 
-def _prefixed(prefix: str, document: ReadDocument) -> ReadDocument:
-    return replace(document, key=f"{prefix}{document.key}") if prefix else document
-
-
-XLSX = FileFormat(read_xlsx, versions.OFFICE | versions.RECORDS)
-XLS = FileFormat(read_xls, versions.XLS | versions.RECORDS)
+XLSX = FileFormat(read_xlsx, versions.of("office", "records"))
+XLS = FileFormat(read_xls, versions.of("XLS", "records"))

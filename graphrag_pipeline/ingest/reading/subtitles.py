@@ -89,4 +89,4 @@ def _joined(lines: Iterator[str]) -> Iterator[str]:
         is_first, ends = False, bool(_SENTENCE_END.search(line))
 
 
-SUBTITLES = FileFormat(read_subtitles, versions.SUBTITLES, SMALL)
+SUBTITLES = FileFormat(read_subtitles, versions.of("subtitles"), SMALL)

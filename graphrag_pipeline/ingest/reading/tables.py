@@ -26,6 +26,7 @@ from graphrag_pipeline.ingest.reading.model import (
     ReadingOptions,
     ReadResult,
     Unreadable,
+    joined,
     readable_name,
     whole_document,
 )
@@ -95,12 +96,8 @@ def read_csv(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
 def one_below_other(tables: Iterable[ReadResult]) -> ReadResult:
     """Return tables of one file or sheet as one result: keys of the second begin "table-2!"."""
     first, *others = tables
-    documents, quarantined = [*first.documents], [*first.quarantined]
-    for number, table in enumerate(others, 2):
-        mark = f"table-{number}!"
-        documents += (replace(document, key=mark + document.key) for document in table.documents)
-        quarantined += (replace(refused, key=mark + refused.key) for refused in table.quarantined)
-    return ReadResult(documents, quarantined) if others else first
+    below = [table.under(f"table-{number}!") for number, table in enumerate(others, 2)]
+    return joined([first, *below]) if others else first
 
 
 def _tables(text: str, delimiter: str) -> list[str]:
@@ -493,7 +490,7 @@ def _with_plain_times(batch: Any) -> Any:
     return batch
 
 
-CSV = FileFormat(read_csv, versions.RECORDS, SMALL_RECORDS)
-JSON = FileFormat(read_json, versions.RECORDS, SMALL_RECORDS)
-JSONL = FileFormat(read_jsonl, versions.RECORDS, SMALL_RECORDS)
-PARQUET = FileFormat(read_parquet, versions.RECORDS)
+CSV = FileFormat(read_csv, versions.of("records"), SMALL_RECORDS)
+JSON = FileFormat(read_json, versions.of("records"), SMALL_RECORDS)
+JSONL = FileFormat(read_jsonl, versions.of("records"), SMALL_RECORDS)
+PARQUET = FileFormat(read_parquet, versions.of("records"))

@@ -7,43 +7,38 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-BIBLIOGRAPHIES_VERSION = "3"
-"""The second is the first of readers that came later: before, files of their endings were refused,
-and so they are read again."""
-CALENDARS_VERSION = "4"
-CODE_VERSION = "1"
-CONFIGS_VERSION = "2"
-HTML_VERSION = "6"
-LATEX_VERSION = "3"
-MAIL_VERSION = "6"
-MARKDOWN_VERSION = "5"
-NAMED_VERSION = "3"
-"""Of files without an ending, known by their whole name."""
-NOTEBOOK_VERSION = "1"
-OFFICE_VERSION = "6"
-OUTLINES_VERSION = "3"
-OUTLOOK_VERSION = "2"
-PACKED_VERSION = "2"
-PDF_VERSION = "2"
-PLAIN_VERSION = "5"
-RECORDS_VERSION = "12"
-RST_VERSION = "3"
-RTF_VERSION = "2"
-SUBTITLES_VERSION = "2"
-TEXT_VERSION = "5"
-"""Of `.txt` alone, which once stood for what all readers share."""
-WEB_ARCHIVES_VERSION = "2"
-XLS_VERSION = "3"
-XML_VERSION = "3"
 FIRST = "1"
 """A reader of ours of this version is not named in versions: indexes made before they were told
-apart stay valid."""
-
-
-def _with_library(module: str, version: str) -> str:
-    """Return the version of a reader that needs a library: without it nothing is read yet."""
-    return version if find_spec(module) else FIRST
-
+apart stay valid. Of readers that came later the second is the first: before, files of their endings
+were refused, and so they are read again."""
+VERSIONS = {
+    "bibliographies": "3",
+    "calendars": "4",
+    "code": "1",
+    "configs": "2",
+    "HTML": "6",
+    "LaTeX": "3",
+    "mail": "6",
+    "Markdown": "5",
+    "named": "3",  # files without an ending, known by their whole name
+    "notebook": "1",
+    "office": "6",
+    "outlines": "3",
+    "Outlook": "2",
+    "packed": "2",
+    "PDF": "2",
+    "plain": "5",
+    "records": "12",
+    "reStructuredText": "3",
+    "RTF": "2",
+    "subtitles": "2",
+    "text": "5",  # of .txt alone, which once stood for what all readers share
+    "web archives": "2",
+    "XLS": "3",
+    "XML": "3",
+}
+"""The version of the reader of each kind of files."""
+_LIBRARIES = {"Outlook": "oxmsg", "RTF": "striprtf", "XLS": "xlrd"}
 
 KINDS = {
     "bibliographies": "bibliographies",
@@ -60,45 +55,15 @@ KINDS = {
 }
 """What the files of a reader are called, where its own name does not say it."""
 
-BIBLIOGRAPHIES = {"bibliographies": BIBLIOGRAPHIES_VERSION}
-CALENDARS = {"calendars": CALENDARS_VERSION}
-CODE = {"code": CODE_VERSION}
-CONFIGS = {"configs": CONFIGS_VERSION}
-HTML = {"HTML": HTML_VERSION}
-LATEX = {"LaTeX": LATEX_VERSION}
-MAIL = {"mail": MAIL_VERSION}
-MARKDOWN = {"Markdown": MARKDOWN_VERSION}
-NAMED = {"named": NAMED_VERSION}
-NOTEBOOK = {"notebook": NOTEBOOK_VERSION}
-OFFICE = {"office": OFFICE_VERSION}
-OUTLINES = {"outlines": OUTLINES_VERSION}
-OUTLOOK = {"Outlook": _with_library("oxmsg", OUTLOOK_VERSION)}
-PACKED = {"packed": PACKED_VERSION}
-PDF = {"PDF": PDF_VERSION}
-PLAIN = {"plain": PLAIN_VERSION}
-RECORDS = {"records": RECORDS_VERSION}
-RST = {"reStructuredText": RST_VERSION}
-RTF = {"RTF": _with_library("striprtf", RTF_VERSION)}
-SUBTITLES = {"subtitles": SUBTITLES_VERSION}
-TEXT = {"text": TEXT_VERSION}
-WEB_ARCHIVES = {"web archives": WEB_ARCHIVES_VERSION}
-XLS = {"XLS": _with_library("xlrd", XLS_VERSION)}
-XML = {"XML": XML_VERSION}
-WITHIN = {
-    **(
-        TEXT
-        | PLAIN
-        | SUBTITLES
-        | LATEX
-        | OUTLINES
-        | HTML
-        | MARKDOWN
-        | RST
-        | NOTEBOOK
-        | CODE
-        | NAMED
-    ),
-    **(CONFIGS | XML | BIBLIOGRAPHIES | CALENDARS | WEB_ARCHIVES | RECORDS),
-    **(MAIL | OFFICE | PDF | PACKED | OUTLOOK | RTF | XLS),
-}
+
+def of(*kinds: str) -> dict[str, str]:
+    """Return the versions of the readers of some kinds of files.
+
+    Of a reader that needs a library it is the first without that: nothing is read yet.
+    """
+    lacking = {kind for kind, module in _LIBRARIES.items() if not find_spec(module)}
+    return {kind: FIRST if kind in lacking else VERSIONS[kind] for kind in kinds}
+
+
+WITHIN = of(*VERSIONS)
 """Of all kinds that a file within another may be: attached to mail, or packed."""

@@ -223,5 +223,5 @@ def _attributes(element: _Element) -> str:
     )
 
 
-XML = FileFormat(read_xml, versions.XML | versions.HTML | versions.RECORDS, SMALL_RECORDS)
-XHTML = FileFormat(read_html, versions.XML | versions.HTML, SMALL)
+XML = FileFormat(read_xml, versions.of("XML", "HTML", "records"), SMALL_RECORDS)
+XHTML = FileFormat(read_html, versions.of("XML", "HTML"), SMALL)
