@@ -20,7 +20,7 @@ from graphrag_pipeline.cli import app as cli
 from graphrag_pipeline.core.errors import InputError, NothingPublishedError
 from graphrag_pipeline.pages.overview import write_report
 from graphrag_pipeline.pages.overview.gathering import folder_name, gather
-from graphrag_pipeline.pages.overview.model import Excerpt, Note, Overview
+from graphrag_pipeline.pages.overview.model import Excerpt, Note, Rows
 from graphrag_pipeline.query import open_release
 
 HOSTILE = '<script>alert("1")</script><img src=http://evil.example/x onerror=alert(2)>'
@@ -133,7 +133,7 @@ def test_places_link_to_the_server_that_the_settings_name(
     monkeypatch.setenv("GRAPHRAG_SERVER__ADDRESS", "https://graph.example.com")
     text, _ = made(home, tmp_path)
     links = {html.unescape(link) for link in re.findall(r'<a href="(https://[^"]+)"', text)}
-    release = read(home).release
+    release = read(home)["release"]
     with open_release(home) as index:
         rows = index.rows("SELECT id, text FROM documents")
     known = {row["id"]: row["text"] for row in rows}
@@ -146,14 +146,14 @@ def test_places_link_to_the_server_that_the_settings_name(
         assert quote[int(values["start"]) : int(values["end"])]
 
 
-def read(home: Path) -> Overview:
+def read(home: Path) -> Rows:
     with open_release(home) as index:
         return gather(index)
 
 
-def notes(overview: Overview) -> Iterator[Note]:
-    for chapter in overview.chapters:
-        yield from chapter.notes
+def notes(overview: Rows) -> Iterator[Note]:
+    for chapter in overview["chapters"]:
+        yield from chapter["notes"]
 
 
 @pytest.fixture(scope="module")
@@ -198,7 +198,7 @@ def test_every_passage_stands_where_the_page_says(home, plain):
     for place in (home, plain):
         overview = read(place)
         shown = [note.passage for note in notes(overview)]
-        shown += [relationship.passage for relationship in overview.relationships]
+        shown += [relationship["passage"] for relationship in overview["relationships"]]
         passages = [passage for passage in shown if isinstance(passage, Excerpt)]
         assert len(passages) > 8
         for passage in passages:
@@ -251,9 +251,9 @@ def test_what_changed_since_the_release_before_is_told(plain, tmp_path):
         con.execute("UPDATE releases SET id = 'r0', created_at = created_at - INTERVAL 1 DAY")
         con.execute("DELETE FROM documents WHERE title = 'Marie Curie'")
     overview = read(tmp_path)
-    assert overview.changed_since == "r0"
-    documents = next(change for change in overview.changes if change.what == "documents")
-    assert (documents.before, documents.after, documents.entered) == (3, 4, 1)
+    assert overview["changed_since"] == "r0"
+    documents = next(change for change in overview["changes"] if change["what"] == "documents")
+    assert [documents[name] for name in ("before", "after", "entered")] == [3, 4, 1]
     _, parsed = made(tmp_path, tmp_path)
     assert "Since release r0" in parsed.words
     assert "themes of all levels" in parsed.words

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from graphrag_pipeline.pages.overview.model import Community, FindingEntry, Named, Note
+from graphrag_pipeline.pages.overview.model import FindingEntry, Named, Note
 from graphrag_pipeline.pages.overview.passages import Notes, WantedPassages, clip
 from graphrag_pipeline.query.operators.communities import Facts, about_communities
 from graphrag_pipeline.query.release import Release
@@ -45,19 +44,11 @@ WHERE place <= $most ORDER BY parent_id, place
 _SINGLETONS = "SELECT count(*) AS n FROM communities WHERE level = 0 AND size = 1"
 
 
-@dataclass(frozen=True)
-class Chapters:
-    """The largest root communities in full, others in brief, and how many more there are."""
+def read_chapters(index: Release, anchors: Mapping[str, str]) -> dict[str, Any]:
+    """Read the root communities and their reports; ``anchors`` are of entities on the page.
 
-    full: Sequence[Community]
-    others: Sequence[Community]
-    n_more_others: int
-    n_themes: int
-    singletons: int
-
-
-def read_chapters(index: Release, anchors: Mapping[str, str]) -> Chapters:
-    """Read the root communities and their reports; ``anchors`` are of entities on the page."""
+    The largest are ``chapters`` in full, ``others`` in brief; of the rest only the number is told.
+    """
     roots = index.rows(_ROOTS, most=_FULL + _OTHERS)
     reported = [row for row in roots if row["summary"]]
     # Two names alone are a theme of their own only where there are hardly others.
@@ -72,8 +63,8 @@ def read_chapters(index: Release, anchors: Mapping[str, str]) -> Chapters:
         _announce(notes, row, beneath.get(row["id"], []))
     notes.resolve()
     total = roots[0]["n_roots"] if roots else 0
-    return Chapters(
-        full=[
+    return {
+        "chapters": [
             _chapter(
                 row,
                 beneath.get(row["id"], []),
@@ -83,11 +74,11 @@ def read_chapters(index: Release, anchors: Mapping[str, str]) -> Chapters:
             )
             for row in full
         ],
-        others=[_brief(row) for row in roots if row["id"] not in set(ids)],
-        n_more_others=total - len(roots),
-        n_themes=total,
-        singletons=index.rows(_SINGLETONS)[0]["n"],
-    )
+        "others": [_facts(row) for row in roots if row["id"] not in set(ids)],
+        "n_more_others": total - len(roots),
+        "n_themes": total,
+        "singletons": index.rows(_SINGLETONS)[0]["n"],
+    }
 
 
 def _announce(notes: Notes, row: dict[str, Any], beneath: Sequence[dict[str, Any]]) -> None:
@@ -103,7 +94,7 @@ def _chapter(
     about: Facts,
     notes: Notes,
     anchors: Mapping[str, str],
-) -> Community:
+) -> dict[str, Any]:
     summary, summary_notes = notes.cut(_summary(row))
     findings = []
     for finding, (text, span) in zip(row["findings"], _told(row), strict=False):
@@ -111,33 +102,27 @@ def _chapter(
         findings.append(FindingEntry(_heading(finding, span), pieces, span is not None))
         summary_notes += own
     children = [_child(child, notes, summary_notes) for child in beneath]
-    return Community(
+    return {
         **_facts(row),
-        summary=summary,
-        writer=row["writer"],
-        n_documents=about.n_documents,
-        findings=findings,
-        notes=summary_notes,
-        children=children,
-        n_more_children=beneath[0]["n_sisters"] - len(beneath) if beneath else 0,
-        top_entities=[Named(title, anchors.get(entity, "")) for entity, title in about.names],
-    )
+        "summary": summary,
+        "n_documents": about.n_documents,
+        "findings": findings,
+        "notes": summary_notes,
+        "children": children,
+        "n_more_children": beneath[0]["n_sisters"] - len(beneath) if beneath else 0,
+        "top_entities": [Named(title, anchors.get(entity, "")) for entity, title in about.names],
+    }
 
 
-def _child(row: dict[str, Any], notes: Notes, notes_of_chapter: list[Note]) -> Community:
+def _child(row: dict[str, Any], notes: Notes, notes_of_chapter: list[Note]) -> dict[str, Any]:
     summary, own = notes.cut(_brief_summary(row))
     notes_of_chapter += own
-    return Community(**_facts(row), summary=summary)
-
-
-def _brief(row: dict[str, Any]) -> Community:
-    """Return a community of which only a line is shown."""
-    return Community(**_facts(row), summary=[])
+    return {**_facts(row), "summary": summary}
 
 
 def _facts(row: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        **{name: row[name] for name in ("id", "number", "size", "n_relationships", "rating")},
+        **row,
         "title": clip(row["title"], _MOST_TITLE),
         "rating_explanation": clip(row["rating_explanation"] or "", _MOST_BRIEF),
     }

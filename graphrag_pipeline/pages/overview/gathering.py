@@ -3,24 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from pathlib import PurePath
 from typing import Any
 
 from graphrag_pipeline.core.errors import GraphRAGError
-from graphrag_pipeline.pages.overview.chapters import Chapters, read_chapters
-from graphrag_pipeline.pages.overview.model import (
-    Bar,
-    Change,
-    Coverage,
-    EntityEntry,
-    Excerpt,
-    Making,
-    Named,
-    Overview,
-    Relationship,
-    StageCost,
-)
+from graphrag_pipeline.pages.overview.chapters import read_chapters
+from graphrag_pipeline.pages.overview.model import Excerpt, Named, Rows
 from graphrag_pipeline.pages.overview.passages import (
     WantedPassages,
     clip,
@@ -63,8 +51,7 @@ SELECT r.created_at, r.modularity,
 FROM releases r WHERE r.id = $id
 """
 _FILE_TYPES = """
-SELECT lower(regexp_extract(source, '\\.([A-Za-z0-9]{1,8})$', 1)) AS kind, count(*) AS n,
-       sum(n_chars)::BIGINT AS n_chars
+SELECT lower(regexp_extract(source, '\\.([A-Za-z0-9]{1,8})$', 1)) AS kind, count(*) AS n
 FROM documents GROUP BY kind ORDER BY n DESC, kind
 """
 _ROOTS = "SELECT DISTINCT root FROM batches SEMI JOIN documents USING (batch) ORDER BY root"
@@ -139,8 +126,8 @@ _CHANGED = {
 }
 
 
-def gather(index: Release, title: str | None = None) -> Overview:
-    """Read everything that the overview of a release shows.
+def gather(index: Release, title: str | None = None) -> Rows:
+    """Read everything that the overview of a release shows, by the names that its template has.
 
     ``title`` heads the page in place of one made from the folder's name. Of what grows with the
     corpus the most important is taken, so the page stays small.
@@ -150,31 +137,24 @@ def gather(index: Release, title: str | None = None) -> Overview:
     anchors = {row["id"]: f"entity-{n}" for n, row in enumerate(key, 1)}
     chapters = read_chapters(index, anchors)
     since, changes = _changes(index)
-    created: datetime = facts["created_at"]
-    return Overview(
-        title=title or _title(index),
-        release=index.facts.id,
-        created_at=created,
-        words=facts["words"],
-        counts={name[2:]: n for name, n in index.facts.counts.items()},
-        file_types=[
-            (row["kind"] or "other", row["n"], row["n_chars"]) for row in index.rows(_FILE_TYPES)
-        ],
-        entity_types=_type_bars(index),
-        sizes=_size_bars(chapters),
-        chapters=chapters.full,
-        others=chapters.others,
-        n_more_others=chapters.n_more_others,
-        singletons=chapters.singletons,
-        n_themes=chapters.n_themes,
-        entities=_entities(key, anchors, chapters),
-        relationships=_relationships(index, anchors),
-        coverage=_coverage(index),
-        costs=[StageCost(**row) for row in index.rows(_COSTS)],
-        making=_making(index, facts),
-        changed_since=since,
-        changes=changes,
-    )
+    sizes = [(c["title"], c["size"], f"chapter-{c['number']}") for c in chapters["chapters"]]
+    return {
+        **facts,
+        **chapters,
+        "title": title or _title(index),
+        "release": index.facts.id,
+        "counts": {name[2:]: n for name, n in index.facts.counts.items()},
+        "file_types": [(row["kind"] or "other", row["n"]) for row in index.rows(_FILE_TYPES)],
+        "entity_types": _type_bars(index),
+        "sizes": _bars(sizes),
+        "entities": _entities(key, anchors, chapters["chapters"]),
+        "relationships": _relationships(index, anchors),
+        "coverage": _coverage(index),
+        "costs": index.rows(_COSTS),
+        "making": _making(index, facts),
+        "changed_since": since,
+        "changes": changes,
+    }
 
 
 # Names of folders that do not say what is in them without the folder around.
@@ -201,12 +181,16 @@ def folder_name(root: str) -> str:
     return f"{folder.parent.name}/{folder.name}" if says_little else folder.name
 
 
-def _bars(rows: Sequence[tuple[str, int, str]]) -> list[Bar]:
+def _bars(rows: Sequence[tuple[str, int, str]]) -> list[Rows]:
+    """Return bars of a chart: ``share`` is that of the longest, ``anchor`` where more is told."""
     longest = max((n for _, n, _ in rows), default=1) or 1
-    return [Bar(label, n, n / longest, anchor) for label, n, anchor in rows]
+    return [
+        {"label": label, "value": n, "share": n / longest, "anchor": anchor}
+        for label, n, anchor in rows
+    ]
 
 
-def _type_bars(index: Release) -> list[Bar]:
+def _type_bars(index: Release) -> list[Rows]:
     rows = [(row["type"], row["n"], "") for row in index.rows(_ENTITY_TYPES)]
     rest = sum(n for _, n, _ in rows[_TYPES:])
     bars = [(_type_names(label)[1], n, a) for label, n, a in rows[:_TYPES]]
@@ -219,31 +203,25 @@ def _type_names(kind: str) -> tuple[str, str]:
     return _TYPE_NAMES.get(kind, (name, name))
 
 
-def _size_bars(chapters: Chapters) -> list[Bar]:
-    return _bars([(c.title, c.size, f"chapter-{c.number}") for c in chapters.full])
-
-
 def _entities(
-    rows: Sequence[dict[str, Any]], anchors: Mapping[str, str], overview: Chapters
-) -> list[EntityEntry]:
-    chapters = {c.id: Named(c.title, f"chapter-{c.number}") for c in overview.full}
+    rows: Sequence[Rows], anchors: Mapping[str, str], chapters: Sequence[Rows]
+) -> list[Rows]:
+    named = {c["id"]: Named(c["title"], f"chapter-{c['number']}") for c in chapters}
     return [
-        EntityEntry(
-            anchor=anchors[row["id"]],
-            title=row["title"],
-            type=_type_names(row["type"])[0],
-            description=clip(row["description"], _MOST_DESCRIPTION),
-            frequency=row["frequency"],
-            degree=row["degree"],
-            chapter=chapters.get(row["community_id"]),
-            documents=row["titles"] or [],
-            n_documents=row["n_documents"] or 0,
-        )
+        {
+            **row,
+            "anchor": anchors[row["id"]],
+            "type": _type_names(row["type"])[0],
+            "description": clip(row["description"], _MOST_DESCRIPTION),
+            "chapter": named.get(row["community_id"]),
+            "documents": row["titles"] or [],
+            "n_documents": row["n_documents"] or 0,
+        }
         for row in rows
     ]
 
 
-def _relationships(index: Release, anchors: Mapping[str, str]) -> list[Relationship]:
+def _relationships(index: Release, anchors: Mapping[str, str]) -> list[Rows]:
     rows = {row["id"]: row for row in _varied(index.rows(_TELLING, most=_RELATIONSHIPS * 20))}
     evidence = index.rows(_EVIDENCE, ids=list(rows), most=_CANDIDATES)
     spans = [_wanted(rows[piece["relationship_id"]], piece) for piece in evidence]
@@ -253,17 +231,16 @@ def _relationships(index: Release, anchors: Mapping[str, str]) -> list[Relations
         if place is not None:
             candidates.setdefault(piece["relationship_id"], []).append(place)
     return [
-        Relationship(
-            source=Named(row["source"], anchors.get(row["source_id"], "")),
-            target=Named(row["target"], anchors.get(row["target_id"], "")),
-            type=row.get("type") or "",
-            description=clip(row["description"], _MOST_DESCRIPTION),
-            weight=row["weight"],
-            n_chunks=n_chunks.get(edge, 0),
-            passage=most_like(f"{row['source']} {row['target']}", candidates[edge])
+        {
+            "source": Named(row["source"], anchors.get(row["source_id"], "")),
+            "target": Named(row["target"], anchors.get(row["target_id"], "")),
+            "type": row.get("type") or "",
+            "description": clip(row["description"], _MOST_DESCRIPTION),
+            "n_chunks": n_chunks.get(edge, 0),
+            "passage": most_like(f"{row['source']} {row['target']}", candidates[edge])
             if edge in candidates
             else None,
-        )
+        }
         for edge, row in rows.items()
     ]
 
@@ -286,59 +263,50 @@ def _varied(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return selection
 
 
-def _coverage(index: Release) -> Coverage:
+def _coverage(index: Release) -> Rows:
     row = index.rows(_COVERAGE)[0]
     silent = index.rows(_SILENT, most=_LISTED)
     unreadable = index.rows(_UNREADABLE, most=_LISTED)
     counts = index.facts.counts
     edges = counts["n_relationships"]
-    return Coverage(
-        documents=counts["n_documents"],
-        unreadable=[(place_of(r["uri"], r["root"]), r["reason"]) for r in unreadable],
-        n_unreadable=unreadable[0]["n"] if unreadable else 0,
-        chunks=counts["n_chunks"],
-        failed_chunks=row["failed_chunks"],
-        failed_reports=row["failed_reports"],
-        silent_documents=[r["title"] for r in silent],
-        n_silent_documents=silent[0]["n"] if silent else 0,
-        silent_languages=list(silent_lines(index.rows(SILENT_LANGUAGES))),
-        isolated=row["isolated"],
-        told=row["told"] / edges if edges else None,
-    )
+    return {
+        **row,
+        "documents": counts["n_documents"],
+        "unreadable": [(place_of(r["uri"], r["root"]), r["reason"]) for r in unreadable],
+        "n_unreadable": unreadable[0]["n"] if unreadable else 0,
+        "chunks": counts["n_chunks"],
+        "silent_documents": [r["title"] for r in silent],
+        "n_silent_documents": silent[0]["n"] if silent else 0,
+        "silent_languages": list(silent_lines(index.rows(SILENT_LANGUAGES))),
+        "told": row["told"] / edges if edges else None,
+    }
 
 
-def _making(index: Release, facts: Mapping[str, Any]) -> Making:
+def _making(index: Release, facts: Rows) -> Rows:
     counts = {
         name: {row["name"]: row["n"] for row in index.rows(f"{query} ORDER BY n DESC, name")}
         for name, query in _MADE_BY.items()
     }
     models = index.rows("SELECT DISTINCT model FROM llm_calls ORDER BY model")
-    return Making(
-        extractors=counts["extractors"],
-        writers=counts["writers"],
-        models=[row["model"] for row in models],
-        embedder=index.facts.embedder,
-        merged_names=facts["merged_names"],
-        modularity=facts["modularity"],
-        levels=facts["levels"],
-    )
+    return {
+        **facts,
+        **counts,
+        "models": [row["model"] for row in models],
+        "embedder": index.facts.embedder,
+    }
 
 
-def _changes(index: Release) -> tuple[str | None, list[Change]]:
+def _changes(index: Release) -> tuple[str | None, list[Rows]]:
     """Return the release before and how it differs; nothing where there is none to compare."""
     try:
         diff = diff_releases(index.home, after=index.facts.id, most=8)
     except GraphRAGError:
         return None, []
     return diff.before, [
-        Change(
-            what=_CHANGED.get(name, name),
-            before=t.before,
-            after=t.after,
-            entered=t.entered,
-            left=t.left,
-            changed=t.changed,
-            names={change: names for change, names in t.first.items() if names},
-        )
+        {
+            **vars(t),
+            "what": _CHANGED.get(name, name),
+            "names": {change: names for change, names in t.first.items() if names},
+        }
         for name, t in diff.tables.items()
     ]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.hardening.files import write_output
 from graphrag_pipeline.pages.overview.gathering import gather
-from graphrag_pipeline.pages.overview.model import Overview
+from graphrag_pipeline.pages.overview.model import Rows
 from graphrag_pipeline.pages.policy import policy
 from graphrag_pipeline.query.release import open_release
 
@@ -44,15 +44,15 @@ def write_report(
         overview = gather(index, title)
     page = render(overview).encode()
     write_output(output, page)
-    return WrittenReport(str(output), overview.release, len(page), len(overview.chapters))
+    return WrittenReport(str(output), overview["release"], len(page), len(overview["chapters"]))
 
 
-def render(overview: Overview) -> str:
+def render(overview: Rows) -> str:
     """Return the page of an overview. It is self-contained: no script or style from elsewhere."""
     return (
         page_environment()
         .get_template(_TEMPLATE)
-        .render(o=overview, created=written_time(overview.created_at))
+        .render(o=overview, created=written_time(overview["created_at"]))
     )
 
 
