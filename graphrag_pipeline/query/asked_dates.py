@@ -61,7 +61,7 @@ _AGO = re.compile(
 _COUNTS = dict(zip(["two", "three", "four", "five", "six"], range(2, 7), strict=True))
 _DIGIT, _WORD = re.compile(r"\d"), re.compile(r"[^\W\d_]+")
 _DAYS = {"day": 1, "week": 7, "month": 30.44, "year": 365.25}
-_LATEST = re.compile(rf"(?<!at the )(?:{words_pattern('latest')})")
+LATEST = re.compile(rf"(?<!at the )(?:{words_pattern('latest')})")
 
 
 @cache
@@ -75,6 +75,18 @@ def _phrases() -> dict[str, re.Pattern[str]]:
     return {name: re.compile(phrase) for name, phrase in phrases.items()}
 
 
+@cache
+def _with_a_year() -> re.Pattern[str]:
+    """Return what is written as a date with its year, the longest first."""
+    month = "|".join(sorted(map(re.escape, _MONTHS), key=len, reverse=True))
+    day, dated = re.sub(r"\(\?P<\w+>", "(?:", _DAY), re.sub(r"\(\?P<\w+>", "(?:", _YEAR)
+    named = rf"(?:{day}{_TH}{_OF})?(?:{month})\.?(?:\s+{day}{_TH})?(?:,?{_OF}){dated}"
+    iso = rf"{dated}(?:-(?:0[1-9]|1[0-2])(?:-{day})?)?"
+    return re.compile(
+        rf"(?<![\w.,-])(?:{named}|{day}\.(?:0?[1-9]|1[0-2])\.{dated}|{iso})(?![\w%]|[.,-]\d)"
+    )
+
+
 def limited_as_asked(index: Release, ask: Ask) -> Release:
     """Return a release with the documents that a question is about, by its filter and its words.
 
@@ -85,7 +97,7 @@ def limited_as_asked(index: Release, ask: Ask) -> Release:
         return limited
     question = AnalysedQuestion.of(ask.question)
     bounds = asked_bounds(question, datetime.now(UTC).date())
-    is_latest = _LATEST.search(question.folded) is not None
+    is_latest = LATEST.search(question.folded) is not None
     if not (bounds or is_latest):
         return limited
     key = limited.once("key of dates", _key_of_dates)
@@ -144,6 +156,19 @@ def asked_bounds(question: str, today: date) -> dict[str, str]:
             if when := _read(found["first"], today):
                 bounds[sign] = _text(_beside(when, step))
     return bounds
+
+
+def asked_periods(question: str, today: date) -> list[tuple[str, str]]:
+    """Return the times that a question says and sets no bounds by: its words, and 1960-05.
+
+    >>> asked_periods("Who was elected in May 2019?", date(2024, 3, 1))
+    [('may 2019', '2019-05')]
+    """
+    text = AnalysedQuestion.of(question).folded
+    if not _DIGIT.search(text) or asked_bounds(question, today):
+        return []
+    said = (found[0] for found in _with_a_year().finditer(text))
+    return [(words, _text(when)) for words in said if (when := _read(words, today))]
 
 
 def _days(ago: re.Match[str]) -> int:

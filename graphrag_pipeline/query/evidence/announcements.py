@@ -1,7 +1,7 @@
 """Announcements: what follows a question, a heading, a colon or a term is part of that sentence.
 
 A question and a line that ends in a colon announce what follows. So does a line without an end, if
-the next stands apart from it: after an empty line, as an item of a list, or further to the right.
+the next stands apart from it: after an empty line or a "#", as an item of a list, or indented.
 It is a heading, the term of a definition, or a sentence that a list or an example completes. An
 item of a list announces only what stands further to the right. What is announced ends with its
 paragraph or list, or after ``_LONGEST`` characters; it is one sentence at least. A line followed by
@@ -22,6 +22,7 @@ _ASKS = frozenset("?？؟")
 _TELLS = frozenset(":：")
 _ENDS = frozenset(".!;,…。！；，、।|–—-")
 _ITEM = re.compile(r"(?:[-*•‣·◦–—]|\(?\d{1,3}[.)](?!\d)|\(?[a-z][.)])\s|```")
+_HEADING = re.compile(r"#{1,6} ")
 _SAYS = re.compile(r"[^\W\d_]{2}")
 _FENCE = re.compile(r"`{3,}\w*")
 _TAIL = 8
@@ -57,7 +58,7 @@ def _sign(text: str, spans: Sequence[Span], place: int) -> str:
     if not _ITEM.match(text, start):
         if _ITEM.match(text, following):
             return _LIST
-        if "\n\n" in text[end:following]:
+        if "\n\n" in text[end:following] or _HEADING.match(text, start):
             return _LINE
     return _LINE if _indent(text, following) > _indent(text, start) else _NONE
 

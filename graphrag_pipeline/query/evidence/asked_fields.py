@@ -6,10 +6,11 @@ only where it is asked for: otherwise all facts of Quay 4 would stand before wha
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence, Set
 
 from graphrag_pipeline.core.records import SEPARATOR, field_head, record_line
-from graphrag_pipeline.core.text import terms
+from graphrag_pipeline.core.text import terms, terms_batch
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.query.evidence.asked_figures import is_within_bounds
 from graphrag_pipeline.query.evidence.table_rows import CELL_END
@@ -20,6 +21,8 @@ _MEASURES = {
     **{"deep": "depth", "long": "length", "high": "height", "tall": "height", "wide": "width"},
     **{"broad": "breadth", "heavy": "weight", "old": "age", "fast": "speed"},
 }
+_LABELLED = re.compile(r"([^\W\d_][^:\n.,!?]{1,39}): ([^\n]{0,99}[^\n.!?:;,])")
+_IS_VALUE = re.compile(r"\d|[A-ZÀ-ÖØ-ÞА-Я]")
 _TITLE_END = record_line("", "")[-3:]
 _PLACES = word_lists("nlp_records.txt")["place"]
 
@@ -42,19 +45,43 @@ def asks_for_fact(question: AnalysedQuestion, title: str, line: str) -> bool:
     return _names_field(asked, field)
 
 
-def says_asked_field(question: AnalysedQuestion, title: str, line: str) -> int:
+def said_names(question: AnalysedQuestion, lines: Sequence[str]) -> frozenset[str]:
+    """Return the terms of the names in a question, words with a capital, that some line says."""
+    words = " ".join(word for word in question.split()[1:] if word[:1].isupper())
+    names = frozenset(terms(words))
+    if not names or any(map(str.isdigit, question.folded)):
+        return frozenset()
+    return names.intersection(" ".join(terms_batch(lines)).split())
+
+
+def says_asked_field(
+    question: AnalysedQuestion, title: str, line: str, names: Set[str] = frozenset()
+) -> int:
     """Return 1 for a line ``title - field: value`` whose field a question names, of rows any.
 
     By a word of its stem or by a measure: who "owns" it, how "long" it is. What the title says
     names no field. Where the bounds of the question leave out the value (over 100), that is -1; and
-    0 where no field is named.
+    0 where no field is named, or a line says none of the ``names`` of which it is asked.
     """
     asked = set(question.terms).difference(terms(title))
-    cells = (cell.partition(SEPARATOR) for cell in line.rpartition(_TITLE_END)[2].split(CELL_END))
+    cells = [cell.partition(SEPARATOR) for cell in line.rpartition(_TITLE_END)[2].split(CELL_END)]
+    fields = [field for field, mark, _ in cells if mark]
     named = [value for field, mark, value in cells if mark and _names_field(asked, field)]
-    if not named:
+    about = {name for name in names if not any(_names_field({name}, field) for field in fields)}
+    if not named or (about and about.isdisjoint(terms(f"{title} {line}"))):
         return 0
     return 1 if any(is_within_bounds(question, value) for value in named) else -1
+
+
+def is_asked_label(question: AnalysedQuestion, line: str) -> bool:
+    """Whether a line of text is a label that a question names, and what it says.
+
+    ``Policy number: HM-448213`` in a letter answers as the field of a record does. What it says has
+    a figure or a capital: words alone are said of a term.
+    """
+    label = _LABELLED.fullmatch(line)
+    words = terms(label[1]) if label and _IS_VALUE.search(label[2]) else []
+    return bool(words) and all(_names_field(set(question.terms), word) for word in words)
 
 
 def _names_field(asked: Set[str], field: str) -> bool:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
 from typing import TYPE_CHECKING
 
-from graphrag_pipeline.core.prose import REPEATED_IN, Prose, readable
+from graphrag_pipeline.core.prose import REPEATED_IN, readable
 from graphrag_pipeline.core.records import named_key, record_line
 from graphrag_pipeline.core.text import terms, terms_batch
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
@@ -20,14 +19,26 @@ from graphrag_pipeline.query.evidence.answer_kinds import (
 )
 from graphrag_pipeline.query.evidence.asked_fields import (
     asks_for_fact,
+    is_asked_label,
+    said_names,
     says_asked_field,
     with_their_records,
 )
+from graphrag_pipeline.query.evidence.latest import without_latest
 from graphrag_pipeline.query.evidence.sentences import Sentence, sentences_of
 from graphrag_pipeline.query.evidence.table_rows import ROW, by_rows, with_heads
 from graphrag_pipeline.query.evidence.themes import is_name
+from graphrag_pipeline.query.evidence.times import latest_first, with_times
 from graphrag_pipeline.query.evidence.widening import RankedPassage, widened
-from graphrag_pipeline.query.memory.prose_cache import read_sentences
+from graphrag_pipeline.query.evidence.worth import (
+    FACT,
+    FIELD,
+    LINES,
+    OF_RECORDS,
+    SPARE,
+    TOLD_BY_FIELD,
+    by_worth,
+)
 from graphrag_pipeline.query.memory.rows_in_memory import KeptRows
 from graphrag_pipeline.query.operators.chunks import chunk_records
 from graphrag_pipeline.query.operators.communities import about_communities
@@ -51,23 +62,13 @@ FIGURES_WEIGHT = 0.2
 """What one gains that has the figures of the question as they are written there: 3.3a."""
 LED_WEIGHT = 0.3
 """What one gains of a document whose title the best sentence says, and the question does not."""
-WORTH = {Prose.CODE: 0.35, Prose.FRAGMENT: 0.5, Prose.ITEM: 0.9, Prose.SENTENCE: 1.0}
-"""What the score of a sentence is multiplied by, as it reads."""
 REPEATED_WORTH = 0.5
 """And that of one which many of the retrieved documents have in the same words (a footer)."""
 LEAST_SHARE = 0.45
 """A passage that scores less than this share of the best says nothing to the question."""
 
-_FACT = "fact"
-_LINES = frozenset(("field", "key", "value"))
-_TOLD_BY_FIELD = _LINES | {ROW}
-_OF_RECORDS = _TOLD_BY_FIELD | {_FACT}
 _NAMES_SHOWN = 5
 _LONGEST_THEME = 400
-# Sentences looked at beyond those asked for, in place of those that become part of another.
-_SPARE = 3
-# So many are read at once, until there are this many times as many whole sentences as are shown.
-_READ_AT_ONCE, _READ_FOR_EACH = 24, 2
 _SAID = 0.75
 _SPEAKER = re.compile(r"^[A-Z][A-Z.'’ -]{2,40}:\s+")
 _LATER_SPEAKER = re.compile(r"(?<=\n)[A-Z][A-Z.'’ -]{2,40}:\s+")
@@ -133,7 +134,7 @@ def find_evidence(
     sentences = list(sentences_of(index, chunks, context))
     wanted = wanted_of(index, asked, list(dict.fromkeys(s.chunk_id for s in sentences)))
     ranking = _ranked(index, asked, sentences, names, wanted, most)
-    best = _distinct([passage for passage, _ in ranking], most + _SPARE)
+    best = _distinct([passage for passage, _ in ranking], most + SPARE)
     place_of = {passage.citation: sentence for passage, sentence in ranking}
     placed = [place_of[passage.citation] for passage in best]
     return widened(asked, best, placed, wanted, most, context)
@@ -211,8 +212,7 @@ def _ranked(
     wanted: AskedFor | None,
     most: int,
 ) -> list[tuple[RankedPassage, Sentence]]:
-    sentences, kinds = by_rows(sentences, _kinds(index, sentences))
-    sentences = [_alone(s) if k == _FACT else s for s, k in zip(sentences, kinds, strict=True)]
+    sentences, kinds = _units(index, question, sentences)
     quotes = [sentence.quote for sentence in sentences]
     pairs = zip(sentences, kinds, strict=True)
     lines = [with_heads(s) if kind == ROW else s.quote for s, kind in pairs]
@@ -221,10 +221,12 @@ def _ranked(
     said = [_unspoken(text, sentence) for text, sentence in zip(texts, sentences, strict=True)]
     for place, kind in enumerate(kinds):
         title, line = sentences[place].window.row["title"], lines[place]
-        if kind == ROW or (kind == _FACT and not asks_for_fact(question, title, line)):
+        if kind == ROW or (kind == FACT and not asks_for_fact(question, title, line)):
             said[place] = line
-    said = with_their_records(question, said, _records_of(sentences, kinds))
-    scores = relevance(index, question.without_quantity, said, sharing=index.lexical)
+    told = with_times(index, question, sentences, said)
+    told = with_their_records(question, told, _records_of(sentences, kinds))
+    compared = without_latest(question).without_quantity
+    scores = relevance(index, compared, told, sharing=index.lexical)
     if index.lexical and not any(scores):
         return []
     named = _shares_named(said, names)
@@ -234,6 +236,7 @@ def _ranked(
     ]
     led = _led_to(question, sentences, with_rank)
     written = shares_written(question, quotes)
+    names_said = said_names(question, said)
     repeated = _repeated(sentences, texts)
     totals: list[float] = []
     columns = zip(sentences, kinds, texts, named, scores, with_rank, written, strict=True)
@@ -244,20 +247,33 @@ def _ranked(
         if (score or is_led) and wanted is not None and wanted.holds(sentence):
             total += KIND_WEIGHT
         title = sentence.window.row["title"]
-        if score and kind in _TOLD_BY_FIELD:
-            total += FIELD_WEIGHT * says_asked_field(question, title, text)
+        if score and kind in TOLD_BY_FIELD:
+            total += FIELD_WEIGHT * says_asked_field(question, title, text, names_said)
         totals.append(total * (REPEATED_WORTH if text in repeated else 1.0))
     ranking = [
         (
             RankedPassage(texts[place], score, sentences[place].citation),
             sentences[place]._replace(leans=leans and not sentences[place].announces),
         )
-        for place, score, leans in _by_worth(sentences, said, kinds, totals, most)
+        for place, score, leans in by_worth(sentences, said, kinds, totals, most, wanted)
     ]
     if ranking and wanted is not None and wanted.defines:
         floor = LEAST_SHARE * ranking[0][0].score
         ranking.sort(key=lambda row: row[0].score < floor or not wanted.holds(row[1]))
-    return _by_turns(question, ranking)
+    return _by_turns(question, latest_first(index, question, ranking))
+
+
+def _units(
+    index: Release, question: AnalysedQuestion, sentences: Sequence[Sentence]
+) -> tuple[list[Sentence], list[str]]:
+    """Return what may answer by itself, and its kind: rows and facts apart, labels as fields."""
+    rows, kinds = by_rows(sentences, _kinds(index, sentences))
+    for place, row in enumerate(rows):
+        if not kinds[place] and is_asked_label(question, row.first):
+            kinds[place] = FIELD
+        if kinds[place] in (FACT, FIELD):
+            rows[place] = _alone(row)
+    return rows, kinds
 
 
 def _led_to(
@@ -302,43 +318,6 @@ def _repeated(sentences: Sequence[Sentence], quotes: Sequence[str]) -> set[str]:
     for sentence, quote in zip(sentences, quotes, strict=True):
         documents_of.setdefault(quote, set()).add(sentence.window.row["document_id"])
     return {text for text, ids in documents_of.items() if len(ids) >= REPEATED_IN}
-
-
-def _by_worth(
-    sentences: Sequence[Sentence],
-    texts: Sequence[str],
-    kinds: Sequence[str],
-    totals: Sequence[float],
-    most: int,
-) -> list[tuple[int, float, bool]]:
-    """Return (place, score, leans) of texts, best first, totals weighed by what they read as.
-
-    Code and fragments stand only before any whole sentence, but for those of a list: the items of
-    many hardly are sentences. As most of the time would go into
-    reading, no more are read than may be among the best.
-    """
-    bounds = [
-        total * _most_worth(kind, sentence.announces)
-        for total, sentence, kind in zip(totals, sentences, kinds, strict=True)
-    ]
-    order = sorted(range(len(texts)), key=lambda place: -bounds[place])
-    whole: list[tuple[int, float, bool]] = []
-    others: list[tuple[int, float, bool]] = []
-    wanted = _READ_FOR_EACH * (most + _SPARE)
-    for begin in range(0, len(order), _READ_AT_ONCE):
-        places = order[begin : begin + _READ_AT_ONCE]
-        scores = sorted((score for _, score, _ in whole), reverse=True)
-        if len(scores) >= wanted and scores[wanted - 1] >= bounds[places[0]]:
-            break
-        read = read_sentences([_lead(sentences[place], texts[place]) for place in places])
-        for place, (reads_as, leans) in zip(places, read, strict=True):
-            grade = _grade(sentences[place], reads_as, kinds[place])
-            least = Prose.FRAGMENT if kinds[place] == "list" else Prose.ITEM
-            scored = (place, totals[place] * WORTH[grade], leans)
-            (whole if grade >= least else others).append(scored)
-    best = max((score for _, score, _ in whole), default=0.0)
-    ranking = [*whole, *(scored for scored in others if scored[1] > best)]
-    return sorted(ranking, key=lambda scored: (-scored[1], scored[0]))
 
 
 def _by_turns(
@@ -406,7 +385,7 @@ def _with_subjects(
 ) -> tuple[list[str], list[str]]:
     """Put the record's name before its lines, and what it refers to before a key: then a field."""
     pairs = zip(sentences, kinds, strict=True)
-    chunks = {s.window.row["id"] for s, kind in pairs if kind in _OF_RECORDS}
+    chunks = {s.window.row["id"] for s, kind in pairs if kind in OF_RECORDS}
     has_links = chunks and index.has_rows("record_links")
     links = index.rows(_LINKS, ids=sorted(chunks)) if has_links else []
     targets = {(k["chunk_id"], k["start_char"]): k["target"] for k in links if k["names_target"]}
@@ -414,10 +393,10 @@ def _with_subjects(
     lines: list[str] = []
     kinds = list(kinds)
     for place, (sentence, text) in enumerate(zip(sentences, texts, strict=True)):
-        if kinds[place] in _OF_RECORDS:
+        if kinds[place] in OF_RECORDS:
             row = sentence.window.row
             if target := targets.get((row["id"], sentence.start)):
-                text, kinds[place] = named_key(text, target), "field"
+                text, kinds[place] = named_key(text, target), FIELD
             subject = subjects.get(row["id"])
             text = record_line(f"{subject} ({row['title']})" if subject else row["title"], text)
         lines.append(text)
@@ -427,45 +406,7 @@ def _with_subjects(
 def _records_of(sentences: Sequence[Sentence], kinds: Sequence[str]) -> list[str]:
     """Return the document of each line of a record; "" of what is none."""
     pairs = zip(sentences, kinds, strict=True)
-    return [s.window.row["document_id"] if k in _LINES else "" for s, k in pairs]
-
-
-def _lead(sentence: Sentence, text: str) -> str:
-    return sentence.read_as if sentence.announces else text
-
-
-def _grade(sentence: Sentence, reads_as: Prose, kind: str) -> Prose:
-    """Return what a text reads as, at best what the blocks are that it begins in.
-
-    A record's line is read with the record's title, which makes it whole; a key alone says little.
-    What stands with what it announces says as much as an item of a list.
-    """
-    best = _best_of(kind, sentence.announces)
-    if kind in _OF_RECORDS:
-        return best
-    is_item = sentence.is_marked and reads_as != Prose.CODE
-    return min(best, Prose.ITEM if sentence.announces and is_item else reads_as)
-
-
-@cache
-def _most_worth(kind: str, announces: bool) -> float:
-    return WORTH[_best_of(kind, announces)]
-
-
-def _best_of(kind: str, announces: bool) -> Prose:
-    best = _best_within(kind)
-    is_item = announces and best != Prose.CODE and kind not in _OF_RECORDS
-    return Prose.ITEM if is_item else best
-
-
-def _best_within(kind: str) -> Prose:
-    if kind in _OF_RECORDS:
-        return Prose.FRAGMENT if kind == "key" else Prose.ITEM
-    if kind in ("code", "table"):
-        return Prose.CODE
-    if kind in ("heading", "title"):
-        return Prose.FRAGMENT
-    return Prose.ITEM if kind else Prose.SENTENCE
+    return [s.window.row["document_id"] if k in LINES else "" for s, k in pairs]
 
 
 def _distinct(passages: Sequence[RankedPassage], most: int) -> list[RankedPassage]:

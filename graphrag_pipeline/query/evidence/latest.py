@@ -1,0 +1,41 @@
+"""Questions for what is latest, and the versions by which that is told."""
+
+from __future__ import annotations
+
+import re
+
+from graphrag_pipeline.query.asked_dates import LATEST
+from graphrag_pipeline.query.question import AnalysedQuestion, words_pattern
+
+_VERSION = re.compile(r"(?<![\w.,-])v?(\d{1,4}(?:\.\d{1,4}){1,4})(-?[a-z]+\.?\d*)?(?![\w,]|\.\d)")
+_NOW = re.compile(f"{LATEST.pattern}|{words_pattern('now')}")
+_LAST_OF_ALL = "\uffff"
+"""Stands after any word: a version that is done comes after its drafts."""
+
+
+def asks_for_latest(question: AnalysedQuestion) -> bool:
+    """Whether a question asks how things stand now, or for what is latest."""
+    return question.read(_is_of_now)
+
+
+def _is_of_now(question: str) -> bool:
+    return _NOW.search(AnalysedQuestion.of(question).folded) is not None
+
+
+def without_latest(question: AnalysedQuestion) -> AnalysedQuestion:
+    """Return a question without the words that ask for what is latest; itself if it has none."""
+    if not asks_for_latest(question):
+        return question
+    return AnalysedQuestion(_NOW.sub(" ", question.folded))
+
+
+def version_of(text: str) -> tuple[tuple[int, ...], str] | None:
+    """Return the version that a text names first, as it is compared; None where there is none.
+
+    >>> version_of("Lumen 1.9") < version_of("Lumen 1.10-rc1") < version_of("Lumen 1.10")
+    True
+    """
+    if found := _VERSION.search(text.lower()):
+        numbers = [int(number) for number in found[1].split(".")]
+        return tuple(numbers), (found[2] or _LAST_OF_ALL).lstrip("-")
+    return None

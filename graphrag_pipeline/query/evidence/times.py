@@ -1,0 +1,135 @@
+"""The time of documents, for a question that says a time or asks how things stand now.
+
+A question of 2022 is asked of what was written in 2022, too, though it need not say that year. One
+that asks for what is latest is answered by the latest document of those that say it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from graphrag_pipeline.core.text import terms, terms_batch
+from graphrag_pipeline.query.asked_dates import KEYS, asked_periods
+from graphrag_pipeline.query.evidence.latest import asks_for_latest, version_of
+from graphrag_pipeline.query.question import AnalysedQuestion
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.evidence.sentences import Sentence
+    from graphrag_pipeline.query.evidence.widening import RankedPassage
+    from graphrag_pipeline.query.release import Release
+
+AS_GOOD = 0.75
+"""The latest of what scores at least this share of the best answers what is asked for as latest."""
+
+_DATES = f"""
+SELECT id, list_filter([{", ".join(f"json_extract_string(metadata, '/{key}')" for key in KEYS)}],
+                       lambda v: regexp_matches(v, '^\\d{{4}}(-|$)'))[1] AS date
+FROM documents SEMI JOIN (SELECT unnest($ids::JSON::VARCHAR[]) AS id) USING (id)
+"""
+_WRITTEN = re.compile(r"(?<!\d)((?:19|20)\d\d)(?:[-_.]?(0[1-9]|1[0-2])(?:[-_.]?([0-3]\d))?)?(?!\d)")
+_IN_TEXT = re.compile(r"(?<![\d.-])(?:(\d{4})-(\d\d)-(\d\d)|(\d\d?)\.(\d\d?)\.(\d{4}))(?![\d-])")
+_Ranking = list[tuple["RankedPassage", "Sentence"]]
+_T = TypeVar("_T")
+
+
+def with_times(
+    index: Release, question: AnalysedQuestion, sentences: Sequence[Sentence], said: Sequence[str]
+) -> list[str]:
+    """Return what sentences say, with the question's words for a time if they are of that time.
+
+    Those are the sentences of a document that was written then, and those that say a date of it,
+    if they or the title say something else of the question. Where there are such, the time alone
+    is no answer.
+    """
+    periods = asked_periods(question, datetime.now(UTC).date())
+    if not periods:
+        return list(said)
+    dates = _dates(index, sentences)
+    times = frozenset(word for words, _ in periods for word in terms(words))
+    others = frozenset(question.terms) - times
+    words_of = [frozenset(line.split()) for line in terms_batch(said)]
+    titles = terms_batch([sentence.window.row["title"] for sentence in sentences])
+    is_asked = [
+        not others.isdisjoint(words.union(title.split()))
+        for words, title in zip(words_of, titles, strict=True)
+    ]
+    pairs = zip(sentences, said, strict=True)
+    of_time = [
+        [words for words, period in periods if any(t.startswith(period) for t in (date, *dated))]
+        for date, dated in ((_date(dates, s), _said_dates(t)) for s, t in pairs)
+    ]
+    is_told = any(map(all, zip(is_asked, of_time, strict=True)))
+    together: list[str] = []
+    for line, words, asked, then in zip(said, words_of, is_asked, of_time, strict=True):
+        if asked:
+            line = " ".join((line, *then))
+        elif is_told:
+            line = " ".join(sorted(words - times))
+        together.append(line)
+    return together
+
+
+def latest_first(index: Release, question: AnalysedQuestion, ranking: _Ranking) -> _Ranking:
+    """Put the latest first of what answers as well, where a question asks for it.
+
+    By the dates of documents where two or more have one, by the versions in their titles, and by
+    the versions in the sentences. What has none stays where it is.
+    """
+    if not ranking or not asks_for_latest(question):
+        return ranking
+    floor = AS_GOOD * ranking[0][0].score
+    words = frozenset(question.terms)
+    least = words.intersection(terms(ranking[0][0].text))
+    best, others = [], []
+    for row in ranking:
+        is_as_good = row[0].score >= floor and least.issubset(terms(row[0].text))
+        (best if is_as_good else others).append(row)
+    dates = _dates(index, [sentence for _, sentence in best])
+    for key in (_said_version, _title_version, partial(_date, dates)):
+        best = _sorted_within(best, [key(sentence) for _, sentence in best])
+    return [*best, *others]
+
+
+def _sorted_within(rows: Sequence[_T], keys: Sequence[object]) -> list[_T]:
+    """Return rows with those that have a key in its order, greatest first, at their places."""
+    places = [place for place, key in enumerate(keys) if key]
+    moved = sorted(places, key=lambda place: keys[place], reverse=True)  # pyright: ignore
+    ordered = list(rows)
+    for place, source in zip(places, moved, strict=True):
+        ordered[place] = rows[source]
+    return ordered
+
+
+def _date(dates: Mapping[str, str], sentence: Sentence) -> str:
+    return dates.get(sentence.window.row["document_id"], "")
+
+
+def _title_version(sentence: Sentence) -> tuple[tuple[int, ...], str] | None:
+    return version_of(sentence.window.row["title"])
+
+
+def _said_version(sentence: Sentence) -> tuple[tuple[int, ...], str] | None:
+    return version_of(sentence.quote)
+
+
+def _said_dates(line: str) -> list[str]:
+    return [
+        f"{y}-{m}-{d}" if y else f"{year}-{int(month):02}-{int(day):02}"
+        for y, m, d, day, month, year in _IN_TEXT.findall(line)
+    ]
+
+
+def _dates(index: Release, sentences: Sequence[Sentence]) -> dict[str, str]:
+    """Return when documents were written: by their metadata, else by their titles or names."""
+    rows = {s.window.row["document_id"]: s.window.row for s in sentences}
+    dates = {row["id"]: row["date"] or "" for row in index.rows(_DATES, ids=list(rows))}
+    for document, row in rows.items():
+        name = row["uri"].partition("#")[0].rpartition("/")[2]
+        found = _WRITTEN.search(row["title"]) or _WRITTEN.search(name)
+        if found and not dates.get(document):
+            dates[document] = "-".join(filter(None, found.groups()))
+    return dates

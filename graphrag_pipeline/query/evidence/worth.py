@@ -1,0 +1,103 @@
+"""Texts that may answer, by what they read as: sentences, items, lines of records, headings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+from graphrag_pipeline.core.prose import Prose
+from graphrag_pipeline.query.evidence.answer_kinds import AskedFor
+from graphrag_pipeline.query.evidence.sentences import Sentence
+from graphrag_pipeline.query.evidence.table_rows import ROW
+from graphrag_pipeline.query.memory.prose_cache import read_sentences
+
+WORTH = {Prose.CODE: 0.35, Prose.FRAGMENT: 0.5, Prose.ITEM: 0.9, Prose.SENTENCE: 1.0}
+"""What the score of a sentence is multiplied by, as it reads."""
+FACT, FIELD = "fact", "field"
+_HEADINGS = frozenset(("heading", "title"))
+LINES = frozenset((FIELD, "key", "value"))
+TOLD_BY_FIELD = LINES | {ROW}
+OF_RECORDS = TOLD_BY_FIELD | {FACT}
+# Sentences looked at beyond those asked for, in place of those that become part of another.
+SPARE = 3
+# So many are read at once, until there are this many times as many whole sentences as are shown.
+_READ_AT_ONCE, _READ_FOR_EACH = 24, 2
+
+
+def by_worth(
+    sentences: Sequence[Sentence],
+    texts: Sequence[str],
+    kinds: Sequence[str],
+    totals: Sequence[float],
+    most: int,
+    wanted: AskedFor | None,
+) -> list[tuple[int, float, bool]]:
+    """Return (place, score, leans) of texts, best first, totals weighed by what they read as.
+
+    Code and fragments stand only before any whole sentence, headings if they hold what is asked
+    for, too, but for those of a list: the items of many hardly are sentences. As most of the time
+    would go into reading, no more are read than may be among the best.
+    """
+    bounds = [
+        total * _most_worth(kind, sentence.announces)
+        for total, sentence, kind in zip(totals, sentences, kinds, strict=True)
+    ]
+    order = sorted(range(len(texts)), key=lambda place: -bounds[place])
+    whole: list[tuple[int, float, bool]] = []
+    others: list[tuple[int, float, bool]] = []
+    enough = _READ_FOR_EACH * (most + SPARE)
+    for begin in range(0, len(order), _READ_AT_ONCE):
+        places = order[begin : begin + _READ_AT_ONCE]
+        scores = sorted((score for _, score, _ in whole), reverse=True)
+        if len(scores) >= enough and scores[enough - 1] >= bounds[places[0]]:
+            break
+        read = read_sentences([_lead(sentences[place], texts[place]) for place in places])
+        for place, (reads_as, leans) in zip(places, read, strict=True):
+            grade = _grade(sentences[place], reads_as, kinds[place])
+            least = Prose.FRAGMENT if kinds[place] == "list" else Prose.ITEM
+            scored = (place, totals[place] * WORTH[grade], leans)
+            (whole if grade >= least else others).append(scored)
+    best = max((score for _, score, _ in whole), default=0.0)
+    for place, score, leans in others:
+        is_bare = kinds[place] in _HEADINGS and wanted and not wanted.holds(sentences[place])
+        if score > best and not (whole and is_bare):
+            whole.append((place, score, leans))
+    return sorted(whole, key=lambda scored: (-scored[1], scored[0]))
+
+
+def _lead(sentence: Sentence, text: str) -> str:
+    return sentence.read_as if sentence.announces else text
+
+
+def _grade(sentence: Sentence, reads_as: Prose, kind: str) -> Prose:
+    """Return what a text reads as, at best what the blocks are that it begins in.
+
+    A record's line is read with the record's title, which makes it whole; a key alone says little.
+    What stands with what it announces says as much as an item of a list.
+    """
+    best = _best_of(kind, sentence.announces)
+    if kind in OF_RECORDS:
+        return best
+    is_item = sentence.is_marked and reads_as != Prose.CODE
+    return min(best, Prose.ITEM if sentence.announces and is_item else reads_as)
+
+
+@cache
+def _most_worth(kind: str, announces: bool) -> float:
+    return WORTH[_best_of(kind, announces)]
+
+
+def _best_of(kind: str, announces: bool) -> Prose:
+    best = _best_within(kind)
+    is_item = announces and best != Prose.CODE and kind not in OF_RECORDS
+    return Prose.ITEM if is_item else best
+
+
+def _best_within(kind: str) -> Prose:
+    if kind in OF_RECORDS:
+        return Prose.FRAGMENT if kind == "key" else Prose.ITEM
+    if kind in ("code", "table"):
+        return Prose.CODE
+    if kind in _HEADINGS:
+        return Prose.FRAGMENT
+    return Prose.ITEM if kind else Prose.SENTENCE
