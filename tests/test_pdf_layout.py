@@ -79,7 +79,7 @@ def test_the_cells_of_a_table_stay_in_their_rows_and_are_marked() -> None:
                 write(canvas, [cell], x=x, y=TOP - LEADING * number)
 
     document = only(pdf(draw))
-    assert document.text.split("\n") == [" ".join(row) for row in rows]
+    assert document.text.split("\n") == [f"| {' | '.join(row)} |" for row in rows]
     assert [kind for kind, _ in kinds(document)] == ["table"]
 
 
@@ -230,3 +230,129 @@ def test_pages_with_text_or_nothing_on_them_are_not_named() -> None:
 def test_list_items_and_short_lines_of_a_page_without_places_stay_apart() -> None:
     page = "Contents\r\nA line that is clearly as long as any here\r\n- item\r\n2) item"
     assert write_text([rows_of(page)]).text == page.replace("\r\n", "\n")
+
+
+def test_what_is_filled_into_a_form_stands_after_its_label() -> None:
+    def draw(canvas: Canvas) -> None:
+        form = canvas.acroForm
+        for number, (label, value) in enumerate({"Vessel": "Kittiwake", "Berth:": "C 27"}.items()):
+            y = 700 - 40 * number
+            write(canvas, [label], y=y)
+            form.textfield(name=label, value=value, x=250, y=y - 4, width=250, height=18)
+        form.textfield(name="notes", value="Comes in May", x=72, y=600, width=400, height=18)
+        form.textfield(name="empty", value="", x=72, y=570, width=400, height=18)
+        for number, (label, checked) in enumerate({"Electricity": True, "Water": False}.items()):
+            y = 500 - 20 * number
+            form.checkbox(name=label, checked=checked, x=72, y=y - 4, size=14)
+            write(canvas, [label], x=100, y=y)
+
+    lines = [line for line in only(pdf(draw)).text.split("\n") if line]
+    assert lines == [
+        "Vessel: Kittiwake",
+        "Berth: C 27",
+        "Comes in May",
+        "☒ Electricity",
+        "☐ Water",
+    ]
+
+
+def table(canvas: Canvas, rows: Sequence[Sequence[str]], *, y: float = TOP, pitch=20) -> None:
+    """Draw a table, each cell's lines around the middle of its row, as office programs do."""
+    for number, row in enumerate(rows):
+        for x, cell in zip((72, 240, 420), row, strict=True):
+            lines = cell.split("\n")
+            top = y - number * pitch + (len(lines) - 1) * 6
+            for place, line in enumerate(lines):
+                write(canvas, [line], x=x, y=top - 12 * place)
+
+
+def test_a_table_keeps_its_cells_apart_below_the_head_that_names_them() -> None:
+    rows = [("Pile", "Scour (m)", "Protected"), ("R-01", "5.8", "no"), ("R-05", "0.4", "yes")]
+
+    def draw(canvas: Canvas) -> None:
+        write(canvas, ["We measured the depth of scour at the piles of the Roompot in spring."])
+        table(canvas, rows, y=700)
+        write(canvas, ["The deepest hole was found at the pile that nobody had protected."], y=600)
+
+    assert only(pdf(draw)).text.split("\n\n")[0].split("\n")[1:] == [
+        "| Pile | Scour (m) | Protected |",
+        "| --- | --- | --- |",
+        "| R-01 | 5.8 | no |",
+        "| R-05 | 0.4 | yes |",
+    ]
+
+
+def test_lines_of_one_cell_are_put_together_whatever_was_drawn_first() -> None:
+    rows = [
+        ("Service", "Who pays", "Price\n(EUR)"),
+        ("Berth with water\nand electricity\nand showers", "Owner", "42.50"),
+        ("Crane", "Owner, or the yard\nthat asks for it", "180.00"),
+        ("Pilot", "Agent", "310.00"),
+    ]
+    text = only(pdf(lambda canvas: table(canvas, rows, pitch=42))).text
+    assert text.split("\n")[2:] == [
+        "| Berth with water and electricity and showers | Owner | 42.50 |",
+        "| Crane | Owner, or the yard that asks for it | 180.00 |",
+        "| Pilot | Agent | 310.00 |",
+    ]
+
+
+def test_a_table_goes_on_on_the_next_page_without_its_head() -> None:
+    head = ("Asset", "Maker", "Installed")
+    rows = [(f"A-{n}", "Haldor Pumps" if n % 2 else "Tanaka", f"{2000 + n}") for n in range(12)]
+    parts = [rows[:6], rows[6:]]
+    pages = [lambda canvas, part=part: table(canvas, [head, *part]) for part in parts]
+    lines = [line for line in only(pdf(*pages)).text.split("\n") if line]
+    assert lines[0] == "| Asset | Maker | Installed |"
+    assert lines[2:] == [f"| {' | '.join(row)} |" for row in rows]
+
+
+def test_lines_that_only_seem_to_have_columns_stay_text() -> None:
+    words = [
+        "The",
+        "notation",
+        "to",
+        "access",
+        "the",
+        "group",
+        "type",
+        "of",
+        "the",
+        "example",
+        "above",
+        "is",
+        "long",
+    ]
+
+    def draw(canvas: Canvas) -> None:
+        for number, word in enumerate(words):
+            write(canvas, [word], x=72 + 70 * number)
+        write(canvas, ["value"], x=142, y=TOP - LEADING)
+        write(canvas, ["INTEGER"], x=212, y=TOP - LEADING)
+        write(canvas, ["other"], x=142, y=TOP - 2 * LEADING)
+        write(canvas, ["BOOLEAN"], x=212, y=TOP - 2 * LEADING)
+        for number, mark in enumerate(("1.", "2.", "3.", "4.")):
+            write(canvas, [mark], y=600 - LEADING * number)
+            write(canvas, [f"{number + 7}"], x=120, y=600 - LEADING * number)
+
+    assert "|" not in only(pdf(draw)).text
+
+
+def test_a_foot_that_says_page_1_of_4_is_left_out_in_large_letters_too() -> None:
+    def page(number: int) -> Callable[[Canvas], None]:
+        def draw(canvas: Canvas) -> None:
+            write(canvas, [*body(number), "Then the crew of the Halcyon slept for an hour."])
+            write(canvas, [f"Page {number + 1} of 4 - Confidential"], y=40, size=13)
+
+        return draw
+
+    assert "Confidential" not in only(pdf(*map(page, range(4)))).text
+
+
+def test_a_title_of_two_lines_with_much_white_between_is_one() -> None:
+    def draw(canvas: Canvas) -> None:
+        write(canvas, ["Scour around monopile foundations"], y=TOP + 50, size=18)
+        write(canvas, ["in tidal channels"], y=TOP + 27, size=18)
+        write(canvas, [*body(1), *body(2), *body(3)])
+
+    assert only(pdf(draw)).title == "Scour around monopile foundations in tidal channels"

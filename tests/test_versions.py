@@ -53,7 +53,7 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
     f"{_READERS}:named": _reading("code files text_tables"),
     f"{_READERS}:notebook": _reading("notebook"),
     f"{_READERS}:office": _reading("docx epub equations opendocument pptx sheets table_head"),
-    f"{_READERS}:PDF": _reading("ocr pdf pdf_layout pdf_lines pdf_text"),
+    f"{_READERS}:PDF": _reading("ocr pdf pdf_forms pdf_layout pdf_lines pdf_tables pdf_text"),
     f"{_READERS}:records": (
         *_reading("chats record_columns records table_head tables"),
         "core/records.py",

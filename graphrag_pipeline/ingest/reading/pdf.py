@@ -21,12 +21,14 @@ from graphrag_pipeline.ingest.reading.model import (
     whole_document,
 )
 from graphrag_pipeline.ingest.reading.ocr import recognised
+from graphrag_pipeline.ingest.reading.pdf_forms import with_fields
 from graphrag_pipeline.ingest.reading.pdf_layout import (
     Row,
     in_reading_order,
     without_running_heads,
 )
 from graphrag_pipeline.ingest.reading.pdf_lines import read_pieces
+from graphrag_pipeline.ingest.reading.pdf_tables import with_tables
 from graphrag_pipeline.ingest.reading.pdf_text import rows_of, write_text
 
 if TYPE_CHECKING:
@@ -79,7 +81,7 @@ def read_pdf(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
             why = str(error)
     if not any(pages):
         raise Unreadable(_NO_TEXT if options.ocr is None else "OCR found no text in the PDF")
-    written = write_text(without_running_heads(pages))
+    written = write_text(with_tables(without_running_heads(pages)))
     metadata: dict[str, Scalar] = {
         "author": properties.get("Author", ""),
         "date": _date(properties.get("CreationDate", "")),
@@ -125,11 +127,12 @@ def _image(data: bytes, most_pixels: int, number: int) -> bytes:
 
 def _pages(document: PdfDocument, options: ReadingOptions) -> list[list[Row]]:
     pages: list[list[Row]] = []
+    document.init_forms()
     room = options.max_file_bytes
     for number in range(len(document)):
         page = document[number]
         text_page = page.get_textpage()
-        pieces = read_pieces(text_page)
+        pieces = with_fields(document, page, read_pieces(text_page))
         text_page.close()
         page.close()
         pages.append(in_reading_order(pieces))

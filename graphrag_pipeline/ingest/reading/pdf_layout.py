@@ -27,7 +27,6 @@ _FULL = 0.7  # of a column's width
 _FULL_SHARE = 0.5  # of a column's lines
 _LEAST_CHARS = 15  # of a column's lines, in the middle
 _MOST_DIVISIONS = 2
-_LEAST_CELLS = 3
 
 _EDGE_LINES = 3
 _SAME_HEIGHT = 3.0  # points
@@ -35,18 +34,31 @@ _LEAST_PAGES = 3
 _TALL = 1.15  # of the height of most text
 _NUMBER = re.compile(r"(?<![\w.,])(?:\d{1,4}|[ivxlc]{1,7})(?![\w]|[.,]\d)")
 _NUMERALS = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100}
+_WORDS_OF = "of|von|de|di|sur|av|van|z|из|页"
 _BARE = re.compile(
     r"\W*(?:page|pag|pg|p|seite|s|página|pagina|pág|side|sida|strona|str|стр|страница|第)?\W*#\W*"
-    r"(?:(?:of|von|de|di|sur|av|van|z|из|页)?\W*\d{0,4}\W*)?",
+    rf"(?:(?:{_WORDS_OF})?\W*\d{{0,4}}\W*)?",
     re.I,
 )
+_OF = re.compile(rf"#\s?(?:/|{_WORDS_OF})\s?\d", re.I)
+
+LEAST_CELLS = 3
+"""As many pieces of a line are cells, even where no other line has cells below them."""
+
+
+class RowCell(NamedTuple):
+    """A piece of a line that stands apart from others, with its place in points."""
+
+    text: str
+    left: float
+    right: float
 
 
 class Row(NamedTuple):
     """One line of a column, with its place in points, to an eighth.
 
-    ``column`` numbers the parts of a page in the order of reading; ``is_table`` says that the line
-    is divided into cells.
+    ``column`` numbers the parts of a page in the order of reading; ``cells`` are the pieces of the
+    line, if it has several; ``table`` is the number of the table whose row it is, 0 for none.
     """
 
     text: str
@@ -55,7 +67,8 @@ class Row(NamedTuple):
     bottom: float
     height: float
     column: int
-    is_table: bool
+    cells: Sequence[RowCell] = ()
+    table: int = 0
 
 
 def in_reading_order(pieces: Sequence[LinePiece]) -> list[Row]:
@@ -126,6 +139,8 @@ def _keys(
         text = f"{row.text[: match.start()]}#{row.text[match.end() :]}"
         if _BARE.fullmatch(text):
             yield _Key(text, is_top, height, 2)
+        elif _OF.search(text):
+            yield _Key(text, is_top, height, _LEAST_PAGES)
         elif row.height < tall and (text.startswith("#") or text.endswith("#")):
             yield _Key(f"{offset}#...", is_top, height, _LEAST_PAGES)
 
@@ -271,5 +286,6 @@ def _row(pieces: Sequence[LinePiece], column: int) -> Row:
         right = max(piece.right for piece in pieces)
         bottom = min(piece.bottom for piece in pieces)
         height = max(piece.height for piece in pieces)
-    places = map(_rounded, (left, right, bottom, height))
-    return Row(text, *places, column=column, is_table=len(pieces) >= _LEAST_CELLS)
+    left, right, bottom, height = map(_rounded, (left, right, bottom, height))
+    cells = tuple(RowCell(p.text, p.left, p.right) for p in pieces) if len(pieces) > 1 else ()
+    return Row(text, left, right, bottom, height, column, cells)

@@ -18,8 +18,8 @@ SOFT_HYPHEN = "\ufffe"
 """PDFium's mark for a hyphen at which a word goes on in the next line."""
 _LINE = re.compile(f"[^\r\n{SOFT_HYPHEN}]*{SOFT_HYPHEN}?")
 _WORD = re.compile(r"\S+")
-_WIDE_GAP = 1.0  # of the height of a line
-_WIDEST = 0.45  # of its height: a word whose characters are no wider needs no look at its end
+_WIDE_GAP = 0.8  # of the height of a line
+_NARROW = 0.25  # of its height: a word whose characters are as wide needs no look at its end
 
 
 class LinePiece(NamedTuple):
@@ -71,7 +71,7 @@ def _pieces(
         if place is not None:
             start_x, end_x, low, high = place
             height = heights / n_chars if n_chars else 0.0
-            if n_chars and start_x - latest > (_WIDEST * (stop - before) + _WIDE_GAP) * height:
+            if n_chars and start_x - latest > (_NARROW * (stop - before) + _WIDE_GAP) * height:
                 ended = box(stop - 1)
                 right = max(right, ended[1]) if ended else right
                 if start_x - right > _WIDE_GAP * height:

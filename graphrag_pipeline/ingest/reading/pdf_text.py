@@ -15,7 +15,7 @@ from itertools import groupby, pairwise
 
 from graphrag_pipeline.ingest.reading.blocks import Block, BlockKind
 from graphrag_pipeline.ingest.reading.cleaning import clean_text
-from graphrag_pipeline.ingest.reading.pdf_layout import Row, usual_height
+from graphrag_pipeline.ingest.reading.pdf_layout import LEAST_CELLS, Row, usual_height
 from graphrag_pipeline.ingest.reading.pdf_lines import SOFT_HYPHEN
 
 _FULL_LINE = 0.75  # of the column's long lines
@@ -75,7 +75,7 @@ def rows_of(text: str) -> list[Row]:
         height -= 1.0
         if line.strip():
             written = line.strip()
-            rows.append(Row(written, 0.0, len(written), height, 1.0, 0, is_table=False))
+            rows.append(Row(written, 0.0, len(written), height, 1.0, 0))
     return rows
 
 
@@ -87,13 +87,15 @@ def _add_column(
     full = left + _FULL_LINE * (_high(row.right for row in rows) - left)
     apart = _high_of_lower_half(above.bottom - below.bottom for above, below in pairwise(rows))
     for place, row in enumerate(rows):
-        is_table = row.is_table and any(near.is_table for near in _next_to(rows, place))
-        kind = _kind(row, body, is_table=is_table)
+        has_cells = _has_cells(row) and any(map(_has_cells, _next_to(rows, place)))
+        kind = _kind(row, body, is_table=has_cells or row.table > 0)
         last = paragraphs[-1] if paragraphs else None
         if last is None:
             paragraphs.append(_Paragraph([row.text], kind, "", row, page))
             continue
-        if place == 0:
+        if row.table and row.table == last.last.table:
+            gap = "\n"
+        elif place == 0:
             gap = None if _goes_over(last, row, kind) else "\n\n"
         else:
             gap = _gap(last, row, kind, left, full, apart)
@@ -104,6 +106,10 @@ def _add_column(
             paragraphs.append(_Paragraph([row.text], kind, gap, row, page))
 
 
+def _has_cells(row: Row) -> bool:
+    return len(row.cells) >= LEAST_CELLS and not row.table
+
+
 def _next_to(rows: Sequence[Row], place: int) -> Sequence[Row]:
     return (*rows[max(place - 1, 0) : place], *rows[place + 1 : place + 2])
 
@@ -111,9 +117,16 @@ def _next_to(rows: Sequence[Row], place: int) -> Sequence[Row]:
 def _kind(row: Row, body: float, *, is_table: bool) -> BlockKind | None:
     if is_table or (row.text.count(".") >= _LEADER_DOTS and _LEADER.search(row.text)):
         return "table"
+    if _is_labelled(row):
+        return "list"
     if row.height > _LARGER * body and sum(map(str.isalpha, row.text)) > 1:
         return "heading"
     return "list" if _LIST_ITEM.match(row.text) else None
+
+
+def _is_labelled(row: Row) -> bool:
+    """Whether a line is a label with what stands apart after it, as in a form."""
+    return len(row.cells) > 1 and row.cells[0].text.endswith(":")
 
 
 def _gap(
@@ -123,10 +136,11 @@ def _gap(
     before = last.last
     is_white = apart > 0 and before.bottom - row.bottom > _WHITE * apart
     if kind == "heading" and last.kind == "heading":
-        return None if _same_size(before, row) and not is_white else "\n\n"
+        is_apart = is_white and before.bottom - row.bottom > _WHITE * row.height
+        return None if _same_size(before, row) and not is_apart else "\n\n"
     if "heading" in (kind, last.kind) or is_white:
         return "\n\n"
-    if kind is not None or last.kind == "table":
+    if kind is not None or last.kind == "table" or _are_aligned(before, row):
         return "\n"
     moved = (row.left - before.left) / row.height
     ends = before.text[-1] in _SENTENCE_END
@@ -136,6 +150,12 @@ def _gap(
     if _is_inside(before.text, row.text) and not is_label:
         return None
     return None if before.right >= full else "\n"
+
+
+def _are_aligned(before: Row, row: Row) -> bool:
+    """Whether what stands apart in a line begins or ends at a place as in the line before it."""
+    edges = {round(edge) for cell in before.cells[1:] for edge in cell[1:]}
+    return any(round(edge) in edges for cell in row.cells[1:] for edge in cell[1:])
 
 
 def _is_inside(text: str, following: str) -> bool:

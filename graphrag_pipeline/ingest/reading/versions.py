@@ -26,7 +26,7 @@ VERSIONS = {
     "outlines": "3",
     "Outlook": "2",
     "packed": "2",
-    "PDF": "2",
+    "PDF": "3",
     "plain": "5",
     "records": "12",
     "reStructuredText": "3",

@@ -1,0 +1,118 @@
+"""Values of the fields of a PDF form, which PDFium has apart from the page's text.
+
+A field stands in the line of text at its height, after what is to its left; a checked box is ☒.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from ctypes import POINTER, byref, c_ushort, cast, create_string_buffer
+from itertools import groupby, pairwise
+from typing import TYPE_CHECKING, Any
+
+from graphrag_pipeline.ingest.reading.cleaning import one_line
+from graphrag_pipeline.ingest.reading.pdf_lines import LinePiece
+
+if TYPE_CHECKING:
+    from pypdfium2 import PdfDocument, PdfPage
+
+_CHECKED, _UNCHECKED = "☒", "☐"
+_LINE = 10.0  # points: the height of a line in a field
+_WIDTH = 0.5  # of its height: about as wide is a character
+_MOST_FIELDS = 5_000  # of a page
+_LONGEST = 1 << 20  # bytes of a field
+_LABEL_ENDS = (":", "?", ".", "…", "_")
+
+
+def with_fields(
+    document: PdfDocument, page: PdfPage, pieces: Sequence[LinePiece]
+) -> Sequence[LinePiece]:
+    """Return the pieces of a page's lines with those of its form's fields that have a value.
+
+    The form of the document has to be opened before the page is (``init_forms``).
+    """
+    fields = list(_fields(document, page))
+    if not fields:
+        return pieces
+    lines = [list(line) for _, line in groupby(pieces, key=lambda piece: piece.line)]
+    heights = sorted((_middle(line[0]), number) for number, line in enumerate(lines))
+    beside: dict[int, list[LinePiece]] = {}
+    below: dict[int, list[LinePiece]] = {}
+    for field in sorted(fields, key=lambda field: -field.top):
+        # The lowest line that is not below the field: at its height, or above it.
+        at = bisect_left(heights, (field.bottom, -1))
+        middle, number = heights[at] if at < len(heights) else (field.top + 1, len(lines))
+        (beside if middle <= field.top else below).setdefault(number, []).append(field)
+    written: list[list[LinePiece]] = []
+    for number in range(len(lines) + 1):
+        line = lines[number] if number < len(lines) else []
+        added = [_in_line(field, line) for field in beside.get(number, ())]
+        written.append(_labelled(sorted([*line, *added], key=_left)) if added else line)
+        written += ([field] for field in below.get(number, ()))
+    return [p._replace(line=n) for n, line in enumerate(written) for p in line]
+
+
+def _middle(piece: LinePiece) -> float:
+    return (piece.bottom + piece.top) / 2
+
+
+def _in_line(field: LinePiece, line: Sequence[LinePiece]) -> LinePiece:
+    _, _, _, bottom, top, height, _ = line[0]
+    right = min(field.right, field.left + _WIDTH * height * len(field.text))
+    return field._replace(right=right, bottom=bottom, top=top, height=height)
+
+
+def _left(piece: LinePiece) -> float:
+    return piece.left
+
+
+def _labelled(line: Sequence[LinePiece]) -> list[LinePiece]:
+    """Return a line in which a colon stands between a label and what is filled in after it."""
+    ends = [
+        piece._replace(text=f"{piece.text}:")
+        if after.line < 0 <= piece.line and not piece.text.endswith(_LABEL_ENDS)
+        else piece
+        for piece, after in pairwise(line)
+    ]
+    return [*ends, line[-1]]
+
+
+def _fields(document: PdfDocument, page: PdfPage) -> Iterator[LinePiece]:
+    """Yield a piece for each field with a value, of line -1."""
+    from pypdfium2 import raw
+
+    for number in range(min(raw.FPDFPage_GetAnnotCount(page), _MOST_FIELDS)):
+        annotation = raw.FPDFPage_GetAnnot(page, number)
+        box = raw.FS_RECTF()
+        if (
+            raw.FPDFAnnot_GetSubtype(annotation) == raw.FPDF_ANNOT_WIDGET
+            and (value := _value(document, annotation))
+            and raw.FPDFAnnot_GetRect(annotation, byref(box))
+        ):
+            left, right = sorted((box.left, box.right))
+            bottom, top = sorted((box.bottom, box.top))
+            height = min(top - bottom, _LINE)
+            yield LinePiece(value, left, right, bottom, top, height, -1)
+        raw.FPDFPage_CloseAnnot(annotation)
+
+
+def _value(document: PdfDocument, annotation: Any) -> str:
+    from pypdfium2 import raw
+
+    form = document.formenv
+    kind = raw.FPDFAnnot_GetFormFieldType(form, annotation)
+    if kind in (raw.FPDF_FORMFIELD_CHECKBOX, raw.FPDF_FORMFIELD_RADIOBUTTON):
+        return _CHECKED if raw.FPDFAnnot_IsChecked(form, annotation) else _UNCHECKED
+    if kind not in (
+        raw.FPDF_FORMFIELD_TEXTFIELD,
+        raw.FPDF_FORMFIELD_COMBOBOX,
+        raw.FPDF_FORMFIELD_LISTBOX,
+    ):
+        return ""
+    size = raw.FPDFAnnot_GetFormFieldValue(form, annotation, None, 0)
+    if not 2 < size <= _LONGEST:
+        return ""
+    buffer = create_string_buffer(size)
+    raw.FPDFAnnot_GetFormFieldValue(form, annotation, cast(buffer, POINTER(c_ushort)), size)
+    return one_line(buffer.raw[: size - 2].decode("utf-16-le", "replace"))

@@ -1,0 +1,296 @@
+"""Lines of a PDF whose pieces stand in columns are rows of a table, said again as Markdown's.
+
+PDF draws words at places and knows no tables. Lines below each other, whose pieces each stand over
+or under those of one column, are a table; a line of fewer pieces that stands close to one of more
+is a further line of its cells. All else stays as it is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, groupby, pairwise
+
+from graphrag_pipeline.ingest.reading.pdf_layout import LEAST_CELLS, Row, RowCell
+from graphrag_pipeline.ingest.reading.table_head import (
+    head_of,
+    is_number,
+    joined_names,
+    markdown_lines,
+    names_numbers,
+)
+
+_SAME_LINE = 0.3  # of a line's height: pieces of one line are no further up or down
+_NEXT = 3.5  # of a line's height: the next row of a table is no further down
+_JUMP = 6.0  # of a line's height: what is further up or down is another part of the page
+_WITHIN = 0.8  # of a line's height: closer lines are of one row
+_CLOSE = 1.3  # of the smallest distance of lines: as far apart are lines of one cell
+_DRAWN_NEAR = 12  # lines: cells of one line are drawn no further apart
+_LOOKED_AT = 60  # lines, of which the one with most cells has all columns
+_LEAST_LINES = 3
+_MOST_COLUMNS = 60
+_FILLED = 0.5  # of the cells of a table
+_LEADERS = "....."
+_MARKS = 4  # characters of what may number the items of a list
+
+
+@dataclass(slots=True)
+class _Line:
+    """Pieces at one height, with the rows that they are of, by their numbers."""
+
+    bottom: float
+    height: float
+    cells: list[RowCell]
+    rows: list[int]
+
+
+@dataclass(slots=True)
+class _Table:
+    """Lines with the column of each of their cells; `columns` are left and right ends."""
+
+    columns: list[tuple[float, float]]
+    lines: list[_Line]
+    places: list[list[int]] = field(default_factory=list)
+    head: Sequence[Sequence[str]] = ()
+
+
+def with_tables(pages: Sequence[Sequence[Row]]) -> list[list[Row]]:
+    """Return the rows of pages, those of tables as lines of Markdown with the table's number.
+
+    A table at the top of a page goes on with the one at the end of the page before, if they have
+    the same columns: a head that is repeated there is left out.
+    """
+    written: list[list[Row]] = []
+    last: _Table | None = None
+    number = 0
+    for page in pages:
+        rows: list[Row] = []
+        for _, column in groupby(page, key=lambda row: row.column):
+            drawn = list(column)
+            place = 0
+            for table in _tables(drawn):
+                taken = sorted(set(chain.from_iterable(line.rows for line in table.lines)))
+                rows += drawn[place : taken[0]]
+                goes_on = last is not None and rows == [] and _has_columns(table, last)
+                number += not goes_on
+                rows += _as_markdown(table, drawn[taken[0]], number, last if goes_on else None)
+                skipped = set(taken)
+                rows += [drawn[n] for n in range(taken[0], taken[-1]) if n not in skipped]
+                place, last = taken[-1] + 1, table
+            rows += drawn[place:]
+            last = last if drawn[place:] == [] else None
+        written.append(rows)
+    return written
+
+
+def _tables(rows: Sequence[Row]) -> Iterator[_Table]:
+    for lines in _parts(_lines(rows)):
+        start = 0
+        while start < len(lines):
+            near = lines[start : start + _LOOKED_AT]
+            fullest = start + max(range(len(near)), key=lambda n: (len(near[n].cells), -n))
+            table, end = _around(lines, start, fullest)
+            if _is_table(table):
+                yield table
+            start = end
+
+
+def _lines(rows: Sequence[Row]) -> list[_Line]:
+    """Return lines in the order of the page, whatever cells of theirs were drawn first."""
+    lines: list[_Line] = []
+    begin = 0
+    for number, row in enumerate(rows):
+        if lines and abs(lines[-1].bottom - row.bottom) > _JUMP * row.height:
+            begin = len(lines)
+        place = len(lines)
+        first = max(begin, place - _DRAWN_NEAR)
+        while place > first and lines[place - 1].bottom < row.bottom - _SAME_LINE * row.height:
+            place -= 1
+        cells = list(row.cells or (RowCell(row.text, row.left, row.right),))
+        above = lines[place - 1] if place > first else None
+        if above and _is_beside(above, cells, row):
+            above.cells = sorted([*above.cells, *cells], key=lambda cell: cell.left)
+            above.rows.append(number)
+        else:
+            lines.insert(place, _Line(row.bottom, row.height, cells, [number]))
+    return lines
+
+
+def _is_beside(line: _Line, cells: Sequence[RowCell], row: Row) -> bool:
+    gap = _SAME_LINE * row.height
+    is_near = abs(line.bottom - row.bottom) <= gap
+    return (
+        is_near
+        and len(line.cells) + len(cells) <= _MOST_COLUMNS
+        and all(
+            cell.right + gap < other.left or other.right + gap < cell.left
+            for cell in cells
+            for other in line.cells
+        )
+    )
+
+
+def _parts(lines: Sequence[_Line]) -> Iterator[list[_Line]]:
+    """Yield lines below each other of which the first and the last have several cells."""
+    part: list[_Line] = []
+    for line in lines:
+        apart = part[-1].bottom - line.bottom if part else 0.0
+        if part and (apart < 0 or apart > _NEXT * line.height):
+            yield from _trimmed(part)
+            part = []
+        part.append(line)
+    yield from _trimmed(part)
+
+
+def _trimmed(part: list[_Line]) -> Iterator[list[_Line]]:
+    several = [n for n, line in enumerate(part) if len(line.cells) > 1]
+    if len(several) < 2:
+        return
+    first, last = several[0], several[-1] + 1
+    while first and part[first - 1].bottom - part[first].bottom < _WITHIN * part[first].height:
+        first -= 1
+    while last < len(part) and _ends_row(part[last - 1], part[last]):
+        last += 1
+    yield part[first:last]
+
+
+def _ends_row(before: _Line, line: _Line) -> bool:
+    """Whether a line of one cell belongs to the row before it."""
+    apart = before.bottom - line.bottom
+    inner = line.cells[0].left > before.cells[0].right and apart < _CLOSE * line.height
+    return apart < _WITHIN * line.height or inner
+
+
+def _around(lines: Sequence[_Line], start: int, fullest: int) -> tuple[_Table, int]:
+    """Return the lines around one that keep to its columns, and the number of the line after."""
+    table = _Table([(c.left, c.right) for c in lines[fullest].cells], [], [])
+    end = fullest
+    while end < len(lines) and (places := _places(table.columns, lines[end], may_span=False)):
+        table.lines.append(lines[end])
+        table.places.append(places)
+        end += 1
+    apart = [above.bottom - below.bottom for above, below in pairwise(table.lines)]
+    furthest = _CLOSE * max(apart, default=_NEXT * lines[fullest].height)
+    for line in reversed(lines[start:fullest]):
+        places = _places(table.columns, line, may_span=True)
+        if not places or line.bottom - table.lines[0].bottom > furthest:
+            break
+        table.lines.insert(0, line)
+        table.places.insert(0, places)
+    return table, max(end, fullest + 1)
+
+
+def _places(columns: list[tuple[float, float]], line: _Line, *, may_span: bool) -> list[int] | None:
+    """Return the column of each cell of a line, None if it keeps to none; columns grow by it."""
+    if len(columns) > _MOST_COLUMNS or _LEADERS in "".join(cell.text for cell in line.cells):
+        return None
+    places: list[int] = []
+    grown = list(columns)
+    for cell in line.cells:
+        over = [n for n, (a, b) in enumerate(grown) if cell.left < b and a < cell.right]
+        is_wide = len(over) > 1
+        if not over or (is_wide and not (may_span and len(line.cells) > 1)) or over[0] in places:
+            return None
+        places.append(over[0])
+        if not is_wide:
+            a, b = grown[over[0]]
+            grown[over[0]] = (min(a, cell.left), max(b, cell.right))
+    if any(a[1] > b[0] for a, b in pairwise(grown)):
+        return None
+    columns[:] = grown
+    return places
+
+
+def _is_table(table: _Table) -> bool:
+    n_columns = len(table.columns)
+    if n_columns < 2 or len(table.lines) < _LEAST_LINES:
+        return False
+    rows = _cells(table)
+    columns = [[cell for cell in column if cell] for column in zip(*rows, strict=True)]
+    several = sum(sum(map(bool, row)) > 1 for row in rows)
+    filled = sum(map(len, columns))
+    are_labels = any(2 * sum(c.endswith(":") for c in column) > len(column) for column in columns)
+    n_single = sum(len(column) < 2 for column in columns)
+    if several < _LEAST_LINES or 2 * several < len(rows) or are_labels or 4 * n_single > n_columns:
+        return False
+    if n_columns < LEAST_CELLS:
+        is_list = all(len(cell) <= _MARKS for cell in columns[0])
+        return not is_list and 2 * sum(map(is_number, columns[1])) > len(columns[1])
+    return filled >= _FILLED * n_columns * several
+
+
+def _cells(table: _Table) -> list[list[str]]:
+    """Return the rows of a table."""
+    rows: list[list[str]] = []
+    for numbers in _groups(table):
+        parts: list[list[str]] = [[] for _ in table.columns]
+        for number in numbers:
+            for cell, place in zip(table.lines[number].cells, table.places[number], strict=True):
+                parts[place].append(cell.text.strip())
+        rows.append([" ".join(cell) for cell in parts])
+    return rows
+
+
+def _groups(table: _Table) -> list[list[int]]:
+    """Return the lines of each row.
+
+    Lines that stand closer than others are of one row if one of them has all cells that the row
+    has and the others have fewer. Where that is not so, each line is a row, but for one cell close
+    below the others, and not in the first column.
+    """
+    lines = table.lines
+    apart = [above.bottom - below.bottom for above, below in pairwise(lines)]
+    far = [d for d, line in zip(apart, lines[1:], strict=True) if d >= _WITHIN * line.height]
+    close = _CLOSE * min(far, default=0.0)
+    has_two = any(d > close for d in far)
+    groups = [[0]]
+    for number, distance in enumerate(apart, 1):
+        if distance < _WITHIN * lines[number].height or (has_two and distance <= close):
+            groups[-1].append(number)
+        else:
+            groups.append([number])
+    if all(_is_row([table.places[number] for number in group]) for group in groups):
+        return groups
+    groups = [[0]]
+    for number, distance in enumerate(apart, 1):
+        of_above = table.places[number][0] > 0 and len(table.places[number]) == 1
+        if distance < _WITHIN * lines[number].height or (
+            of_above and distance <= _CLOSE * lines[number].height
+        ):
+            groups[-1].append(number)
+        else:
+            groups.append([number])
+    return groups
+
+
+def _is_row(lines: Sequence[Sequence[int]]) -> bool:
+    filled = set(chain.from_iterable(lines))
+    return sum(len(places) == len(filled) for places in lines) <= 1
+
+
+def _has_columns(table: _Table, other: _Table) -> bool:
+    return len(table.columns) == len(other.columns) and all(
+        a < d and c < b for (a, b), (c, d) in zip(table.columns, other.columns, strict=True)
+    )
+
+
+def _as_markdown(table: _Table, first: Row, number: int, before: _Table | None) -> Iterator[Row]:
+    rows = _cells(table)
+    if before is None:
+        n_heads = _n_heads(rows)
+        table.head = rows[:n_heads]
+    else:
+        n_heads, table.head = 0, before.head
+        size = len(table.head)
+        rows = rows[size:] if size and rows[:size] == table.head else rows
+    for text in markdown_lines(rows, n_heads):
+        yield first._replace(text=text, table=number)
+
+
+def _n_heads(rows: Sequence[Sequence[str]]) -> int:
+    """Return how many rows name the columns; with two columns, only what stands over numbers."""
+    if len(rows[0]) < LEAST_CELLS and not names_numbers(rows):
+        return 0
+    head = head_of(rows)
+    is_named = head.names and not head.captions and all(joined_names(rows[: head.n_rows])[1:])
+    return head.n_rows if is_named else 0
