@@ -42,7 +42,7 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
     f"{_READERS}:Outlook": _reading("outlook"),
     f"{_READERS}:packed": _reading("packed"),
     f"{_READERS}:plain": _reading("files text_tables"),
-    f"{_READERS}:text": _reading("broken_words chat_days chat_logs facts"),
+    f"{_READERS}:text": _reading("broken_words chat_days chat_logs facts pasted_chats"),
     f"{_READERS}:subtitles": _reading("subtitles"),
     f"{_READERS}:web archives": _reading("mail mail_headers"),
     f"{_READERS}:XML": _reading("xml_text"),

@@ -26,6 +26,7 @@ _OF = (
     r"[а-яёіїє]{3,}(?:а|я|ы|и|ов|ев|ей|і|ів)(?<!ся)\b"
 )
 _NAME = r"[А-ЯЁІЇЄ][А-ЯЁІЇЄа-яёіїє-]+"
+_AS_OF = tuple("оуиеэы")
 _QUOTED = r"[«„“\"](?P<quoted>[^«»„“”\"\n]{2,80})[»“”\"]"
 _NOT_QUOTED = rf"(?P<bare>{_NAME}(?: {_NAME})?)"
 
@@ -72,6 +73,17 @@ def russian_bodies(text: str) -> Iterator[Place]:
 
 
 def _is_else(name: str) -> bool:
-    """Whether a name behind the word for a body is a person's or a place's: компания Иванова."""
+    """Whether a name behind the word for a body is a person's or a place's: компания Иванова.
+
+    A place that stands as it is called is the body's own name: газета Карелия, but газета Карелии.
+    """
     first = name.split()[0]
-    return may_be_given(first) or is_place(name) or _SURNAME.fullmatch(first) is not None
+    is_of_place = is_place(name) and name not in _called_so()
+    return may_be_given(first) or is_of_place or _SURNAME.fullmatch(first) is not None
+
+
+@cache
+def _called_so() -> frozenset[str]:
+    """Return the places that are not said alike as what is of them: Карелия, but not Баку."""
+    names = (place.replace("_", " ") for place in _cues("place_declined"))
+    return frozenset(name for name in names if not name.endswith(_AS_OF))

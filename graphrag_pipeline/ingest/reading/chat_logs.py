@@ -1,4 +1,4 @@
-"""Chats as programs export them in lines of text: WhatsApp, Viber, KakaoTalk, LINE.
+"""Chats as programs export them in lines of text (WhatsApp, Viber, KakaoTalk, LINE), or pasted.
 
 They are read as conversations of other exports are: a line for each message, by whom and when.
 """
@@ -13,6 +13,7 @@ from itertools import pairwise
 from graphrag_pipeline.ingest.reading.chat_days import with_days_in_lines
 from graphrag_pipeline.ingest.reading.cleaning import NEWLINES, clean_text, one_line
 from graphrag_pipeline.ingest.reading.model import Scalar
+from graphrag_pipeline.ingest.reading.pasted_chats import pasted_chat
 
 _MARKS = "\u200e\u200f\u202a-\u202e\u2066-\u2069"
 _DATE = r"(?P<date>\d{1,4}([./-])\d{1,2}\2\d{1,4})\.?"
@@ -50,7 +51,7 @@ _NOTHING = re.compile(
     re.I,
 )
 _LEAST, _MOST_PEOPLE, _LOOKED_AT = 2, 50, 2_000
-_MONTHS, _HOURS = 12, 12
+_MONTHS, _DAYS, _HOURS = 12, 31, 12
 
 
 @dataclass
@@ -80,7 +81,7 @@ def chat_in_lines(text: str) -> tuple[str, dict[str, Scalar]] | None:
     head = text[:_LOOKED_AT].lstrip("\ufeff\n\r ")
     pattern = next((p for p in (_BRACKETED, _DASHED) if p.match(head)), None)
     if pattern is None:
-        return None
+        return _pasted(text)
     entries = list(_messages(re.sub(NEWLINES, "\n", text), pattern))
     said = [message for message in entries if message]
     is_log = any(_LEVEL.search(message.who) for message in said)
@@ -100,6 +101,30 @@ def chat_in_lines(text: str) -> tuple[str, dict[str, Scalar]] | None:
         "date": f"{_day(told[0][0].date, is_month_first)}T{told[0][0].time}",
     }
     return clean_text("\n".join(lines)), about
+
+
+def _pasted(text: str) -> tuple[str, dict[str, Scalar]] | None:
+    """Return the text and metadata of messages that somebody pasted; None for other text."""
+    messages = pasted_chat(re.sub(NEWLINES, "\n", text))
+    dates = [date for date, *_ in messages if date]
+    if not messages or not all(map(_may_be_day, dates)):
+        return None
+    is_month_first = _is_month_first(dates, text)
+    days = {date: _day(date, is_month_first) for date in dates}
+    lines = [
+        f"[{f'{days[date]} ' if date else ''}{time}] {who}: {words}"
+        for date, time, who, words in messages
+    ]
+    people = dict.fromkeys(who for _, _, who, _ in messages)
+    about: dict[str, Scalar] = {"from": ", ".join([*people][:_MOST_PEOPLE])}
+    if messages[0][0]:
+        about["date"] = f"{days[messages[0][0]]}T{messages[0][1]}"
+    return clean_text("\n".join(lines)), about
+
+
+def _may_be_day(date: str) -> bool:
+    numbers = [int(number) for number in re.split("[./-]", date)]
+    return max(numbers[1], min(numbers)) <= _DAYS and min(numbers) >= 1
 
 
 def _messages(text: str, pattern: re.Pattern[str]) -> Iterator[_Said | None]:

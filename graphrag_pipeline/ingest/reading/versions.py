@@ -20,19 +20,19 @@ VERSIONS = {
     "LaTeX": "3",
     "mail": "6",
     "Markdown": "5",
-    "named": "3",  # files without an ending, known by their whole name
+    "named": "4",  # files without an ending, known by their whole name
     "notebook": "1",
     "office": "6",
     "outlines": "3",
     "Outlook": "2",
     "packed": "2",
     "PDF": "3",
-    "plain": "5",
+    "plain": "6",
     "records": "12",
     "reStructuredText": "3",
     "RTF": "2",
     "subtitles": "2",
-    "text": "5",  # of .txt alone, which once stood for what all readers share
+    "text": "6",  # of .txt alone, which once stood for what all readers share
     "web archives": "2",
     "XLS": "3",
     "XML": "3",
