@@ -86,8 +86,8 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """One worker for each processor, and one more for tests that mostly wait."""
-    return (os.cpu_count() or 1) + 1
+    """One worker for each processor, and two more: many tests wait for another process."""
+    return (os.cpu_count() or 1) + 2
 
 
 def workspace_of(home: Path, settings: Settings) -> Workspace:
