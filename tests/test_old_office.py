@@ -132,10 +132,10 @@ def test_without_the_extra_one_line_says_how_to_get_it(monkeypatch: pytest.Monke
 
 
 def test_files_are_read_again_once_the_extra_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert versions.RTF == {"RTF": versions.RTF_VERSION}
+    assert versions.of("RTF") == {"RTF": versions.VERSIONS["RTF"]}
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     try:
-        assert importlib.reload(versions).RTF == {"RTF": versions.FIRST}
+        assert importlib.reload(versions).of("RTF") == {"RTF": versions.FIRST}
     finally:
         monkeypatch.undo()
         importlib.reload(versions)

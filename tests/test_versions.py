@@ -37,7 +37,7 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
     f"{_READERS}:bibliographies": _reading("bibtex latex"),
     f"{_READERS}:calendars": _reading("calendars"),
     f"{_READERS}:configs": _reading("configs"),
-    f"{_READERS}:LaTeX": _reading("latex"),
+    f"{_READERS}:LaTeX": _reading("latex latex_macros"),
     f"{_READERS}:outlines": _reading("outlines"),
     f"{_READERS}:Outlook": _reading("outlook"),
     f"{_READERS}:packed": _reading("packed"),
@@ -52,7 +52,9 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
     f"{_READERS}:Markdown": _reading("markdown markdown_markup note_marks wiki_links"),
     f"{_READERS}:named": _reading("code files text_tables"),
     f"{_READERS}:notebook": _reading("notebook"),
-    f"{_READERS}:office": _reading("docx epub equations opendocument pptx sheets table_head"),
+    f"{_READERS}:office": _reading(
+        "charts docx epub equations opendocument pptx sheets table_head"
+    ),
     f"{_READERS}:PDF": _reading("ocr pdf pdf_forms pdf_layout pdf_lines pdf_tables pdf_text"),
     f"{_READERS}:records": (
         *_reading("chats record_columns records table_head tables"),

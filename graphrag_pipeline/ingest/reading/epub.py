@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from pathlib import Path
 from urllib.parse import unquote
 from xml.etree import ElementTree
@@ -28,6 +29,8 @@ from graphrag_pipeline.ingest.reading.model import (
 _BETWEEN = "\n\n"
 _MOST_PACKAGE_BYTES = 5_000_000
 _PAGES = ("application/xhtml+xml", "text/html")
+_ASIDE = re.compile(r"<(/?)aside\b")
+"""A note or a box in a book; beside the text of a site it is none of it."""
 _FONTS = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC")
 
 
@@ -38,7 +41,7 @@ def read_epub(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     place = _package_place(parts)
     package = _xml(parts, place)
     chapters = [
-        parse_html(parts[name].decode("utf-8", "replace"))
+        parse_html(_ASIDE.sub(r"<\1div", parts[name].decode("utf-8", "replace")))
         for name in _reading_order(package, posixpath.dirname(place))
         if name in parts
     ]

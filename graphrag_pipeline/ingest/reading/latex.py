@@ -13,6 +13,7 @@ from graphrag_pipeline.core.word_lists import word_set
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 from graphrag_pipeline.ingest.reading.decoding import decode
+from graphrag_pipeline.ingest.reading.latex_macros import without_macros
 from graphrag_pipeline.ingest.reading.markdown import read_as_markdown
 from graphrag_pipeline.ingest.reading.model import (
     SMALL,
@@ -33,6 +34,8 @@ _VERBATIM = re.compile(
     r"\\end\{\1\*?\}",
     re.S,
 )
+_SHOWN = "\5"
+_HIDDEN = re.compile(f"{_SHOWN}([0-9]{{1,9}}){_SHOWN}")
 _DOCUMENT = re.compile(r"\\begin\{document\}(.*?)(?:\\end\{document\}|\Z)", re.S)
 _PREAMBLE = re.compile(r"\\(title|author|date)\s*(?=[\[{])")
 _LEFT_BLANK = re.compile(r"\n[ \t\n]*\n[ \t]*")
@@ -70,6 +73,7 @@ _NOT_TEXT = {
 }  # fmt: skip
 _UNSEEN = word_set("tikzpicture pgfpicture comment filecontents CCSXML picture")
 _WITH_COLUMNS = {"tabular": 1, "array": 1, "longtable": 1, "tabularx": 2, "minipage": 1}
+_WITH_COLUMNS |= {"thebibliography": 1}
 _TABLES = word_set("tabular tabularx longtable array")
 _RULES = word_set("hline midrule endhead endfirsthead")
 _MATHS = word_set("equation align gather multline eqnarray displaymath math flalign alignat")
@@ -89,6 +93,7 @@ _MATH_SIGNS = {
     **{"equiv": "≡", "propto": "∝", "cdots": "⋯", "left": "", "right": "", "sqrt": "√"},
     **{"circ": "°", "mathrm": "", "mathbf": "", "mathcal": "", "mathbb": "", "text": ""},
 }
+_KNOWN = frozenset([*_LEVELS, *_NOT_TEXT, *_SIGNS, *_MATH_SIGNS, "item", "footnote", "caption"])
 _ACCENTS = {
     **{"`": "\u0300", "'": "\u0301", "^": "\u0302", "~": "\u0303", '"': "\u0308", "=": "\u0304"},
     **{".": "\u0307", "u": "\u0306", "v": "\u030c", "H": "\u030b", "c": "\u0327", "k": "\u0328"},
@@ -107,6 +112,7 @@ def read_latex(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
         f"\\begin{{verbatim}}{text}\\end{{verbatim}}" if is_shown else _COMMENT.sub("", text)
         for text, is_shown in _pieces(written)
     )
+    source = _written_out(source)
     body = match[1] if (match := _DOCUMENT.search(source)) else source
     about: dict[str, str] = {}
     for match in _PREAMBLE.finditer(source):
@@ -121,6 +127,28 @@ def read_latex(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     (document,) = read.documents
     metadata = {**document.metadata, **{name: value for name, value in about.items() if value}}
     return ReadResult([replace(document, title=title or document.title, metadata=metadata)], [])
+
+
+def _written_out(source: str) -> str:
+    """Return a source with the macros that it defines written out, but where it shows code."""
+    shown: list[str] = []
+
+    def hidden(match: re.Match[str]) -> str:
+        shown.append(match.group())
+        return f"{_SHOWN}{len(shown) - 1}{_SHOWN}"
+
+    converters: dict[int, _Converter] = {}
+
+    def argument(text: str, at: int) -> tuple[str, int]:
+        converter = converters.get(id(text))
+        if converter is None:
+            converters.clear()
+            converter = converters[id(text)] = _Converter(text)
+        converter.at = at
+        return converter.argument(), converter.at
+
+    written = without_macros(_VERBATIM.sub(hidden, source), argument, _KNOWN)
+    return _HIDDEN.sub(lambda match: shown[int(match[1])], written)
 
 
 def latex_text(source: str) -> str:

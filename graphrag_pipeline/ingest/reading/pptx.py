@@ -15,6 +15,7 @@ from graphrag_pipeline.ingest.reading.archives import (
     properties,
     require_plain_xml,
 )
+from graphrag_pipeline.ingest.reading.charts import chart_markup
 from graphrag_pipeline.ingest.reading.extras import require_extra
 from graphrag_pipeline.ingest.reading.html import parse_html
 from graphrag_pipeline.ingest.reading.model import (
@@ -32,7 +33,7 @@ _FURNITURE = frozenset(("DATE", "FOOTER", "SLIDE_NUMBER", "HEADER"))
 
 
 def read_pptx(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
-    """Read a presentation: each slide's title as a heading, its text, tables and speaker's notes.
+    """Read a presentation: titles of slides as headings, texts, tables, charts and notes.
 
     Dates, footers and slide numbers are left out.
     """
@@ -83,6 +84,8 @@ def _shape(shape: Any) -> Iterator[str]:
             "".join(f"<td>{_escaped(cell.text)}</td>" for cell in r.cells) for r in _rows(shape)
         )
         yield "<table>" + "".join(f"<tr>{row}</tr>" for row in rows) + "</table>"
+    elif getattr(shape, "has_chart", False):
+        yield from chart_markup(shape.chart.part.blob)
     elif shape.has_text_frame:
         texts = [p.text for p in shape.text_frame.paragraphs if p.text.strip()]
         tag = "li" if shape.is_placeholder and len(texts) > 1 else "p"

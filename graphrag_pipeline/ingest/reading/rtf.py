@@ -11,6 +11,7 @@ from pathlib import Path
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.blocks import Block
 from graphrag_pipeline.ingest.reading.extras import require_extra
+from graphrag_pipeline.ingest.reading.html_lines import n_names
 from graphrag_pipeline.ingest.reading.model import (
     FileFormat,
     ReadingOptions,
@@ -18,15 +19,18 @@ from graphrag_pipeline.ingest.reading.model import (
     Unreadable,
     whole_document,
 )
+from graphrag_pipeline.ingest.reading.table_head import markdown_lines
 
 _INFO = re.compile(r"\{\\(title|author) ((?:[^{}\\]|\\[^{}]){1,2000})\}")
 _CODE_PAGE = re.compile(r"\\ansicpg\d{1,5}")
-_ROW = re.compile(r"^(?P<cells>[^\n]*)\|$", re.M)
-_ROWS = re.compile(r"^\|[^\n]*\|$(?:\n\|[^\n]*\|$)*", re.M)
+_ROWS = re.compile(r"^[^\n]*\|$(?:\n[^\n]*\|$)*", re.M)
+_TABLES = re.compile(r"^\|[^\n]*\|$(?:\n\|[^\n]*\|$)*", re.M)
+_NOTE = re.compile(r"(?:\\\*)?\\footnote(?![A-Za-z])")
+_DASH = r"\\u8211? "
 
 
 def read_rtf(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
-    """Read a document; each row of a table is a line, ``| a | b |``."""
+    """Read a document; tables are those of Markdown, and notes stand where they are made."""
     if not data.lstrip().startswith(b"{\\rtf"):
         raise Unreadable("the file does not begin with {\\rtf")
     written = data.decode("latin-1")
@@ -35,8 +39,8 @@ def read_rtf(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
         match[1]: _text(f"{{\\rtf1\\ansi{code_page[0] if code_page else ''} {match[2]}}}")
         for match in _INFO.finditer(written, 0, 100_000)
     }
-    text = _ROW.sub(_row, _text(written))
-    blocks = [Block(*match.span(), "table") for match in _ROWS.finditer(text)]
+    text = _ROWS.sub(_table, _text(_NOTE.sub(_DASH, written)))
+    blocks = [Block(*match.span(), "table") for match in _TABLES.finditer(text)]
     return whole_document(path, text, about.pop("title", ""), {**about}, blocks)
 
 
@@ -46,9 +50,10 @@ def _text(written: str) -> str:
     return rtf_to_text(written, errors="replace")
 
 
-def _row(match: re.Match[str]) -> str:
-    cells = [" ".join(cell.split()) for cell in match["cells"].split("|")]
-    return f"| {' | '.join(cells)} |"
+def _table(match: re.Match[str]) -> str:
+    lines = match.group().split("\n")
+    rows = [[" ".join(cell.split()) for cell in line[:-1].split("|")] for line in lines]
+    return "\n".join(markdown_lines(rows, n_names(rows, {})))
 
 
 RTF = FileFormat(read_rtf, versions.of("RTF"))

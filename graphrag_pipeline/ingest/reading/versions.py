@@ -17,12 +17,12 @@ VERSIONS = {
     "code": "1",
     "configs": "2",
     "HTML": "6",
-    "LaTeX": "3",
+    "LaTeX": "4",
     "mail": "6",
     "Markdown": "5",
     "named": "4",  # files without an ending, known by their whole name
     "notebook": "1",
-    "office": "6",
+    "office": "7",
     "outlines": "3",
     "Outlook": "2",
     "packed": "2",
@@ -30,7 +30,7 @@ VERSIONS = {
     "plain": "6",
     "records": "12",
     "reStructuredText": "3",
-    "RTF": "2",
+    "RTF": "3",
     "subtitles": "2",
     "text": "6",  # of .txt alone, which once stood for what all readers share
     "web archives": "2",
