@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from functools import cache
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.text import fold
 from graphrag_pipeline.core.word_lists import word_lists
+from graphrag_pipeline.query.asked_spans import as_text, beside, span_from_today
 from graphrag_pipeline.query.limited_release import (
     NEWEST,
     Where,
@@ -54,13 +55,7 @@ _FORMS = (
 )
 _ANY = "|".join(re.sub(r"\(\?P<\w+>", "(?:", form) for form in _FORMS)
 _BOUNDS = {"since": (">", 0), "after": (">", 1), "before": ("<", -1), "until": ("<", 0)}
-_AGO = re.compile(
-    r"\b(?:last|past)\s+(?P<count>\d{1,3}|two|three|four|five|six)\s+"
-    r"(?P<unit>day|week|month|year)s\b|\bsince\s+(?:last\s+(?P<one>week|month|year)|yesterday)\b"
-)
-_COUNTS = dict(zip(["two", "three", "four", "five", "six"], range(2, 7), strict=True))
 _DIGIT, _WORD = re.compile(r"\d"), re.compile(r"[^\W\d_]+")
-_DAYS = {"day": 1, "week": 7, "month": 30.44, "year": 365.25}
 LATEST = re.compile(rf"(?<!at the )(?:{words_pattern('latest')})")
 
 
@@ -142,19 +137,18 @@ def asked_bounds(question: str, today: date) -> dict[str, str]:
     {'>': '2019-06', '<': '2020'}
     """
     text = AnalysedQuestion.of(question).folded
-    bounds = {}
-    if ago := _AGO.search(text):
-        bounds[">"] = (today - timedelta(days=_days(ago))).isoformat()
+    if bounds := span_from_today(text, today):
+        return bounds
     if not (_DIGIT.search(text) or _MONTHS.keys() & _WORD.findall(text)):
         return bounds
     for between in _phrases()["between"].finditer(text):
         first, last = (_read(between[name], today) for name in ("first", "second"))
         if first and last:
-            return {">": _text(first), "<": _text(last)}
+            return {">": as_text(first), "<": as_text(last)}
     for name, (sign, step) in _BOUNDS.items():
         for found in _phrases()[name].finditer(text):
             if when := _read(found["first"], today):
-                bounds[sign] = _text(_beside(when, step))
+                bounds[sign] = as_text(beside(when, step))
     return bounds
 
 
@@ -168,14 +162,7 @@ def asked_periods(question: str, today: date) -> list[tuple[str, str]]:
     if not _DIGIT.search(text) or asked_bounds(question, today):
         return []
     said = (found[0] for found in _with_a_year().finditer(text))
-    return [(words, _text(when)) for words in said if (when := _read(words, today))]
-
-
-def _days(ago: re.Match[str]) -> int:
-    if ago["count"]:
-        count = _COUNTS.get(ago["count"]) or int(ago["count"])
-        return round(count * _DAYS[ago["unit"]])
-    return round(_DAYS[ago["one"] or "day"])
+    return [(words, as_text(when)) for words in said if (when := _read(words, today))]
 
 
 def _read(text: str, today: date) -> tuple[int, ...]:
@@ -189,20 +176,3 @@ def _read(text: str, today: date) -> tuple[int, ...]:
     day = int(parts.get("day") or 0)
     year = int(parts.get("year") or today.year - ((month, day) > (today.month, today.day)))
     return tuple(filter(None, (year, month, day)))
-
-
-def _beside(when: tuple[int, ...], step: int) -> tuple[int, ...]:
-    """Return the year, month or day that comes ``step`` after one."""
-    if len(when) == 3:
-        year, month, day = when
-        last = (date(year + month // 12, month % 12 + 1, 1) - timedelta(days=1)).day
-        beside = date(year, month, min(day, last)) + timedelta(days=step)
-        return beside.year, beside.month, beside.day
-    if len(when) == 2:
-        months = when[0] * 12 + when[1] - 1 + step
-        return months // 12, months % 12 + 1
-    return (when[0] + step,)
-
-
-def _text(when: tuple[int, ...]) -> str:
-    return "-".join(f"{part:02}" for part in when)
