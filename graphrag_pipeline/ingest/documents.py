@@ -87,7 +87,7 @@ class BatchDocuments:
         return "quarantined" if self.documents.is_empty() else "partial"
 
 
-class _Gathered:
+class Gathered:
     """Rows read so far, file by file."""
 
     def __init__(self, batch: str) -> None:
@@ -112,6 +112,20 @@ class _Gathered:
             row = _document_row(source, identity, document)
             self._rows.append(row)
             self._block_rows += [(row[0], b.start, b.end, b.kind) for b in document.blocks]
+
+    def record(self, change: SourceChange, *, status: str, n_documents: int = 0) -> None:
+        """Note what became of a file of the batch."""
+        self.sources.append(
+            {
+                "batch": self.batch,
+                "uri": change.uri,
+                "action": change.action,
+                "sha256": change.sha256,
+                "n_bytes": change.n_bytes,
+                "status": status,
+                "n_documents": n_documents,
+            }
+        )
 
     def all(self) -> BatchDocuments:
         """Return what was read of all files."""
@@ -167,23 +181,23 @@ def read_batch(batch: Batch, log: BatchLog, files: Readers) -> BatchDocuments:
     with its reason; the rest is kept.
     """
     sources, firsts = log.sources(), log.first_names()
-    result = _Gathered(batch.key)
+    result = Gathered(batch.key)
     own = {c.uri for c in batch.changes if c.uri in sources and sources[c.uri].batch == batch.key}
     readable = [c for c in batch.changes if c.uri in own and firsts[c.uri] == c.uri]
     read = _read(readable, sources, log, files)
     outcome = {c.uri: pair for c, pair in zip(readable, read, strict=True)}
     for change in batch.changes:
         if change.action == "remove" and change.uri not in sources:
-            _record(change, result, status="removed")
+            result.record(change, status="removed")
         elif change.uri in outcome:
             _record_read(change, outcome.pop(change.uri), result)
         else:
             is_name = change.uri in own
-            _record(change, result, status="duplicate" if is_name else "superseded")
+            result.record(change, status="duplicate" if is_name else "superseded")
         if change.origin is not None:
             gone = SourceChange(change.origin, "rename", None, 0, 0)
             is_back = change.origin in sources
-            _record(gone, result, status="superseded" if is_back else "removed")
+            result.record(gone, status="superseded" if is_back else "removed")
     return result.all()
 
 
@@ -194,7 +208,7 @@ def read_changes(
     settings: Settings,
 ) -> BatchDocuments:
     """Read the files of some changes, whether or not a batch holds them, of these sources."""
-    result = _Gathered("")
+    result = Gathered("")
     with readers(settings) as files:
         read = _read(changes, sources, log, files)
         for change, outcome in zip(changes, read, strict=True):
@@ -264,7 +278,7 @@ def read_within(path: Path, folder: Path | None, files: Readers) -> tuple[ReadRe
 
 
 def _record_read(
-    change: SourceChange, outcome: tuple[ReadResult, str | None], into: _Gathered
+    change: SourceChange, outcome: tuple[ReadResult, str | None], into: Gathered
 ) -> None:
     read, sha256 = outcome
     into.add(change.uri, change.identity or change.uri, read.documents)
@@ -274,21 +288,7 @@ def _record_read(
     )
     status = "ok" if read.documents else "quarantined"
     change = replace(change, sha256=sha256)
-    _record(change, into, status=status, n_documents=len(read.documents))
-
-
-def _record(change: SourceChange, into: _Gathered, *, status: str, n_documents: int = 0) -> None:
-    into.sources.append(
-        {
-            "batch": into.batch,
-            "uri": change.uri,
-            "action": change.action,
-            "sha256": change.sha256,
-            "n_bytes": change.n_bytes,
-            "status": status,
-            "n_documents": n_documents,
-        }
-    )
+    into.record(change, status=status, n_documents=len(read.documents))
 
 
 def _document_row(

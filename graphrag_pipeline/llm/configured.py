@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.model_settings import ROLES, Lane
@@ -29,6 +29,15 @@ if TYPE_CHECKING:
     from graphrag_pipeline.llm.embedders import Embedder, Vectors
 
 T = TypeVar("T")
+_GIVEN = (
+    *("base_url", "env_file", "api_key_env", "model", "embedding_model", "embedding_max_tokens"),
+    *("temperature", "max_answer_chars", "concurrency", "timeout_seconds", "max_retries"),
+    *("retry_seconds", "extra", "structured_output", "prices_file", "log_content", "shared_cache"),
+)
+_NONE_IF_0 = (
+    *("embedding_dimensions", "context_window", "max_output_tokens", "requests_per_minute"),
+    *("tokens_per_minute", "max_cost", "max_tokens"),
+)
 _INDEXING: tuple[Role, ...] = ("extraction", "summaries", "reports")
 
 
@@ -54,33 +63,12 @@ def model_options(settings: Settings, role: Role) -> LlmOptions:
     Raises ConfigError for values out of range.
     """
     given, name = settings.llm_for(role), settings.model_for(role)
+    same: dict[str, Any] = {option: getattr(given, option) for option in _GIVEN}
+    same |= {option: getattr(given, option) or None for option in _NONE_IF_0}
     return LlmOptions(
         section=name if name == LLM else f"models.{name}",
         prices=_own_prices(settings, role),
-        base_url=given.base_url,
-        env_file=given.env_file,
-        api_key_env=given.api_key_env,
-        model=given.model,
-        embedding_model=given.embedding_model,
-        embedding_dimensions=given.embedding_dimensions or None,
-        embedding_max_tokens=given.embedding_max_tokens,
-        context_window=given.context_window or None,
-        temperature=given.temperature,
-        max_output_tokens=given.max_output_tokens or None,
-        max_answer_chars=given.max_answer_chars,
-        concurrency=given.concurrency,
-        requests_per_minute=given.requests_per_minute or None,
-        tokens_per_minute=given.tokens_per_minute or None,
-        timeout_seconds=given.timeout_seconds,
-        max_retries=given.max_retries,
-        retry_seconds=given.retry_seconds,
-        max_cost=given.max_cost or None,
-        max_tokens=given.max_tokens or None,
-        extra=given.extra,
-        structured_output=given.structured_output,
-        prices_file=given.prices_file,
-        log_content=given.log_content,
-        shared_cache=given.shared_cache,
+        **same,
     )
 
 

@@ -184,14 +184,6 @@ def ingest(workspace: Workspace, stage: str, batch: str) -> StageResult:
     return INGESTION[stage](workspace.store, workspace.batches, workspace.settings, batch)
 
 
-def _resolve(workspace: Workspace) -> Resolution:
-    return resolve_entities(workspace.store, workspace.settings)
-
-
-def _update_graph(workspace: Workspace) -> tuple[GraphChanges, dict[str, int]]:
-    return update_graph(workspace.store, workspace.settings)
-
-
 def _publish(workspace: Workspace) -> PublishedRelease:
     """Publish the index, for the readers of a shared one, too."""
     release = publish(workspace)
@@ -227,12 +219,16 @@ def _count_unreadable(
     return {_RELEASE_CHECK.name: int(not is_there)}
 
 
-RESOLUTION: Stage[Resolution] = Stage(name="resolution", label="resolution", update=_resolve)
+RESOLUTION: Stage[Resolution] = Stage(
+    name="resolution",
+    label="resolution",
+    update=lambda workspace: resolve_entities(workspace.store, workspace.settings),
+)
 """The stage that decides which titles mean the same thing."""
 GRAPH: Stage[tuple[GraphChanges, dict[str, int]]] = Stage(
     name="graph",
     label="graph",
-    update=_update_graph,
+    update=lambda workspace: update_graph(workspace.store, workspace.settings),
     checks={
         ("graph", "entities"): _ENTITY_CHECKS,
         ("graph", "relationships"): _RELATIONSHIP_CHECKS,

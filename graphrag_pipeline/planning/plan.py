@@ -7,9 +7,10 @@ estimated (``estimates``). Nothing is written and the model is not asked.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Generic, TypeVar
 
 import duckdb
 import polars as pl
@@ -78,6 +79,24 @@ FROM extractions GROUP BY ALL
 """
 
 
+_Number = TypeVar("_Number", int, float | None)
+
+
+class _Total(Generic[_Number]):
+    """A property of a plan: the sum of what all stages have, None where that of one is unknown."""
+
+    def __init__(self, meaning: str) -> None:
+        self.__doc__ = meaning
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, plan: Plan, owner: type) -> _Number:
+        numbers: list[Any] = [getattr(stage, self._name) for stage in plan.stages]
+        total: Any = None if None in numbers else sum(numbers)
+        return total
+
+
 @dataclass(frozen=True, kw_only=True)
 class Plan:
     """The work that the next run would do.
@@ -124,16 +143,6 @@ class Plan:
         return len(self.quarantined)
 
     @property
-    def calls(self) -> int:
-        """Model calls of all stages that are to be paid for."""
-        return sum(stage.calls for stage in self.stages)
-
-    @property
-    def cached(self) -> int:
-        """Model calls of all stages that the cache answers."""
-        return sum(stage.cached for stage in self.stages)
-
-    @property
     def tokens(self) -> int:
         """Tokens of all stages, read and written."""
         return sum(stage.prompt_tokens + stage.completion_tokens for stage in self.stages)
@@ -143,46 +152,17 @@ class Plan:
         """The calls of each model, with their tokens and cost."""
         return by_model(self.stages)
 
-    @property
-    def cost(self) -> float | None:
-        """US dollars of all stages, None if the price of some model is not known."""
-        return _sum(stage.cost for stage in self.stages)
-
-    @property
-    def direct_cost(self) -> float | None:
-        """US dollars where all models are asked over connections."""
-        return _sum(stage.direct_cost for stage in self.stages)
-
-    @property
-    def batch_cost(self) -> float | None:
-        """US dollars where all models are asked in batches that can be."""
-        return _sum(stage.batch_cost for stage in self.stages)
-
-    @property
-    def cached_cost(self) -> float | None:
-        """US dollars over connections where the provider's cache has all that is repeated."""
-        return _sum(stage.cached_cost for stage in self.stages)
-
-    @property
-    def rounds(self) -> int:
-        """Rounds of batches that wait for each other."""
-        return sum(stage.rounds for stage in self.stages)
-
-    @property
-    def repeated_tokens(self) -> int:
-        """Tokens of prompts that begin as one before."""
-        return sum(stage.repeated_tokens for stage in self.stages)
-
-    @property
-    def seconds(self) -> float | None:
-        """Time of the calls of all stages, None if the speed of some model is not known."""
-        return _sum(stage.seconds for stage in self.stages)
-
-
-def _sum(numbers: Iterable[float | None]) -> float | None:
-    """Return the sum, None where one is not known."""
-    summands = [*numbers]
-    return None if None in summands else sum(number or 0.0 for number in summands)
+    calls = _Total[int]("Model calls of all stages that are to be paid for.")
+    cached = _Total[int]("Model calls of all stages that the cache answers.")
+    rounds = _Total[int]("Rounds of batches that wait for each other.")
+    repeated_tokens = _Total[int]("Tokens of prompts that begin as one before.")
+    cost = _Total[float | None]("US dollars, None if the price of some model is not known.")
+    direct_cost = _Total[float | None]("US dollars where all models are asked over connections.")
+    batch_cost = _Total[float | None]("US dollars where all are asked in batches that can be.")
+    cached_cost = _Total[float | None](
+        "US dollars where a provider's cache has all that is repeated."
+    )
+    seconds = _Total[float | None]("Time of all calls, None if the speed of a model is not known.")
 
 
 def plan_run(workspace: Workspace, folder: Path, *, recluster: bool = False) -> Plan:

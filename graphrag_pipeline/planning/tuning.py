@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from graphrag_pipeline.core.errors import InputError
@@ -56,19 +56,10 @@ def tune(settings: Settings, folder: Path, target: Path) -> Tuning:
     if any(target.glob("*.txt")) or any(target.glob(f"{EXAMPLES}/*.txt")):
         raise InputError(f"{target} holds prompts already: name another folder, or move them away")
     sample = sample_chunks(settings, folder)
-    proposed = with_model(
+    proposed, examples = with_model(
         settings, lambda client: _propose(client, sample, settings), "extraction", at_once=True
     )
-    files = tuple(_write(proposed, target, settings))
-    return Tuning(
-        domain=proposed.domain,
-        language=proposed.language,
-        persona=proposed.persona,
-        report_rating=proposed.report_rating,
-        entity_types=proposed.entity_types,
-        n_examples=len(proposed.examples),
-        files=files,
-    )
+    return replace(proposed, files=tuple(_write(proposed, examples, target, settings)))
 
 
 def sample_chunks(settings: Settings, folder: Path) -> list[str]:
@@ -90,17 +81,10 @@ def sample_chunks(settings: Settings, folder: Path) -> list[str]:
     return pick.sample(chunks, min(len(chunks), _SAMPLE_CHUNKS))
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Proposal:
-    domain: str
-    language: str
-    persona: str
-    report_rating: str
-    entity_types: tuple[str, ...]
-    examples: tuple[tuple[str, str], ...]
-
-
-async def _propose(client: ModelClient, sample: Sequence[str], settings: Settings) -> _Proposal:
+async def _propose(
+    client: ModelClient, sample: Sequence[str], settings: Settings
+) -> tuple[Tuning, list[tuple[str, str]]]:
+    """Return what the model proposes, no file being written yet, and chunks with their records."""
     own = prompts_folder(settings)
 
     async def ask(name: str, **values: str) -> str:
@@ -128,14 +112,16 @@ async def _propose(client: ModelClient, sample: Sequence[str], settings: Setting
         tuples = parse_tuples(records, chunk_text=chunk)
         if len(tuples.entities) + len(tuples.relationships) >= _MIN_RECORDS:
             examples.append((chunk, _records(records)))
-    return _Proposal(
+    proposed = Tuning(
         domain=domain,
         language=language,
         persona=persona,
         report_rating=rating,
         entity_types=types,
-        examples=tuple(examples),
+        n_examples=len(examples),
+        files=(),
     )
+    return proposed, examples
 
 
 async def _entity_types(
@@ -148,7 +134,9 @@ async def _entity_types(
     )
 
 
-def _write(proposed: _Proposal, target: Path, settings: Settings) -> list[Path]:
+def _write(
+    proposed: Tuning, pairs: Sequence[tuple[str, str]], target: Path, settings: Settings
+) -> list[Path]:
     own = prompts_folder(settings)
     report = bake(
         "community_report",
@@ -159,7 +147,7 @@ def _write(proposed: _Proposal, target: Path, settings: Settings) -> list[Path]:
     types = ", ".join(proposed.entity_types)
     examples = "\n\n".join(
         f"Example {number}\nEntity types: {types}\nText:\n{text}\nRecords:\n{records}"
-        for number, (text, records) in enumerate(proposed.examples, 1)
+        for number, (text, records) in enumerate(pairs, 1)
     )
     listed = ", ".join(map(_toml, proposed.entity_types))
     settings_text = (

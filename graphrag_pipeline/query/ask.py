@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.core import showing
@@ -75,39 +75,14 @@ class Ask:
             object.__setattr__(self, name, value)
 
     @classmethod
-    def of(
-        cls,
-        question: str | Ask,
-        method: str = "",
-        *,
-        where: Mapping[str, Any] | None = None,
-        history: Sequence[Turn] = (),
-        history_turns: int = HISTORY_TURNS,
-        response_type: str | None = None,
-        answer_style: str | None = None,
-        sentences: int = SENTENCES,
-        context: int = 0,
-        follow_ups: int = 0,
-        response_format: Mapping[str, Any] | None = None,
-        **parameters: Any,
-    ) -> Ask:
+    def of(cls, question: str | Ask, method: str = "", **given: Any) -> Ask:
         """Return a question with its options, all others being parameters of the method."""
         if isinstance(question, Ask):
             return question
-        return cls(
-            question=question,
-            method=method,
-            parameters=parameters,
-            where=where or {},
-            history=history,
-            history_turns=history_turns,
-            response_type=response_type,
-            answer_style=answer_style,
-            sentences=sentences,
-            context=context,
-            follow_ups=follow_ups,
-            response_format=response_format,
-        )
+        own = {option.name for option in fields(cls)} - {"parameters"}
+        options = {name: given.pop(name) for name in own & given.keys()}
+        options["where"] = options.get("where") or {}
+        return cls(question=question, method=method, parameters=given, **options)
 
     def by(self, settings: Settings) -> Ask:
         """Return this question with a method: where it names none, that of the settings."""

@@ -138,15 +138,7 @@ class Trace:
     def spending(self) -> dict[str, Any]:
         """Return what was spent, by the names of an answer's fields."""
         with self._lock:
-            spending = self._spending
-            return {
-                "model_calls": spending.model_calls,
-                "cached_calls": spending.cached_calls,
-                "prompt_tokens": spending.prompt_tokens,
-                "completion_tokens": spending.completion_tokens,
-                "cost": spending.cost,
-                "calls": dict(spending.calls),
-            }
+            return {**vars(self._spending), "calls": dict(self._spending.calls)}
 
     @contextlib.contextmanager
     def counting_embeddings(self, settings: Settings) -> Iterator[None]:

@@ -6,18 +6,19 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 import duckdb
 import polars as pl
 
 from graphrag_pipeline.core.identity import content_hash, make_id
-from graphrag_pipeline.core.languages import language_of_document
 from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.extraction.extractors import Extracted
 from graphrag_pipeline.extraction.rules.nlp import chunk_names
 from graphrag_pipeline.ingest.chunking import CHUNKS
-from graphrag_pipeline.ingest.documents import DOCUMENTS, BatchDocuments, stage_documents
+from graphrag_pipeline.ingest.documents import Gathered, stage_documents
 from graphrag_pipeline.ingest.mention_files import MentionFiles
+from graphrag_pipeline.ingest.reading import ReadDocument
 from graphrag_pipeline.ingest.stages import IMPORTED, STAGES, stage_chunks, stage_extraction
 from graphrag_pipeline.store.batches import Batch, SourceChange, make_batch
 from graphrag_pipeline.store.frames import drop_rows, put_rows
@@ -48,7 +49,7 @@ class ImportedDocument:
     title: str
     text: str
     spans: tuple[tuple[int, int], ...]
-    metadata: Mapping[str, object]
+    metadata: Mapping[str, Any]
 
     @property
     def id(self) -> str:
@@ -83,7 +84,7 @@ def unique_uris(label: str, titles: Iterable[str]) -> list[str]:
 
 
 def document_of_passages(
-    uri: str, title: str, passages: Sequence[str], metadata: Mapping[str, object]
+    uri: str, title: str, passages: Sequence[str], metadata: Mapping[str, Any]
 ) -> ImportedDocument:
     """Make a document whose text is these passages, one paragraph each."""
     spans = []
@@ -124,17 +125,20 @@ def stage_import(
     """
     start = datetime.now(UTC)
     batch = make_batch(import_root(label), list(_changes(con, label, documents)))
-    rows = [_document_row(document, batch.key) for document in documents]
-    read = BatchDocuments(
-        pl.DataFrame(rows, schema=DOCUMENTS),
-        [_source_row(change, batch.key) for change in batch.changes],
-    )
+    read = Gathered(batch.key)
+    for document in documents:
+        whole = ReadDocument("", document.title, document.text, dict(document.metadata))
+        read.add(document.uri, document.uri, [whole])
+    for change in batch.changes:
+        is_removal = change.action == "remove"
+        status = "removed" if is_removal else "ok"
+        read.record(change, status=status, n_documents=int(not is_removal))
     for kind, ids in (
         ("document", [document.id for document in documents]),
         ("chunk", chunks["id"]),
     ):
         number(con, kind, [(id, place) for place, id in enumerate(ids)])
-    stage_documents(con, batch, read)
+    stage_documents(con, batch, read.all())
     stage_chunks(con, chunks.with_columns(batch=pl.lit(batch.key)), batch.key)
     texts = con.execute(
         """SELECT id, text FROM (FROM staging.chunks UNION BY NAME FROM chunks)
@@ -206,32 +210,3 @@ def _changes(
         yield SourceChange(document.uri, action, content_hash(document.text), n_bytes, 0)
     for uri in sorted(before - {document.uri for document in documents}):
         yield SourceChange(uri, "remove", None, 0, 0)
-
-
-def _document_row(document: ImportedDocument, batch: str) -> dict[str, object]:
-    metadata = json.dumps(document.metadata, ensure_ascii=False, default=str, sort_keys=True)
-    return {
-        "id": document.id,
-        "uri": document.uri,
-        "source": document.uri,
-        "title": document.title,
-        "content_hash": content_hash(f"{document.title}\n{metadata}\n{document.text}"),
-        "n_chars": len(document.text),
-        "metadata": metadata,
-        "text": document.text,
-        "batch": batch,
-        "language": language_of_document(document.text),
-    }
-
-
-def _source_row(change: SourceChange, batch: str) -> dict[str, object]:
-    is_removal = change.action == "remove"
-    return {
-        "batch": batch,
-        "uri": change.uri,
-        "action": change.action,
-        "sha256": change.sha256,
-        "n_bytes": change.n_bytes,
-        "status": "removed" if is_removal else "ok",
-        "n_documents": 0 if is_removal else 1,
-    }
