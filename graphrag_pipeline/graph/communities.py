@@ -23,7 +23,7 @@ from graphrag_pipeline.graph.clustering import (
     modularity,
 )
 from graphrag_pipeline.graph.repair import repair, with_old_ids
-from graphrag_pipeline.store.frames import drop_rows, put_rows
+from graphrag_pipeline.store.frames import drop_rows, put_rows, value_of
 from graphrag_pipeline.store.hashing import hash_of
 from graphrag_pipeline.store.hierarchy import GRAPH, Hierarchy
 from graphrag_pipeline.store.index_store import (
@@ -468,5 +468,4 @@ def _log_update(con: duckdb.DuckDBPyConnection, found: _Found) -> None:
 
 def _n_levels(con: duckdb.DuckDBPyConnection, hierarchy: Hierarchy) -> int:
     query = hierarchy.sql("SELECT coalesce(max(last_level) + 1, 0) FROM {communities}")
-    row = con.execute(query).fetchone()
-    return row[0] if row else 0
+    return value_of(con, query)

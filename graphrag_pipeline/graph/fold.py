@@ -34,11 +34,13 @@ from graphrag_pipeline.graph.resolution.aliases import aliases_state, read_words
 from graphrag_pipeline.graph.resolution.splits import LINKS, TITLES, split_in_fold
 from graphrag_pipeline.graph.titles import update_titles
 from graphrag_pipeline.ingest.staging import is_staged, take_in_staged
-from graphrag_pipeline.store.frames import drop_rows, put_rows, streamed
+from graphrag_pipeline.store.frames import drop_rows, put_rows, streamed, value_of
 from graphrag_pipeline.store.index_store import (
     IndexStore,
     assign_identifiers,
+    count_rows,
     get_meta,
+    number_different,
     replace_changed,
     replace_links,
     set_meta,
@@ -462,7 +464,7 @@ def graph_differences(
     return {
         table: number
         for table in _WRITTEN
-        if (number := _number_different(con, table, f"wanted_{table}"))
+        if (number := number_different(con, table, f"wanted_{table}"))
     }
 
 
@@ -515,8 +517,7 @@ def _fold(
     con.execute(_ENTITY_DESCRIPTIONS, limits)
     drop_rows(con, "sentence_scores", "placed")
     con.execute(_COUNTED_MEETINGS.format(state=state))
-    (total,) = con.execute(_TOTAL).fetchone() or (0,)
-    con.execute(_MEETINGS.format(state=state), {"total": float(total)})
+    con.execute(_MEETINGS.format(state=state), {"total": float(value_of(con, _TOTAL))})
     con.execute(
         _CHANCE_MEETINGS,
         {"common_frequency": _COMMON_FREQUENCY, "min_pmi": options.min_concept_pmi},
@@ -560,8 +561,7 @@ def _say_what_is_made_anew(con: duckdb.DuckDBPyConnection, *, by_difference: boo
 
 def _parts_of(con: duckdb.DuckDBPyConnection, table: str, row_bytes: int) -> list[dict[str, int]]:
     """Return the parts in which the rows of a table fit in memory: one, where there is enough."""
-    (n_rows,) = con.execute(f"SELECT count(*) FROM {table}").fetchone() or (0,)
-    parts = parts_within(con, n_rows * row_bytes)
+    parts = parts_within(con, count_rows(con, table) * row_bytes)
     return [{"parts": parts, "part": part} for part in range(parts)]
 
 
@@ -592,16 +592,6 @@ def _write(
         "is_placed_edge(chunk_id, relationship_id)",
     )
     return entities, relationships
-
-
-def _number_different(con: duckdb.DuckDBPyConnection, table: str, wanted: str) -> int:
-    names = ", ".join(f'"{name}"' for name in con.table(table).columns)
-    rows, others = (f"SELECT hash({names}) AS row FROM {name}" for name in (table, wanted))
-    row = con.execute(
-        f"""SELECT greatest((SELECT count(*) FROM ({rows} EXCEPT ALL {others})),
-                            (SELECT count(*) FROM ({others} EXCEPT ALL {rows})))"""
-    ).fetchone()
-    return row[0] if row else 0
 
 
 def _apply_words(con: duckdb.DuckDBPyConnection) -> None:

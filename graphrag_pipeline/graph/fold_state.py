@@ -17,6 +17,7 @@ import duckdb
 from graphrag_pipeline.core.prose import REPEATED_IN
 from graphrag_pipeline.core.settings import fingerprint
 from graphrag_pipeline.graph.resolution.aliases import read_words
+from graphrag_pipeline.store.frames import value_of
 
 STATE_VERSION = "2"
 STATE_TABLES = (
@@ -265,7 +266,7 @@ def forget_fold(con: duckdb.DuckDBPyConnection) -> None:
 
 def forget_other(con: duckdb.DuckDBPyConnection, version: str) -> None:
     """Forget the state where it is not of this version."""
-    if con.execute("SELECT version FROM staging.folded").fetchone() != (version,):
+    if value_of(con, "SELECT version FROM staging.folded") != version:
         forget_fold(con)
 
 
@@ -276,5 +277,5 @@ def _keep_repeated(con: duckdb.DuckDBPyConnection, state: str) -> None:
 
 def _told_of(con: duckdb.DuckDBPyConnection) -> list[str]:
     """Return the ids of entities that the user names or types, or did at the last fold."""
-    row = con.execute("SELECT words FROM staging.folded").fetchone()
-    return sorted({*read_words(con), *(json.loads(row[0]) if row else [])})
+    before = json.loads(value_of(con, "SELECT words FROM staging.folded") or "[]")
+    return sorted({*read_words(con), *before})

@@ -29,7 +29,7 @@ from graphrag_pipeline.ingest.reading.ocr import tesseract_version
 from graphrag_pipeline.ingest.staging import DERIVED, of_batch
 from graphrag_pipeline.ingest.to_extract import Part, chunks_to_extract, parts_of
 from graphrag_pipeline.store.batches import Batch, BatchLog
-from graphrag_pipeline.store.frames import streamed
+from graphrag_pipeline.store.frames import streamed, value_of
 from graphrag_pipeline.store.index_store import IndexStore, insert
 
 STAGES = ("documents", "chunks", "extractions")
@@ -214,14 +214,14 @@ INGESTION: Mapping[str, Callable[[IndexStore, BatchLog, Settings, str], StageRes
 
 def chunks_without_extraction(con: duckdb.DuckDBPyConnection, key: str) -> int:
     """Return how many of a batch's chunks have no extraction at all."""
-    row = con.execute(
+    return value_of(
+        con,
         f"""SELECT count(*) FROM ({of_batch("chunks")}) c ANTI JOIN (
                 SELECT chunk_id FROM staging.extractions WHERE status <> 'failed' UNION ALL
                 SELECT chunk_id FROM extractions WHERE status <> 'failed') e
             ON e.chunk_id = c.id""",
         {"key": key},
-    ).fetchone()
-    return row[0] if row else 0
+    )
 
 
 def stage_extraction(

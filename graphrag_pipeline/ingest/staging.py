@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import duckdb
 
+from graphrag_pipeline.store.frames import value_of
 from graphrag_pipeline.store.index_store import assign_identifiers
 
 DERIVED = ("extractions", "entity_mentions", "relationship_mentions", "claims", "chunk_names")
@@ -144,10 +145,8 @@ def of_batch(table: str) -> str:
 
 def is_staged(con: duckdb.DuckDBPyConnection) -> bool:
     """Whether the graph lacks what ingestion has finished."""
-    staged = con.execute(
-        "SELECT count(*) FROM batch_stages WHERE stage = 'extractions' AND staged"
-    ).fetchone()
-    return staged != (0,)
+    staged = "SELECT count(*) FROM batch_stages WHERE stage = 'extractions' AND staged"
+    return value_of(con, staged) > 0
 
 
 def plan_take_in(con: duckdb.DuckDBPyConnection) -> None:

@@ -39,6 +39,7 @@ from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.marts.inputs import copy_inputs, offered_version
 from graphrag_pipeline.releases.kept_releases import changing_releases, published_release
 from graphrag_pipeline.releases.older_releases import release_file
+from graphrag_pipeline.store.frames import value_of
 from graphrag_pipeline.store.index_store import OtherStore, connect_published
 from graphrag_pipeline.store.migrations import migrations
 
@@ -242,12 +243,11 @@ def marts_outdated(home: Path) -> Origin | None:
 
 
 def _evaluated_at(home: Path) -> datetime:
-    row = None
     if Home(home).evaluation.is_file():
         with OtherStore(Home(home).evaluation).read() as con:
-            if con.execute(_HAS_EXPERIMENTS).fetchone():
-                row = con.execute(_EVALUATED).fetchone()
-    return row[0] if row else datetime.fromtimestamp(0, UTC)
+            if value_of(con, _HAS_EXPERIMENTS) is not None:
+                return value_of(con, _EVALUATED)
+    return datetime.fromtimestamp(0, UTC)
 
 
 def is_of_this_version(release: Path) -> bool:

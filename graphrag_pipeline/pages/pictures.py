@@ -29,7 +29,7 @@ from graphrag_pipeline.pages.drawings import (
     updates_drawing,
 )
 from graphrag_pipeline.pages.layout import layout_graph
-from graphrag_pipeline.store.frames import drop_rows, put_rows
+from graphrag_pipeline.store.frames import drop_rows, put_rows, value_of
 
 PICTURES_FOLDER = "pictures"
 MOST_NODES = 2500
@@ -126,8 +126,7 @@ def read_graph(con: duckdb.DuckDBPyConnection, most_nodes: int = MOST_NODES) -> 
 def read_names(con: duckdb.DuckDBPyConnection, level: int) -> PictureNames:
     """Return the communities of a level that get a colour and a name."""
     largest = con.execute(_NAMES, {"level": level, "most": len(COLOURS)}).pl()
-    row = con.execute(_COMMUNITIES, {"level": level}).fetchone()
-    return PictureNames(level, largest, row[0] if row else 0)
+    return PictureNames(level, largest, value_of(con, _COMMUNITIES, {"level": level}))
 
 
 @dataclass(frozen=True)

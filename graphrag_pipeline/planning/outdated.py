@@ -21,6 +21,8 @@ from graphrag_pipeline.planning.learned import learn_effect
 from graphrag_pipeline.reports.inputs import MIN_SIZE
 from graphrag_pipeline.reports.levels import outdated_reports, reports_current
 from graphrag_pipeline.reports.model_writer import report_writer
+from graphrag_pipeline.store.frames import value_of
+from graphrag_pipeline.store.index_store import count_rows
 from graphrag_pipeline.structures.registry import (
     counts,
     current_structures,
@@ -54,7 +56,7 @@ WHERE m.entity_id IN (
     SELECT unnest($ids) UNION
     SELECT source_id FROM relationships WHERE id IN (SELECT unnest($ids)))
 """
-_CONTEXT = "SELECT coalesce(avg(context_tokens), 0) FROM community_reports WHERE writer <> 'import'"
+_CONTEXT = "SELECT avg(context_tokens) FROM community_reports WHERE writer <> 'import'"
 _COMMUNITIES_OF_A_CHUNK = f"""
 SELECT count(DISTINCT (chunk_id, m.community_id)) / nullif(count(DISTINCT chunk_id), 0)
 FROM entity_chunks JOIN community_members m USING (entity_id)
@@ -125,13 +127,13 @@ def look_at_index(
         n_lost=len(lost_chunks),
         net_chunks=chunks_of(coming).full - chunks_of(lost_chunks).full,
         communities=len(_ids(con, _REPORTED)),
-        of_a_chunk=_number(con, _COMMUNITIES_OF_A_CHUNK),
+        of_a_chunk=value_of(con, _COMMUNITIES_OF_A_CHUNK) or 0,
         outdated=frozenset(outdated),
         report_tokens=report_tokens,
-        mean_context=_number(con, _CONTEXT) or None,
+        mean_context=value_of(con, _CONTEXT),
         merges=merges,
         texts=_texts_to_embed(con, settings),
-        failed_reports=int(_number(con, "SELECT count(*) FROM report_failures")),
+        failed_reports=count_rows(con, "report_failures"),
         indexed=chunks_of(con.sql("SELECT n_tokens FROM chunks").pl()),
         rows=counts(con, wanted_structures(settings)),
         current=current_structures(con, settings),
@@ -186,7 +188,7 @@ def _outdated(
 ) -> tuple[set[str], float | None]:
     """Return the communities to report on again, and the tokens of a context on average."""
     writer = report_writer(settings)
-    tokens = _number(con, _CONTEXT) or None
+    tokens = value_of(con, _CONTEXT)
     if recluster or not communities_current(con, settings.communities):
         return set(_ids(con, _REPORTED)), tokens
     if reports_current(con, settings.reports, writer):
@@ -208,8 +210,3 @@ def _texts_to_embed(con: duckdb.DuckDBPyConnection, settings: Settings) -> list[
 
 def _ids(con: duckdb.DuckDBPyConnection, query: str, **values: list[str]) -> list[str]:
     return [id for (id,) in con.execute(query, values).fetchall()]
-
-
-def _number(con: duckdb.DuckDBPyConnection, query: str) -> float:
-    row = con.execute(query).fetchone()
-    return row[0] if row and row[0] is not None else 0

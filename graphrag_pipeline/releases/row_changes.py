@@ -17,6 +17,7 @@ import duckdb
 
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.rows import sql_literal
+from graphrag_pipeline.store.frames import value_of
 from graphrag_pipeline.store.index_store import memory_database, told_of_files
 from graphrag_pipeline.store.limits import DatabaseLimits
 
@@ -249,14 +250,14 @@ def undo_changes(changes: Path, file: Path, limits: DatabaseLimits) -> None:
         con.execute(f"ATTACH {sql_literal(file)} AS restored")
         con.execute("BEGIN")
         fits = all(
-            _number(con, _PUT_BACK.format(name=f"{table}/{column}", table=table, column=column))
+            value_of(con, _PUT_BACK.format(name=f"{table}/{column}", table=table, column=column))
             == number
             for table, column, number in con.execute("FROM changes.own.cells").fetchall()
         )
         tables = con.execute("FROM changes.own.tables").fetchall()
         for table, _, n_gone, n_came in tables:
             if n_came:
-                fits &= _number(con, _TAKE_BACK.format(table=table, md5=_ROW_MD5)) == n_came
+                fits &= value_of(con, _TAKE_BACK.format(table=table, md5=_ROW_MD5)) == n_came
             if n_gone:
                 con.execute(f'INSERT INTO restored."{table}" FROM changes.main."{table}"')
         counts = _counts(con, *(f'restored."{table}"' for table, *_ in tables))
@@ -266,12 +267,6 @@ def undo_changes(changes: Path, file: Path, limits: DatabaseLimits) -> None:
                 f"{changes} does not fit the newer release: run graphrag-pipeline check"
             )
         con.execute("COMMIT")
-
-
-def _number(con: duckdb.DuckDBPyConnection, statement: str) -> int:
-    """Execute what changes rows; return how many."""
-    row = con.execute(statement).fetchone()
-    return row[0] if row else 0
 
 
 def base_of(changes: Path) -> str:

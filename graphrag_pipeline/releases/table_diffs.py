@@ -10,6 +10,7 @@ from pathlib import Path
 import duckdb
 
 from graphrag_pipeline.core import showing
+from graphrag_pipeline.store.frames import value_of
 from graphrag_pipeline.store.index_store import connect_published, told_of_files
 from graphrag_pipeline.store.limits import DatabaseLimits
 
@@ -133,13 +134,8 @@ def _compare(con: duckdb.DuckDBPyConnection, compared: _Compared, most: int) -> 
         for change, number, names in con.execute(query, {"most": most}).fetchall()
     }
     return TableDiff(
-        before=_count(con, f"earlier.{compared.table}"),
-        after=_count(con, f"published.{compared.table}"),
+        before=value_of(con, f"SELECT count(*) FROM earlier.{compared.table}"),
+        after=value_of(con, f"SELECT count(*) FROM published.{compared.table}"),
         **{change: differences.get(change, (0, []))[0] for change in CHANGES},
         first={change: differences.get(change, (0, []))[1] for change in CHANGES},
     )
-
-
-def _count(con: duckdb.DuckDBPyConnection, table: str) -> int:
-    row = con.execute(f"SELECT count(*) FROM {table}").fetchone()
-    return row[0] if row else 0

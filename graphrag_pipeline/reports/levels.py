@@ -36,7 +36,7 @@ from graphrag_pipeline.reports.inputs import (
     with_places,
 )
 from graphrag_pipeline.reports.text import ReportText, ReportWriter, WrittenReports
-from graphrag_pipeline.store.frames import drop_rows, put_rows
+from graphrag_pipeline.store.frames import drop_rows, put_rows, value_of
 from graphrag_pipeline.store.hierarchy import GRAPH, Hierarchy
 from graphrag_pipeline.store.index_store import IndexStore, insert
 
@@ -583,13 +583,11 @@ def _has_lost_evidence(con: duckdb.DuckDBPyConnection) -> bool:
 
 def _deepest(con: duckdb.DuckDBPyConnection, hierarchy: Hierarchy) -> int:
     query = hierarchy.sql("SELECT coalesce(max(level), 0) FROM {communities}")
-    row = con.execute(query).fetchone()
-    return row[0] if row else 0
+    return value_of(con, query)
 
 
 def _count(
     con: duckdb.DuckDBPyConnection, hierarchy: Hierarchy, table: str, first: int, last: int
 ) -> int:
     query = f"SELECT count(*) FROM {{{table}}} WHERE level BETWEEN ? AND ?"
-    row = con.execute(hierarchy.sql(query), [first, last]).fetchone()
-    return row[0] if row else 0
+    return value_of(con, hierarchy.sql(query), [first, last])

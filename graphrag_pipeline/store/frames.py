@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 
@@ -24,6 +24,12 @@ def put_rows(con: duckdb.DuckDBPyConnection, name: str, rows: pl.DataFrame | pa.
     """Copy rows into a temporary table, which lasts no longer than the connection."""
     with streamed(con, _STREAM, rows):
         con.execute(f'CREATE OR REPLACE TEMP TABLE "{name}" AS FROM {_STREAM}')
+
+
+def value_of(con: duckdb.DuckDBPyConnection, query: str, values: object = None) -> Any:
+    """Return the first value of a query's first row, None where it has none."""
+    row = con.execute(query, values).fetchone()
+    return row[0] if row else None
 
 
 @contextlib.contextmanager

@@ -15,6 +15,7 @@ import duckdb
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.hardening.files import write_beside
 from graphrag_pipeline.core.home import Home
+from graphrag_pipeline.store.frames import value_of
 
 _SETTLED_NS = 1_000_000_000
 """A file written so lately may be written again without a change of its times."""
@@ -35,10 +36,9 @@ class HashMemory:
 
     def is_of(self, con: duckdb.DuckDBPyConnection) -> bool:
         """Whether a connection reads this file and no other."""
-        row = con.execute(
-            "SELECT path FROM duckdb_databases() WHERE database_name = current_database()"
-        ).fetchone()
-        return row is not None and row[0] is not None and Path(row[0]) == self.file
+        own = "SELECT path FROM duckdb_databases() WHERE database_name = current_database()"
+        path = value_of(con, own)
+        return path is not None and Path(path) == self.file
 
 
 @contextlib.contextmanager

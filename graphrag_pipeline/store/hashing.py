@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import duckdb
 
+from graphrag_pipeline.store.frames import value_of
 from graphrag_pipeline.store.hash_memory import memory_of
 
 _MOST_REMEMBERED = 1_000
@@ -26,14 +27,14 @@ def hash_of(
     if memory and memory.is_unwritten and hash_before:
         return hash_before
     rows = f"(SELECT {columns} FROM {relation}) hashed"
-    quick = str(_value(con, f"SELECT concat_ws(':', count(*), sum(hash(hashed))) FROM {rows}"))
+    quick = str(value_of(con, f"SELECT concat_ws(':', count(*), sum(hash(hashed))) FROM {rows}"))
     if quick == quick_before:
         _remembered[key, quick] = hash_before
     if (key, quick) not in _remembered:
         if len(_remembered) >= _MOST_REMEMBERED:
             _remembered.clear()
         _remembered[key, quick] = _added(
-            str(_value(con, f"SELECT {rows_hash(_part(relation, part, parts), columns)}"))
+            str(value_of(con, f"SELECT {rows_hash(_part(relation, part, parts), columns)}"))
             for part in range(parts)
         )
     if memory:
@@ -67,8 +68,3 @@ def rows_hash(relation: str, columns: str = "*") -> str:
         "(SELECT concat_ws(':', count(*), sum(md5_number_lower(to_json(hashed)::VARCHAR)))"
         f" FROM (SELECT {columns} FROM {relation}) hashed)"
     )
-
-
-def _value(con: duckdb.DuckDBPyConnection, query: str) -> object:
-    row = con.execute(query).fetchone()
-    return row[0] if row else None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
+from graphrag_pipeline.store.frames import value_of
 from graphrag_pipeline.store.index_store import get_meta, insert, replace_links, set_meta
 
 TABLES = {
@@ -85,8 +86,7 @@ class Hierarchy:
     ) -> int:
         """Delete its rows of which a condition of the project's own holds; return how many."""
         query = f"DELETE FROM hierarchy_{table} WHERE {self.is_own} AND ({self.sql(where)})"
-        row = con.execute(query, values).fetchone()
-        return row[0] if row else 0
+        return value_of(con, query, values)
 
     def clear(self, con: duckdb.DuckDBPyConnection) -> None:
         """Delete all of its rows."""

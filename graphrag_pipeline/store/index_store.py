@@ -25,7 +25,7 @@ from graphrag_pipeline.core.hardening.locks import FairLock
 from graphrag_pipeline.core.hardening.temporary import process_folder
 from graphrag_pipeline.core.rows import sql_literal
 from graphrag_pipeline.store.absent_pandas import remember_absent_pandas
-from graphrag_pipeline.store.frames import streamed
+from graphrag_pipeline.store.frames import streamed, value_of
 from graphrag_pipeline.store.limits import DatabaseLimits, drop_cached_blocks
 from graphrag_pipeline.store.migrations import ensure_schema
 from graphrag_pipeline.store.older_files import add_what_older_lack
@@ -484,12 +484,11 @@ def replace_changed(
                 SELECT {row} FROM "{wanted}" EXCEPT ALL
                 SELECT {row} FROM "{table}" WHERE {within})"""
     )
-    added, changed, removed = _row(
-        con,
+    added, changed, removed = con.execute(
         """SELECT (SELECT count(*) FROM _fresh ANTI JOIN _stale USING (id)),
                   (SELECT count(*) FROM _fresh SEMI JOIN _stale USING (id)),
-                  (SELECT count(*) FROM _stale ANTI JOIN _fresh USING (id))""",
-    )
+                  (SELECT count(*) FROM _stale ANTI JOIN _fresh USING (id))"""
+    ).fetchall()[0]
     if added or changed or removed:
         con.execute(f'DELETE FROM "{table}" WHERE id IN (SELECT id FROM _stale)')
         con.execute(
@@ -497,7 +496,7 @@ def replace_changed(
                 SELECT {", ".join(names)} FROM "{wanted}" SEMI JOIN _fresh USING (id)"""
         )
     con.execute("DROP TABLE _stale; DROP TABLE _fresh")
-    (total,) = _row(con, f'SELECT count(*) FROM "{table}"')
+    total = count_rows(con, f'"{table}"')
     return {
         "added": added,
         "changed": changed,
@@ -533,10 +532,20 @@ def count_rows(con: duckdb.DuckDBPyConnection, table: str) -> int:
     return con.table(table).count("*").fetchall()[0][0]
 
 
+def number_different(con: duckdb.DuckDBPyConnection, table: str, other: str) -> int:
+    """Return in how many rows a table differs from another that has its columns."""
+    names = ", ".join(f'"{name}"' for name in con.table(table).columns)
+    rows, others = (f"SELECT hash({names}) AS row FROM {name}" for name in (table, other))
+    return value_of(
+        con,
+        f"""SELECT greatest((SELECT count(*) FROM ({rows} EXCEPT ALL {others})),
+                            (SELECT count(*) FROM ({others} EXCEPT ALL {rows})))""",
+    )
+
+
 def get_meta(con: duckdb.DuckDBPyConnection, key: str) -> str | None:
     """Return a value kept in ``meta``, or None."""
-    row = con.execute("SELECT value FROM meta WHERE key = ?", [key]).fetchone()
-    return row[0] if row else None
+    return value_of(con, "SELECT value FROM meta WHERE key = ?", [key])
 
 
 def set_meta(con: duckdb.DuckDBPyConnection, key: str, value: str) -> None:
@@ -598,12 +607,6 @@ def _spare_threads(con: duckdb.DuckDBPyConnection, limits: DatabaseLimits, *file
     with contextlib.suppress(OSError):
         if sum(file.stat().st_size for file in files) <= _FEW_BYTES:
             con.execute("SET threads = 1")
-
-
-def _row(con: duckdb.DuckDBPyConnection, sql: str) -> tuple[int, ...]:
-    row = con.execute(sql).fetchone()
-    assert row is not None
-    return row
 
 
 def attach_for_copy(

@@ -17,6 +17,7 @@ from graphrag_pipeline.core.hardening.files import make_folder
 from graphrag_pipeline.core.hardening.memory import memory_for_us
 from graphrag_pipeline.core.rows import sql_literal
 from graphrag_pipeline.core.settings import Settings, fingerprint
+from graphrag_pipeline.store.frames import value_of
 
 _PROGRAM_BYTES = 800_000_000
 """What a run takes besides its tables: libraries, and rows on their way."""
@@ -125,15 +126,13 @@ def drop_cached_blocks(con: duckdb.DuckDBPyConnection) -> None:
 
 def parts_within(con: duckdb.DuckDBPyConnection, n_bytes: int) -> int:
     """Return in how many parts rows that take so many bytes take little of a database's memory."""
-    row = con.execute("SELECT current_setting('memory_limit')").fetchone()
-    assert row is not None
-    return n_bytes // max(_least_bytes(row[0]) // _SHARES, 1) + 1
+    limit = value_of(con, "SELECT current_setting('memory_limit')")
+    return n_bytes // max(_least_bytes(limit) // _SHARES, 1) + 1
 
 
 def _spill_to(con: duckdb.DuckDBPyConnection, folder: Path) -> None:
     # What an error still holds may keep the database open, with files in its folder.
-    row = con.execute("SELECT current_setting('temp_directory')").fetchone()
-    if row != (str(folder),):
+    if value_of(con, "SELECT current_setting('temp_directory')") != str(folder):
         con.execute(f"SET GLOBAL temp_directory = {sql_literal(folder)}")
 
 

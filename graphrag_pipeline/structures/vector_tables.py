@@ -13,7 +13,7 @@ from graphrag_pipeline.core.languages import analysis_version
 from graphrag_pipeline.core.settings import EmbeddingSettings
 from graphrag_pipeline.core.systems import systems
 from graphrag_pipeline.llm.embedders import Embedder
-from graphrag_pipeline.store.frames import put_rows
+from graphrag_pipeline.store.frames import put_rows, value_of
 from graphrag_pipeline.store.hashing import hash_of
 from graphrag_pipeline.store.index_store import IndexStore, get_meta, set_meta
 from graphrag_pipeline.store.vector_store import VectorStore
@@ -239,8 +239,7 @@ def texts_of(con: duckdb.DuckDBPyConnection, table: VectorTable) -> list[str]:
 
 def count_of(con: duckdb.DuckDBPyConnection, table: VectorTable) -> int:
     """Return the number of rows that a vector table should hold."""
-    row = con.execute(f"SELECT count(*) FROM ({table.texts})").fetchone()
-    return row[0] if row else 0
+    return value_of(con, f"SELECT count(*) FROM ({table.texts})")
 
 
 def terms_key(table: str) -> str:

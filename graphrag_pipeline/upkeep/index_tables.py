@@ -22,9 +22,14 @@ from graphrag_pipeline.releases.older_releases import release_file
 from graphrag_pipeline.releases.publishing import config_hash
 from graphrag_pipeline.reports.levels import outdated_reports, reports_current
 from graphrag_pipeline.reports.model_writer import report_writer
+from graphrag_pipeline.store.frames import value_of
 from graphrag_pipeline.store.hashing import rows_hash
 from graphrag_pipeline.store.hierarchy import GRAPH
-from graphrag_pipeline.store.index_store import connect_published, get_meta
+from graphrag_pipeline.store.index_store import (
+    connect_published,
+    get_meta,
+    number_different,
+)
 from graphrag_pipeline.store.migrations import migrations
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.registry import made_structures
@@ -151,7 +156,7 @@ def find_other_graph(workspace: Workspace) -> Iterator[Problem]:
     """
     options, encoding = workspace.settings.graph, workspace.settings.chunks.encoding
     with workspace.store.look() as con:
-        is_late = con.execute(_STAGED).fetchone() != (0,)
+        is_late = value_of(con, _STAGED) > 0
         if is_late or not graph_current(con, options, encoding):
             return
         differences = graph_differences(con, options, encoding)
@@ -222,8 +227,7 @@ def release_of_index(workspace: Workspace) -> Path | None:
 
 def is_of_this_schema(con: duckdb.DuckDBPyConnection, database: str) -> bool:
     """Whether a release that is attached has the tables of this program."""
-    row = con.execute(_SCHEMA.format(database)).fetchone()
-    return row == (str(migrations()[-1][0]),)
+    return value_of(con, _SCHEMA.format(database)) == str(migrations()[-1][0])
 
 
 def compared_tables(con: duckdb.DuckDBPyConnection, index: str = "published") -> list[str]:
@@ -244,15 +248,13 @@ def is_unchanged(con: duckdb.DuckDBPyConnection, index: str = "published") -> bo
         for name in databases
     ]
     # A batch that is read again, but says the same as before, is ingested without a new release.
-    ingested_later = con.execute(_INGESTED_LATER.format(*databases)).fetchone()
-    failures = con.execute("SELECT count(*) FROM release.hierarchy_failures").fetchone()
-    staged = con.execute(_STAGED).fetchone()
+    ingested_later = value_of(con, _INGESTED_LATER.format(*databases))
     return (
         states[0] == states[1]
         and ledgers[0] == ledgers[1]
-        and ingested_later == (0,)
-        and staged == (0,)
-        and failures == (0,)
+        and not ingested_later
+        and not value_of(con, _STAGED)
+        and not value_of(con, "SELECT count(*) FROM release.hierarchy_failures")
     )
 
 
@@ -262,15 +264,7 @@ def _number_different(con: duckdb.DuckDBPyConnection, table: str) -> int:
     hashes = con.execute(f"SELECT {rows_hash(own)}, {rows_hash(other)}").fetchone() or (0, 0)
     if hashes[0] == hashes[1]:
         return 0
-    names = ", ".join(f'"{name}"' for name in con.table(own).columns)
-    row = con.execute(
-        f"""SELECT greatest(
-               (SELECT count(*) FROM (SELECT {names} FROM {own} EXCEPT ALL
-                                      SELECT {names} FROM {other})),
-               (SELECT count(*) FROM (SELECT {names} FROM {other} EXCEPT ALL
-                                      SELECT {names} FROM {own})))"""
-    ).fetchone()
-    return max(1, row[0] if row else 0)
+    return max(1, number_different(con, own, other))
 
 
 def _in_communities(con: duckdb.DuckDBPyConnection, settings: Settings) -> Iterator[Broken]:

@@ -33,6 +33,7 @@ from graphrag_pipeline.releases.kept_releases import (
 from graphrag_pipeline.releases.older_releases import each_release, release_file, set_free
 from graphrag_pipeline.releases.publishing import publish_copy, refresh_needed
 from graphrag_pipeline.store.file_sums import sums_file
+from graphrag_pipeline.store.frames import value_of
 from graphrag_pipeline.store.hashing import rows_hash
 from graphrag_pipeline.store.hierarchy import GRAPH
 from graphrag_pipeline.store.index_store import connect_published, told_of_files
@@ -329,10 +330,10 @@ def _restore_tables(workspace: Workspace, source: Path) -> list[str] | None:
     with workspace.store.read() as con:
         con.execute(f"ATTACH {sql_literal(source)} AS release (READ_ONLY)")
         try:
-            own = con.execute("SELECT current_database()").fetchone() or ("",)
-            if not is_of_this_schema(con, "release") or not is_unchanged(con, own[0]):
+            own = value_of(con, "SELECT current_database()")
+            if not is_of_this_schema(con, "release") or not is_unchanged(con, own):
                 return None
-            tables = [*compared_tables(con, own[0]), "identifiers"]
+            tables = [*compared_tables(con, own), "identifiers"]
             different = [table for table in tables if not _is_same(con, table)]
             con.execute("BEGIN")
             try:
@@ -350,8 +351,7 @@ def _restore_tables(workspace: Workspace, source: Path) -> list[str] | None:
 
 def _is_same(con: duckdb.DuckDBPyConnection, table: str) -> bool:
     hashes = [rows_hash(f'{prefix}"{table}"') for prefix in ("", "release.main.")]
-    row = con.execute(f"SELECT {', '.join(hashes)}").fetchone()
-    return row is not None and row[0] == row[1]
+    return value_of(con, f"SELECT {' = '.join(hashes)}")
 
 
 def _outdate(workspace: Workspace, tables: set[str]) -> list[str]:
@@ -398,8 +398,8 @@ def _copy_release(source: Path, target: Path, workspace: Workspace) -> None:
         for structure in made_structures(con, workspace.settings):
             con.execute(structure.schema)
         con.execute(f"ATTACH {sql_literal(source)} AS release (READ_ONLY)")
-        own = con.execute("SELECT current_database()").fetchone() or ("",)
-        tables = [*compared_tables(con, own[0]), "releases", "identifiers", "llm_calls"]
+        own = value_of(con, "SELECT current_database()")
+        tables = [*compared_tables(con, own), "releases", "identifiers", "llm_calls"]
         for table in (*tables, "description_summaries"):
             con.execute(f'INSERT INTO "{table}" BY NAME FROM release.main."{table}"')
         con.execute("INSERT INTO meta FROM release.meta WHERE key NOT IN ?", [list(_OWN_META)])

@@ -13,6 +13,7 @@ from typing import Any
 import duckdb
 
 from graphrag_pipeline.core.identity import content_hash, make_id
+from graphrag_pipeline.store.frames import value_of
 from graphrag_pipeline.store.hierarchy import COMMUNITIES_REPORTED, Hierarchy
 
 _DOCUMENTS_AT_ONCE = 16
@@ -332,9 +333,8 @@ def chunk_id(document: str, start: int, end: int, text: str) -> str:
 
 def _read_aside(con: duckdb.DuckDBPyConnection, query: str) -> duckdb.DuckDBPyConnection:
     """Begin a query whose rows are read while the connection does other things."""
-    database = con.execute("SELECT current_database()").fetchone() or ("",)
     beside = con.cursor()
-    beside.execute(f'USE "{database[0]}"')
+    beside.execute(f'USE "{value_of(con, "SELECT current_database()")}"')
     return beside.execute(query)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from graphrag_pipeline.core.addresses import PermanentLinks
 from graphrag_pipeline.exchange.exporting.writing import Exporter, Writer
+from graphrag_pipeline.store.frames import value_of
 
 EDGES = """
 SELECT source_id AS source, target_id AS target, human_readable_id, weight, pmi, combined_degree,
@@ -36,7 +37,7 @@ _NODE_COLUMNS = {
 def node_columns(writer: Writer) -> dict[str, str]:
     """Return the attributes of a node and their types: its permanent link, the community at each
     level."""
-    levels = writer.number("SELECT coalesce(max(level) + 1, 0) FROM community_members")
+    levels = value_of(writer.con, "SELECT coalesce(max(level) + 1, 0) FROM community_members")
     linked = {_LINK: "string"} if writer.links else {}
     return {**_NODE_COLUMNS, **linked, **{f"{_LEVEL}{n}": "long" for n in range(levels)}}
 

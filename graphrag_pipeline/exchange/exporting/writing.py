@@ -16,6 +16,7 @@ from graphrag_pipeline.core.errors import InputError, StorageError, first_line
 from graphrag_pipeline.core.hardening.files import replace_durably
 from graphrag_pipeline.core.hardening.temporary import sweep, temporary_folder
 from graphrag_pipeline.core.rows import sql_literal
+from graphrag_pipeline.store.frames import value_of
 from graphrag_pipeline.store.index_store import hide_progress
 from graphrag_pipeline.store.older_files import add_what_older_lack
 
@@ -65,15 +66,12 @@ class Writer:
 
     def release(self) -> str:
         """Return the id of the release that is open."""
-        row = self.con.execute(_RELEASE).fetchone()
-        assert row is not None
-        return row[0]
+        return value_of(self.con, _RELEASE)
 
     def copy(self, name: str, query: str, options: str) -> None:
         """Write a query's rows to a file by DuckDB's COPY. Both are the project's own."""
         target = sql_literal(self._folder / name)
-        row = self.con.execute(f"COPY ({query}) TO {target} ({options})").fetchone()
-        self._rows[name] = {"rows": row[0] if row else 0}
+        self._rows[name] = {"rows": value_of(self.con, f"COPY ({query}) TO {target} ({options})")}
 
     def text(self, name: str, pieces: Sequence[str | tuple[str, str, str]]) -> None:
         """Write a text file from pieces: text as it is, or (what, query, separator).
@@ -107,11 +105,6 @@ class Writer:
             (self._folder / folder / f"{name}.md").write_text(text, encoding="utf-8", newline="")
             count += 1
         self._rows[folder] = {"notes": count}
-
-    def number(self, query: str) -> int:
-        """Return the one number that a query of the project's own gives."""
-        row = self.con.execute(query).fetchone()
-        return row[0] if row else 0
 
     def files(self) -> tuple[WrittenFile, ...]:
         """Return what was written until now, in order."""

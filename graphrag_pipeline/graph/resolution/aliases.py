@@ -18,6 +18,7 @@ from graphrag_pipeline.graph.resolution.deciding import (
 from graphrag_pipeline.graph.resolution.merging import Alias
 from graphrag_pipeline.graph.resolution.pairs import Pair, as_json
 from graphrag_pipeline.graph.resolution.splits import splits_state
+from graphrag_pipeline.store.frames import value_of
 from graphrag_pipeline.store.hashing import rows_hash
 from graphrag_pipeline.store.index_store import get_meta, insert, replace_links, set_meta
 
@@ -36,9 +37,8 @@ _WORDS = "user_words"
 def aliases_state(con: duckdb.DuckDBPyConnection) -> str:
     """Return a hash of what is folded into what, of what the user calls it and what he splits."""
     folded = rows_hash("entity_aliases", "entity_id, canonical_id")
-    row = con.execute(f"SELECT {folded}").fetchone()
     words = read_words(con)
-    state = f"{row[0] if row else ''}{':' + fingerprint(words) if words else ''}"
+    state = f"{value_of(con, f'SELECT {folded}')}{':' + fingerprint(words) if words else ''}"
     return f"{state}:{places}" if (places := splits_state(con)) else state
 
 

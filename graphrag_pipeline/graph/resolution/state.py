@@ -14,7 +14,7 @@ import polars as pl
 
 from graphrag_pipeline.graph.resolution.names import take_apart
 from graphrag_pipeline.graph.resolution.pairs import Entity
-from graphrag_pipeline.store.frames import put_rows, streamed
+from graphrag_pipeline.store.frames import put_rows, streamed, value_of
 from graphrag_pipeline.store.hash_memory import digest_of
 
 SPELLING, PLURAL, LAST, ACRONYM, INITIALS, EXPLAINED = (
@@ -188,8 +188,7 @@ def mentions_hash(con: duckdb.DuckDBPyConnection, prefix: str = "") -> str:
 
 def seen_hash(con: duckdb.DuckDBPyConnection) -> str:
     """Return the hash of all mentions by what :func:`look_at_mentions` has made of them."""
-    row = con.execute("SELECT sum(signature) FROM seen").fetchone()
-    return str(row[0]) if row else ""
+    return str(value_of(con, "SELECT sum(signature) FROM seen"))
 
 
 def find_renamed(con: duckdb.DuckDBPyConnection, *, keep_imported: bool) -> pl.DataFrame:

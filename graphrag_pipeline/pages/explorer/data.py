@@ -18,6 +18,7 @@ from graphrag_pipeline.pages.explorer.texts import (
     choose_texts,
 )
 from graphrag_pipeline.pages.layout import layout_graph
+from graphrag_pipeline.store.index_store import count_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -204,8 +205,7 @@ def page_data(
 
 def _n_bytes(con: duckdb.DuckDBPyConnection, each: Mapping[str, int]) -> int:
     """Return how much of a page tables take of which each row takes so many bytes."""
-    counts = ((con.table(name).count("*").fetchone() or (0,))[0] for name in each)
-    return sum(n * size for n, size in zip(counts, each.values(), strict=True))
+    return sum(count_rows(con, name) * size for name, size in each.items())
 
 
 def _lists(table: pl.DataFrame) -> dict[str, list[Any]]:

@@ -57,7 +57,7 @@ from graphrag_pipeline.graph.clustering import (
 from graphrag_pipeline.graph.repair import keep_ids, repair, with_old_ids
 from graphrag_pipeline.llm.configured import configured_embedder
 from graphrag_pipeline.reports.levels import FAILURES
-from graphrag_pipeline.store.frames import drop_rows, put_rows
+from graphrag_pipeline.store.frames import drop_rows, put_rows, value_of
 from graphrag_pipeline.store.hashing import rows_hash
 from graphrag_pipeline.store.index_store import IndexStore, get_meta, set_meta
 from graphrag_pipeline.store.vector_store import VectorStore
@@ -108,6 +108,8 @@ _LEAST_WEIGHT = 1e-6
 _EDGES = pl.Schema({"source": pl.Int64, "target": pl.Int64, "similarity": pl.Float64})
 _TABLE = "attributed_communities"
 _REPORTED = "full_content IS NOT NULL"
+_N_FAILED = f"SELECT count(*) FROM {_TABLE} WHERE error IS NOT NULL"
+_N_REPORTED = f"SELECT count(*) FROM {_TABLE} WHERE {_REPORTED}"
 _MEMBERS = pl.Schema({"community_id": pl.String, "member_id": pl.String})
 _CLUSTER_ROWS = pl.Schema(
     {
@@ -216,8 +218,8 @@ def update_attributed(
     model's answers. Raises what the report writer raises.
     """
     with store.read() as con:
-        if attributed_current(con, settings) and not _count(con, "error IS NOT NULL"):
-            return AttributedChanges(0, _count(con, _REPORTED), 0, 0, _by_level(con))
+        if attributed_current(con, settings) and not value_of(con, _N_FAILED):
+            return AttributedChanges(0, value_of(con, _N_REPORTED), 0, 0, _by_level(con))
         state = _state(con, settings)
         nodes, similar = _read_graph(con, vectors)
         old = _old_clusters(con)
@@ -580,8 +582,3 @@ def _by_level(con: duckdb.DuckDBPyConnection) -> Mapping[int, int]:
         f"SELECT level, count(*) FROM {_TABLE} WHERE {_REPORTED} GROUP BY level ORDER BY level"
     ).fetchall()
     return dict(rows)
-
-
-def _count(con: duckdb.DuckDBPyConnection, where: str) -> int:
-    row = con.execute(f"SELECT count(*) FROM {_TABLE} WHERE {where}").fetchone()
-    return row[0] if row else 0
