@@ -208,6 +208,10 @@ def test_folders_patterns_files_of_records_and_ranges_are_met(tmp_path):
     assert kept(sender="*@sundport.no") == kept(sender="*@SUNDPORT.no") == [1, 2, 3]
     assert kept(sender=["ole brandt 0*", "*brandt 2"]) == [0, 2]
     assert kept(sender="*@sundport_no") == []
+    assert kept(sender="OLE brandt 1") == kept(sender="Ole Brandt 1") == [1]
+    assert kept(label="A") == []
+    assert kept(date="2024") == kept(date="2024-01") == kept(date="2024-01-31") == [1]
+    assert kept(date="2024-0") == kept(date="202") == kept(date="2023-12-3") == []
     assert kept(rating="**") == [2]
     assert kept(title="t*") == [0, 1, 2, 3]
     assert kept(**{"date>=": "2024-01-01"}) == [1, 2]
@@ -227,6 +231,7 @@ def test_a_filter_that_matches_nothing_names_what_there_is_to_who_sees_everythin
             engine.retrieve("What?", "bm25", where=where)
     for where, why in (
         ({"year>": "soon"}, "give a number, or a date"),
+        ({"year>": "2025-13-01"}, "give a number, or a date"),
         ({"uri": "*a" * 6}, "use fewer"),
     ):
         with pytest.raises(InputError, match=why):

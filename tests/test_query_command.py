@@ -270,7 +270,7 @@ def test_a_comparison_can_be_limited_to_documents(server, compare):
     assert {c["document_title"] for each in found for c in each["citations"]} == {"Marie Curie"}
     assert {each["steps"][0] for each in found} == {"limited to 1 document: title = 'Marie Curie'"}
     assert refused(compare(*asked, "--where", "title")) == (
-        "error: --where 'title': write it as KEY=VALUE, such as year=2020"
+        "error: --where 'title': write it as KEY=VALUE, as year=2020 or date>=2020-05"
     )
 
 

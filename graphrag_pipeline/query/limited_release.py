@@ -38,14 +38,17 @@ Where = Mapping[str, tuple[str, ...]]
 """Keys of metadata, or ``title`` and ``uri``, and for each the values of which one must be met.
 
 In a value a ``*`` stands for anything, in any case but of a ``uri``, which may be a folder, or a
-file of many records. ``label`` is metadata, too, or a label that opens the document. A key that
+file of many records. ``label`` is metadata, too, or a label that opens the document. Metadata is
+met in any case but that of labels, and a year or a month by the days in it. A key that
 ends with ``>`` or ``<`` asks for values that are at least, or at most, a number or a date.
 """
 
 _MOST_KEYS, _MOST_VALUES = 20, 1000
 _MOST_STARS = 5
 _MOST_NAMED = 5
-_NUMBER_OR_DATE = re.compile(r"-?\d+(?:\.\d+)?|\d{4}-\d{2}(?:-\d{2}(?:[T ][\d:.]+)?)?")
+_MONTH_AND_DAY = r"-(?:0[1-9]|1[0-2])(?:-(?:0[1-9]|[12]\d|3[01])%s)?"
+_NUMBER_OR_DATE = re.compile(rf"-?\d+(?:\.\d+)?|\d{{4}}{_MONTH_AND_DAY % '(?:[T ][0-9:.]+)?'}")
+_YEAR_OR_LONGER = re.compile(rf"[12]\d{{3}}(?:{_MONTH_AND_DAY % ''})?")
 _WIDER, _WIDEST = 4, 64
 """The best of all rows are looked through for those wanted, at first four times as many."""
 _FEW = 1000
@@ -112,6 +115,11 @@ _COLUMNS = {"title": ("title",), "uri": ("uri", "source")}
 _LABEL = "label"
 NEWEST = "newest-by"
 """Asks for the newest, by the dates of a key of metadata, of documents that are versions of one."""
+_AS_WRITTEN = "list_has_any(values{n}, $wanted{n}::JSON::VARCHAR[])"
+_IN_ANY_CASE = """
+list_has_any(list_transform(values{n}, lambda v: lower(v)),
+             list_transform($wanted{n}::JSON::VARCHAR[], lambda w: lower(w)))
+"""
 _LIKE = r"{column} {like} p ESCAPE '\'"
 _NAMED_SO = "len(list_filter($patterns{n}::JSON::VARCHAR[], lambda p: {alike})) > 0"
 _VALUE_NAMED_SO = f"len(list_filter(values{{n}}, lambda v: {_NAMED_SO})) > 0"
@@ -253,7 +261,9 @@ def where_of(conditions: Sequence[str], called: str = "where") -> dict[str, list
     for condition in conditions:
         key, equals, value = condition.partition("=")
         if not (key.strip() and equals):
-            raise InputError(f"{called} {condition!r}: write it as KEY=VALUE, such as year=2020")
+            raise InputError(
+                f"{called} {condition!r}: write it as KEY=VALUE, as year=2020 or date>=2020-05"
+            )
         where.setdefault(key.strip(), []).append(value.strip())
     return where
 
@@ -317,7 +327,7 @@ def _check_values(key: str, values: tuple[str, ...]) -> None:
 
 
 def _patterns(key: str, values: Sequence[str]) -> list[str]:
-    """Return patterns of LIKE for names: with stars, and below a folder or in a file."""
+    """Return patterns of LIKE for names: with stars, below a folder or in a file, within a time."""
     patterns: list[str] = []
     for value in values:
         literal = re.sub(r"([\\%_])", r"\\\1", value)
@@ -326,6 +336,8 @@ def _patterns(key: str, values: Sequence[str]) -> list[str]:
             patterns.append(literal.replace("*", "%"))
         elif key == "uri" and value.strip("/"):
             patterns += [f"{literal.rstrip('/')}/%", f"{literal}#%"]
+        elif key not in _COLUMNS and _YEAR_OR_LONGER.fullmatch(value):
+            patterns += [f"{literal}{sign}%" for sign in "-T "]
     return patterns
 
 
@@ -398,7 +410,8 @@ def matching(where: Where, labels: Labels, *, bare: bool) -> tuple[str, dict[str
             parameters["versions"] = _version_words()
             del parameters[f"wanted{n}"]
             continue
-        condition = compared or f"list_has_any(values{n}, $wanted{n}::JSON::VARCHAR[])"
+        is_as_written = _AS_WRITTEN if key == _LABEL else _IN_ANY_CASE
+        condition = compared or is_as_written.format(n=n)
         if not compared and key != _LABEL and (patterns := _patterns(key, wanted)):
             parameters[f"patterns{n}"] = json.dumps(patterns)
             alike = _LIKE.format(column="v", like="ILIKE")
