@@ -214,8 +214,7 @@ def _ranked(
 ) -> list[tuple[RankedPassage, Sentence]]:
     sentences, kinds = _units(index, question, sentences)
     quotes = [sentence.quote for sentence in sentences]
-    pairs = zip(sentences, kinds, strict=True)
-    lines = [with_heads(s) if kind == ROW else s.quote for s, kind in pairs]
+    lines = with_heads(index, sentences, kinds)
     texts, kinds = _with_subjects(index, sentences, lines, kinds)
     # Who speaks is no answer to a question about that person.
     said = [_unspoken(text, sentence) for text, sentence in zip(texts, sentences, strict=True)]

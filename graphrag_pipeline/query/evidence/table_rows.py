@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.records import SEPARATOR
 from graphrag_pipeline.query.evidence.sentences import Sentence
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.release import Release
 
 ROW = "row"
 """The kind of a row, beside the kinds of blocks."""
@@ -15,6 +19,17 @@ CELL_END = "; "
 _RULE = re.compile(r":?-{2,}:?")
 _EDGE = re.compile(r"(?<!\\)\|")
 _MOST_CELLS = 60
+_LONGEST = 1_000_000  # characters of a table above a row
+_TABLES = """
+SELECT b.document_id, b.start_char,
+       substr(d.text, b.start_char + 1, max(a.place) + 1 - b.start_char) AS text
+FROM (SELECT unnest($ids::JSON::VARCHAR[]) AS id, unnest($places::JSON::BIGINT[]) AS place) a
+JOIN blocks b ON b.document_id = a.id AND b.kind = 'table'
+             AND a.place BETWEEN b.start_char AND least(b.end_char, b.start_char + $most)
+JOIN documents d ON d.id = a.id
+GROUP BY b.document_id, b.start_char, d.text
+"""
+_Place = tuple[str, int]
 
 
 def by_rows(
@@ -61,25 +76,67 @@ def _is_rule(line: str) -> bool:
     return all(map(_RULE.fullmatch, _cells(line)))
 
 
-def with_heads(row: Sentence) -> str:
-    """Return a row with the head of each cell before it; as it stands where its head is not near.
+def with_heads(index: Release, sentences: Sequence[Sentence], kinds: Sequence[str]) -> list[str]:
+    """Return what sentences say, rows of tables with the head of each cell before it.
 
-    ``| Astrid | Norway |`` below ``| ship | country |`` is ``ship: Astrid; country: Norway``.
+    ``| Astrid | Norway |`` below ``| ship | country |`` is ``ship: Astrid; country: Norway``. A row
+    without a head stays as it stands. Of a long table, the head is looked for in its document.
     """
+    rows = [sentence for sentence, kind in zip(sentences, kinds, strict=True) if kind == ROW]
+    heads = {(_document(row), row.start): _heads_near(row) for row in rows}
+    far = [row for row in rows if not heads[_document(row), row.start]]
+    heads |= _heads_far(index, far) if far else {}
+    return [
+        _told(sentence.quote, heads.get((_document(sentence), sentence.start), []))
+        if kind == ROW
+        else sentence.quote
+        for sentence, kind in zip(sentences, kinds, strict=True)
+    ]
+
+
+def _document(sentence: Sentence) -> str:
+    return sentence.window.row["document_id"]
+
+
+def _heads_near(row: Sentence) -> list[str]:
+    """Return the heads above a row, where they are in the same window."""
     offset, text = row.window.row["window_start"], row.window.row["text"]
     above = text[: row.start - offset].split("\n")[:-1]
-    heads: list[str] = []
     for place in range(len(above) - 1, 0, -1):
         if not above[place].lstrip().startswith("|"):
             break
         if _is_rule(above[place]):
-            heads = _cells(above[place - 1])
-            break
-    cells = _cells(row.quote)
-    if not any(heads) or len(heads) != len(cells) or len(cells) > _MOST_CELLS:
-        return row.quote
-    pairs = zip(heads, cells, strict=True)
-    return CELL_END.join(f"{h}{SEPARATOR}{c}" if h else c for h, c in pairs if c) or row.quote
+            return _cells(above[place - 1])
+    return []
+
+
+def _heads_far(index: Release, rows: Sequence[Sentence]) -> dict[_Place, list[str]]:
+    """Return the heads above rows, by their documents and places, as far as these tables go."""
+    if not index.has_rows("blocks"):
+        return {}
+    asked = {(_document(row), row.start) for row in rows}
+    ids, places = zip(*sorted(asked), strict=True)
+    heads: dict[_Place, list[str]] = {}
+    for table in index.rows(_TABLES, ids=list(ids), places=list(places), most=_LONGEST):
+        at, before, current = table["start_char"], "", []
+        for line in table["text"].split("\n"):
+            if not line.lstrip().startswith("|"):
+                current = []
+            elif "--" in line and _is_rule(line):
+                current = _cells(before)
+            if (table["document_id"], at) in asked:
+                heads[table["document_id"], at] = current
+            at, before = at + len(line) + 1, line
+    return heads
+
+
+def _told(row: str, heads: Sequence[str]) -> str:
+    cells = _cells(row)
+    # Empty cells at the end of a row are not always written.
+    if not any(heads) or len(heads) < len(cells) or len(cells) > _MOST_CELLS:
+        return row
+    pairs = zip(heads, cells, strict=False)
+    return CELL_END.join(f"{h}{SEPARATOR}{c}" if h else c for h, c in pairs if c) or row
 
 
 def _cells(line: str) -> list[str]:
