@@ -148,6 +148,7 @@ SOUND = {
     ".xhtml": '<html xmlns="http://www.w3.org/1999/xhtml"><body><p>Hester</p></body></html>',
     ".mhtml": SAVED,
     ".bib": REFERENCES,
+    ".ged": "0 @I1@ INDI\n1 NAME Hans /Storm/\n1 BIRT\n2 PLAC Bergen\n",
     ".ics": MEETING,
     ".vcf": CARD,
     ".yaml": "# of nobody\nowner: Hester\nno: no\nwhen: 2024-05-01\n"

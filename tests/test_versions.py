@@ -37,6 +37,7 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
     f"{_READERS}:bibliographies": _reading("bibtex latex"),
     f"{_READERS}:calendars": _reading("calendars"),
     f"{_READERS}:configs": _reading("configs"),
+    f"{_READERS}:family trees": _reading("gedcom"),
     f"{_READERS}:LaTeX": _reading("latex latex_macros"),
     f"{_READERS}:outlines": _reading("outlines"),
     f"{_READERS}:Outlook": _reading("outlook"),

@@ -50,6 +50,7 @@ FORMATS: Door[FileFormat] = Door(
         "yml": "configs:YAML",
         "toml": "configs:TOML",
         "bib": "bibtex:BIBTEX",
+        "ged": "gedcom:GEDCOM",
         "ics": "calendars:CALENDAR",
         "vcf": "calendars:CONTACTS",
         "csv": "tables:CSV",
