@@ -356,3 +356,25 @@ def test_a_title_of_two_lines_with_much_white_between_is_one() -> None:
         write(canvas, [*body(1), *body(2), *body(3)])
 
     assert only(pdf(draw)).title == "Scour around monopile foundations in tidal channels"
+
+
+@pytest.mark.parametrize("degrees", [0, 90, 180, 270])
+def test_a_page_that_is_turned_is_read_as_if_it_were_upright(degrees: int) -> None:
+    width, height = A4
+    origin = {0: (0, 0), 90: (width, 0), 180: (width, height), 270: (0, height)}
+
+    def draw(canvas: Canvas) -> None:
+        canvas.setPageRotation(degrees)
+        canvas.translate(*origin[degrees])
+        canvas.rotate(degrees)
+        write(canvas, ["Ships of Tarn"], y=540, size=18)
+        write(canvas, ["These are the ships that lay in the harbour of Tarn in winter."], y=500)
+        table(
+            canvas,
+            [("Ship", "Length (m)", "Port"), *[(f"Tern {n}", f"5{n}", "Tarn") for n in range(3)]],
+            y=470,
+        )
+
+    document = only(pdf(draw))
+    assert document.title == "Ships of Tarn"
+    assert "| Ship | Length (m) | Port |\n| --- | --- | --- |\n| Tern 0 | 50 |" in document.text

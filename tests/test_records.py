@@ -78,6 +78,20 @@ def test_a_column_that_tells_rows_apart_gives_titles_and_keys_where_none_is_set(
     assert [(d.key, d.title) for d in documents] == [("A1", "Marigold"), ("B2", "Petrel")]
 
 
+def test_an_issue_is_called_by_its_summary_and_not_by_one_of_its_labels():
+    rows = (
+        "Summary,Issue key,Status,Assignee,Labels,Labels\n"
+        "Login fails after reset,SHOP-412,Open,Beatriz Nogueira,auth,login\n"
+        "Add invoices as PDF,SHOP-398,Done,Lars Eide,billing,\n"
+    )
+    assert [d.title for d in read("jira.csv", rows)] == [
+        "Login fails after reset",
+        "Add invoices as PDF",
+    ]
+    boxes = "No.,Labels,Label\n1,red; green,Oak Street\n2,blue; white,Elm Street\n"
+    assert [d.title for d in read("boxes.csv", boxes)] == ["Oak Street", "Elm Street"]
+
+
 def test_a_name_in_two_columns_is_one_title():
     (ada,) = read("staff.csv", "employee_id,First Name,last_name,team\n7,Ada,Berg,Research\n")
     assert (ada.key, ada.title) == ("7", "Ada Berg")

@@ -28,7 +28,7 @@ from graphrag_pipeline.store.snapshots import shown_path
 from graphrag_pipeline.store.source_files import open_source
 from graphrag_pipeline.store.sources import Source, SourceChange
 
-READER_VERSION = "16"
+READER_VERSION = "17"
 _READERS = 4
 _MOST_LANGUAGES = 1_000
 _FILES_AT_ONCE = 16

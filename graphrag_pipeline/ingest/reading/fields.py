@@ -113,7 +113,7 @@ def decide_columns(lines: pl.DataFrame, n_records: int) -> Columns:
     is_keyed = roles.get(first) == "key"
     naming = [column for column in single if roles[column] == "field"]
     candidates = [column for column in naming if column in unique]
-    labels = [column for column in candidates if field_words(column)[-1:] in _LABELS]
+    labels = [column for column in candidates if _is_label(column)]
     joins_others = is_keyed and first not in unique
     candidates = [] if joins_others else candidates + naming
     return Columns(
@@ -122,6 +122,12 @@ def decide_columns(lines: pl.DataFrame, n_records: int) -> Columns:
         subject=next(iter(labels + candidates), ""),
         key=first if is_keyed and first in unique else "",
     )
+
+
+def _is_label(column: str) -> bool:
+    """Whether records are called by a column: by `Label`, not by one of their `Labels`."""
+    last = field_words(column)[-1:]
+    return last in _LABELS and column.rstrip(". ").lower().endswith(last)
 
 
 def _role(row: Mapping[str, int]) -> Role:

@@ -27,7 +27,7 @@ from graphrag_pipeline.ingest.reading.pdf_layout import (
     in_reading_order,
     without_running_heads,
 )
-from graphrag_pipeline.ingest.reading.pdf_lines import read_pieces
+from graphrag_pipeline.ingest.reading.pdf_lines import quarter_turns, read_pieces
 from graphrag_pipeline.ingest.reading.pdf_tables import with_tables
 from graphrag_pipeline.ingest.reading.pdf_text import rows_of, write_text
 
@@ -132,7 +132,8 @@ def _pages(document: PdfDocument, options: ReadingOptions) -> list[list[Row]]:
     for number in range(len(document)):
         page = document[number]
         text_page = page.get_textpage()
-        pieces = with_fields(document, page, read_pieces(text_page))
+        turns = quarter_turns(text_page)
+        pieces = with_fields(document, page, read_pieces(text_page, turns), turns)
         text_page.close()
         page.close()
         pages.append(in_reading_order(pieces))

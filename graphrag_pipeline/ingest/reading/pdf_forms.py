@@ -12,7 +12,7 @@ from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.ingest.reading.cleaning import one_line
-from graphrag_pipeline.ingest.reading.pdf_lines import LinePiece
+from graphrag_pipeline.ingest.reading.pdf_lines import LinePiece, turned_back
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfDocument, PdfPage
@@ -26,13 +26,13 @@ _LABEL_ENDS = (":", "?", ".", "…", "_")
 
 
 def with_fields(
-    document: PdfDocument, page: PdfPage, pieces: Sequence[LinePiece]
+    document: PdfDocument, page: PdfPage, pieces: Sequence[LinePiece], turns: int
 ) -> Sequence[LinePiece]:
     """Return the pieces of a page's lines with those of its form's fields that have a value.
 
     The form of the document has to be opened before the page is (``init_forms``).
     """
-    fields = list(_fields(document, page))
+    fields = list(_fields(document, page, turns))
     if not fields:
         return pieces
     lines = [list(line) for _, line in groupby(pieces, key=lambda piece: piece.line)]
@@ -78,7 +78,7 @@ def _labelled(line: Sequence[LinePiece]) -> list[LinePiece]:
     return [*ends, line[-1]]
 
 
-def _fields(document: PdfDocument, page: PdfPage) -> Iterator[LinePiece]:
+def _fields(document: PdfDocument, page: PdfPage, turns: int) -> Iterator[LinePiece]:
     """Yield a piece for each field with a value, of line -1."""
     from pypdfium2 import raw
 
@@ -90,8 +90,8 @@ def _fields(document: PdfDocument, page: PdfPage) -> Iterator[LinePiece]:
             and (value := _value(document, annotation))
             and raw.FPDFAnnot_GetRect(annotation, byref(box))
         ):
-            left, right = sorted((box.left, box.right))
-            bottom, top = sorted((box.bottom, box.top))
+            sides = (*sorted((box.left, box.right)), *sorted((box.bottom, box.top)))
+            left, right, bottom, top = turned_back(sides, turns)
             height = min(top - bottom, _LINE)
             yield LinePiece(value, left, right, bottom, top, height, -1)
         raw.FPDFPage_CloseAnnot(annotation)

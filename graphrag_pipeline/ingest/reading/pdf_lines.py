@@ -7,7 +7,9 @@ a gap is wider than words stand apart.
 
 from __future__ import annotations
 
+import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,6 +21,7 @@ SOFT_HYPHEN = "\ufffe"
 _LINE = re.compile(f"[^\r\n{SOFT_HYPHEN}]*{SOFT_HYPHEN}?")
 _WORD = re.compile(r"\S+")
 _WIDE_GAP = 0.8  # of the height of a line
+_LOOKED_AT = 20  # characters of a page that tell how it is turned
 _NARROW = 0.25  # of its height: a word whose characters are as wide needs no look at its end
 
 
@@ -42,10 +45,36 @@ Box = tuple[float, float, float, float]
 """Left, right, bottom and top."""
 
 
-def read_pieces(page: PdfTextPage) -> list[LinePiece]:
-    """Return the pieces of a page's lines, in the order in which the page draws them."""
+def quarter_turns(page: PdfTextPage) -> int:
+    """Return how often most text of a page is turned to the right by a quarter, from 0 to 3."""
+    from pypdfium2 import raw
+
+    n_chars = page.count_chars()
+    looked_at = range(0, n_chars, max(n_chars // _LOOKED_AT, 1))
+    angles = (raw.FPDFText_GetCharAngle(page, place) for place in looked_at)
+    turns = Counter(round(angle / (math.pi / 2)) % 4 for angle in angles if angle >= 0)
+    return max(turns, key=lambda turn: (turns[turn], -turn), default=0)
+
+
+def turned_back(box: Box, turns: int) -> Box:
+    """Return a place on a page that is turned until its text is upright.
+
+    >>> turned_back((10, 20, 100, 130), 3)
+    (100, 130, -20, -10)
+    """
+    left, right, bottom, top = box
+    for _ in range(turns):
+        left, right, bottom, top = -top, -bottom, left, right
+    return left, right, bottom, top
+
+
+def read_pieces(page: PdfTextPage, turns: int) -> list[LinePiece]:
+    """Return the pieces of a page's lines, in the order in which the page draws them.
+
+    Text that is turned by quarters to the right is read as if it were upright.
+    """
     text = page.get_text_range()
-    box = _boxes(page, has_same_places=page.count_chars() == len(text))
+    box = _boxes(page, turns, has_same_places=page.count_chars() == len(text))
     pieces: list[LinePiece] = []
     number = 0
     for match in _LINE.finditer(text):
@@ -93,7 +122,7 @@ def _pieces(
     yield LinePiece(text[begin:stop], left, right, bottom, top, heights / max(n_chars, 1), number)
 
 
-def _boxes(page: PdfTextPage, *, has_same_places: bool) -> Callable[[int], Box | None]:
+def _boxes(page: PdfTextPage, turns: int, *, has_same_places: bool) -> Callable[[int], Box | None]:
     """Return what gives the box of the font at a place of the page's text, None if it has none."""
     from ctypes import pointer
 
@@ -111,6 +140,8 @@ def _boxes(page: PdfTextPage, *, has_same_places: bool) -> Callable[[int], Box |
             return None
         left, right = rectangle.left, rectangle.right
         bottom, top = rectangle.bottom, rectangle.top
+        if turns:
+            left, right, bottom, top = turned_back((left, right, bottom, top), turns)
         return (left, right, bottom, top) if left <= right and bottom < top else None
 
     return box
