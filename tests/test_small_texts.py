@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import time
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from pptx import Presentation
 from pptx.chart.data import CategoryChartData
 from pptx.enum.chart import XL_CHART_TYPE
 from pptx.util import Inches
+from test_equations import docx
 from test_formats import make_epub
 
 from graphrag_pipeline.ingest.reading import ReadingOptions, read_file
@@ -79,6 +81,13 @@ def test_notes_of_rtf_are_read_and_the_head_of_its_tables_is_told() -> None:
     assert "| Item | Qty | Price |\n| --- | --- | --- |\n| Bolt | 200 | 0.12 |" in written
 
 
+def test_what_was_deleted_while_changes_were_tracked_is_no_text_of_rtf() -> None:
+    pytest.importorskip("striprtf")
+    change = r"{\deleted\revauthdel1 2.80}{\revised\revauth1 3.10}{\deleted0  metres}"
+    source = r"{\rtf1\ansi The draught is " + change + r".\par}"
+    assert text("rules.rtf", source.encode()) == "The draught is 3.10 metres."
+
+
 def test_a_chart_is_its_title_and_a_table_of_its_numbers() -> None:
     presentation = Presentation()
     slide = presentation.slides.add_slide(presentation.slide_layouts[6])
@@ -100,3 +109,21 @@ def test_a_chart_is_its_title_and_a_table_of_its_numbers() -> None:
         "| 2022 | 150 | 28 |",
         "| 2023 | 210 |",
     ]
+
+
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_a_chart_of_word_is_read_and_a_damaged_one_does_no_harm(
+    is_damaged: bool,
+) -> None:
+    points = '<c:pt idx="0"><c:v>{}</c:v></c:pt>'.format
+    chart = (
+        '<c:chartSpace xmlns:c="http://schemas.openxmlformats.org/drawingml/2006/chart">'
+        f"<c:chart><c:ser><c:tx>{points('Tons')}</c:tx><c:cat>{points('May')}</c:cat>"
+        f"<c:val>{points('41')}</c:val></c:ser></c:chart></c:chartSpace>"
+    )
+    file = io.BytesIO(docx("<w:p><w:r><w:t>The catch.</w:t></w:r></w:p>"))
+    with zipfile.ZipFile(file, "a") as archive:
+        archive.writestr("word/charts/chart1.xml", chart[: -20 if is_damaged else None])
+    written = text("catch.docx", file.getvalue())
+    assert written.startswith("The catch.")
+    assert ("| May | 41 |" in written) is not is_damaged

@@ -16,9 +16,13 @@ _CATEGORIES, _VALUES = ("cat", "xVal"), ("val", "yVal")
 def chart_markup(xml: bytes) -> Iterator[str]:
     """Yield the markup of a chart's title, and of a table with a row for each of its categories.
 
-    The XML has no document type: that is refused before. Of very many points none are told.
+    The XML has no document type: that is refused before. Of very many points none are told, and
+    nothing of a chart that is damaged.
     """
-    chart = ElementTree.fromstring(xml).find(f"{_CHART}chart")
+    try:
+        chart = ElementTree.fromstring(xml).find(f"{_CHART}chart")
+    except ElementTree.ParseError:
+        return
     if chart is None:
         return
     words = "".join(text.text or "" for text in chart.iterfind(f"{_CHART}title//{_TEXT}"))

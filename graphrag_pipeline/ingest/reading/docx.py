@@ -13,6 +13,7 @@ from graphrag_pipeline.ingest.reading.archives import (
     properties,
     require_plain_xml,
 )
+from graphrag_pipeline.ingest.reading.charts import chart_markup
 from graphrag_pipeline.ingest.reading.equations import with_equations
 from graphrag_pipeline.ingest.reading.html import Page, parse_html
 from graphrag_pipeline.ingest.reading.model import (
@@ -25,20 +26,27 @@ from graphrag_pipeline.ingest.reading.model import (
 
 _MOST_ELEMENTS = 1_000_000  # mammoth takes about 0.1 ms and 1 kB for each
 _MOST_TITLE_WORDS = 20
+_CHART = re.compile(r"word/charts/chart\d{0,9}\.xml")
 _BACK_LINK = re.compile(r'<a href="#[^"<>]*-ref-[^"<>]*">↑</a>')
 
 
 def read_docx(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     """Read one Word document: headings, paragraphs, lists, tables and notes in their order.
 
-    The parts of the archive may unpack to at most `max_file_bytes` of XML, together,
-    and a zip bomb is refused before it unpacks.
+    Charts follow at the end. The parts of the archive may unpack to at most `max_file_bytes` of
+    XML, together, and a zip bomb is refused before it unpacks.
     """
     parts = open_archive(data, options, kind="a Word document", suffix=".docx")
     require_plain_xml(parts, _MOST_ELEMENTS)
     about = properties(parts, "docProps/core.xml")
     file = bytes_of({name: with_equations(xml) for name, xml in parts.items()})
-    page = parse_html(_BACK_LINK.sub("", _as_html(file)))
+    charts = "".join(
+        markup
+        for name, xml in parts.items()
+        if _CHART.fullmatch(name)
+        for markup in chart_markup(xml)
+    )
+    page = parse_html(_BACK_LINK.sub("", _as_html(file)) + charts)
     if not page.text:
         raise Unreadable("the document holds no text")
     title = str(about.pop("title", "")) or _title(page)

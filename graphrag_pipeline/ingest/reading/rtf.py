@@ -26,11 +26,15 @@ _CODE_PAGE = re.compile(r"\\ansicpg\d{1,5}")
 _ROWS = re.compile(r"^[^\n]*\|$(?:\n[^\n]*\|$)*", re.M)
 _TABLES = re.compile(r"^\|[^\n]*\|$(?:\n\|[^\n]*\|$)*", re.M)
 _NOTE = re.compile(r"(?:\\\*)?\\footnote(?![A-Za-z])")
+_DELETED, _UNSEEN = re.compile(r"\\deleted(?![A-Za-z0])"), r"\\*\\deleted"
 _DASH = r"\\u8211? "
 
 
 def read_rtf(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
-    """Read a document; tables are those of Markdown, and notes stand where they are made."""
+    """Read a document; tables are those of Markdown, notes stand where they are made.
+
+    Changes that were tracked as deleted are left out.
+    """
     if not data.lstrip().startswith(b"{\\rtf"):
         raise Unreadable("the file does not begin with {\\rtf")
     written = data.decode("latin-1")
@@ -39,7 +43,7 @@ def read_rtf(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
         match[1]: _text(f"{{\\rtf1\\ansi{code_page[0] if code_page else ''} {match[2]}}}")
         for match in _INFO.finditer(written, 0, 100_000)
     }
-    text = _ROWS.sub(_table, _text(_NOTE.sub(_DASH, written)))
+    text = _ROWS.sub(_table, _text(_DELETED.sub(_UNSEEN, _NOTE.sub(_DASH, written))))
     blocks = [Block(*match.span(), "table") for match in _TABLES.finditer(text)]
     return whole_document(path, text, about.pop("title", ""), {**about}, blocks)
 

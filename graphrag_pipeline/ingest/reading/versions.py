@@ -23,7 +23,7 @@ VERSIONS = {
     "Markdown": "5",
     "named": "4",  # files without an ending, known by their whole name
     "notebook": "1",
-    "office": "7",
+    "office": "8",
     "outlines": "3",
     "Outlook": "2",
     "packed": "2",
@@ -31,7 +31,7 @@ VERSIONS = {
     "plain": "6",
     "records": "13",
     "reStructuredText": "3",
-    "RTF": "3",
+    "RTF": "4",
     "subtitles": "2",
     "text": "6",  # of .txt alone, which once stood for what all readers share
     "web archives": "2",
