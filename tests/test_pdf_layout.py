@@ -378,3 +378,25 @@ def test_a_page_that_is_turned_is_read_as_if_it_were_upright(degrees: int) -> No
     document = only(pdf(draw))
     assert document.title == "Ships of Tarn"
     assert "| Ship | Length (m) | Port |\n| --- | --- | --- |\n| Tern 0 | 50 |" in document.text
+
+
+def test_a_row_of_words_alone_is_no_head_and_contents_are_no_table() -> None:
+    rows = [
+        ("postscriptname", "String", "Family name"),
+        ("fonthashint", "Bool", "Has hinting"),
+        ("order", "Int", "Order number"),
+    ]
+    contents = [
+        ("4.1", "Mapping bitstreams . . . . . .", "7"),
+        ("4.2", "Multiplication . . . . . .", "8"),
+        ("4.3", "Rolling . . . . . . . . . . .", "9"),
+    ]
+
+    def draw(canvas: Canvas) -> None:
+        table(canvas, rows)
+        table(canvas, contents, y=500)
+
+    written = only(pdf(draw)).text
+    assert written.startswith("| postscriptname | String | Family name |\n| fonthashint |")
+    assert "---" not in written
+    assert "4.1 Mapping" in written

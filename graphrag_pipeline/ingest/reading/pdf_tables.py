@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, groupby, pairwise
 
+from graphrag_pipeline.ingest.reading.html_lines import n_names
 from graphrag_pipeline.ingest.reading.pdf_layout import LEAST_CELLS, Row, RowCell
 from graphrag_pipeline.ingest.reading.table_head import (
     head_of,
@@ -182,7 +183,9 @@ def _around(lines: Sequence[_Line], start: int, fullest: int) -> tuple[_Table, i
 
 def _places(columns: list[tuple[float, float]], line: _Line, *, may_span: bool) -> list[int] | None:
     """Return the column of each cell of a line, None if it keeps to none; columns grow by it."""
-    if len(columns) > _MOST_COLUMNS or _LEADERS in "".join(cell.text for cell in line.cells):
+    if len(columns) > _MOST_COLUMNS or _LEADERS in "".join(
+        cell.text for cell in line.cells
+    ).replace(" ", ""):
         return None
     places: list[int] = []
     grown = list(columns)
@@ -288,8 +291,11 @@ def _as_markdown(table: _Table, first: Row, number: int, before: _Table | None) 
 
 
 def _n_heads(rows: Sequence[Sequence[str]]) -> int:
-    """Return how many rows name the columns; with two columns, only what stands over numbers."""
-    if len(rows[0]) < LEAST_CELLS and not names_numbers(rows):
+    """Return how many rows name the columns: by words for that, or as they stand over numbers.
+
+    What else the first row of a page has may be a row like the others.
+    """
+    if not (names_numbers(rows) or n_names(rows, {})):
         return 0
     head = head_of(rows)
     is_named = head.names and not head.captions and all(joined_names(rows[: head.n_rows])[1:])

@@ -27,7 +27,7 @@ VERSIONS = {
     "outlines": "3",
     "Outlook": "2",
     "packed": "2",
-    "PDF": "4",
+    "PDF": "5",
     "plain": "6",
     "records": "13",
     "reStructuredText": "3",
