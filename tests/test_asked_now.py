@@ -35,7 +35,14 @@ DOCUMENTS = {
     "2021-plan.md": ("", "", "The crane stands at berth 4."),
     "2023-plan.md": ("", "", "The crane stands at berth 9."),
     "mail.md": ("Release", "2024-05-01", "Version 3.2 of Halden is out since this week."),
-    "tools.md": ("Tools", "2024-01-01", "| Tool | Latest version |\n|---|---|\n| Pelikan | 7.4 |"),
+    "tools.md": (
+        "Tools",
+        "2024-01-01",
+        "| Tool | Latest version |\n|---|---|\n| Pelikan | 7.4 |",
+    ),
+    "apps.csv": ("", "", "tool,version,owner\nLumen,1.10.0,Osman Yildiz\nQuarto,1.4.2,Pia Lorne"),
+    "lumen-1.10.md": ("Lumen 1.10 notes", "2024-03-01", "The default port of Lumen 1.10 is 8090."),
+    "lumen-2.0.md": ("Lumen 2.0-rc1 notes", "2024-05-02", "The default port of Lumen is 9000."),
     "insurance.md": (
         "Insurance",
         "",
@@ -74,6 +81,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryEngine]:
         ("Qui est actuellement la présidente du club ?", "Maud Tellier"),
         ("What is the latest version of Corvus?", "1.10"),
         ("On which port does the newest version of Mistral listen?", "2300"),
+        ("What is the default port of the most recent version of Lumen?", "9000"),
         ("At which berth does the crane currently stand?", "berth 9"),
         ("What is the most recent version of Halden?", "3.2"),
         ("What is the policy number of the household insurance?", "HM-448213"),

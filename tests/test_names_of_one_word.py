@@ -25,7 +25,7 @@ def test_each_line_tells_apart_what_stands_for_somebody_else(tmp_path: Path):
     index = Index(settings)
     index.update(tmp_path / "in")
     query = next(q for q in re.findall(r"```sql\n(.*?)```", PAGE, re.S) if "'split,'" in q)
-    lines = [line for (line,) in query_published(tmp_path / "home", query)[1]]
+    lines = [str(line) for (line,) in query_published(tmp_path / "home", query)[1]]
     assert lines == [
         "split,Smith,Corey Smith,,in/bridge.txt",
         "split,Smith,Jaden Smith,,in/song.txt",

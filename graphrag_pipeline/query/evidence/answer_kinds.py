@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.text import fold, terms
-from graphrag_pipeline.query.evidence.latest import version_of, without_latest
+from graphrag_pipeline.query.evidence.latest import asks_for_version, version_of
 from graphrag_pipeline.query.question import AnalysedQuestion, words_pattern
 
 if TYPE_CHECKING:
@@ -44,11 +44,6 @@ WHERE type IN (SELECT unnest($types::JSON::VARCHAR[])) GROUP BY chunk_id
 _DEFINES = re.compile(words_pattern("defines"))
 # What a sentence may say beside the subject before it says what that is.
 _BEGINNING = 60
-# "What is the latest version of" asks for its number, once it asks no more for the latest.
-_ASKS_VERSION = re.compile(
-    rf"\W*\w+(?:'s)?\s+(?:(?:is|are|was|ist|est|es|e)\s+)?(?:(?:{words_pattern('articles')})\s*)?"
-    rf"(?:{words_pattern('edition')})"
-)
 # "the maximum number" or "the default size", but not "the city of a large population".
 _MEASURES = re.compile(rf"(?:the )?(?:\w+ )?(?:{words_pattern('quantity')})")
 # Whoever is asked for by "the architect of the bridge" has a name.
@@ -72,7 +67,7 @@ def wanted_of(index: Release, question: AnalysedQuestion, chunks: Sequence[str])
     A person or a place is an entity of that type in the sentence's chunk, whose name the question
     does not say itself. Who asks what a number is wants a sentence that says "is 16" or the like.
     """
-    if question.read(_asks_for_version):
+    if asks_for_version(question):
         return AskedFor(lambda sentence: version_of(sentence.quote) is not None)
     kind, subject = question.asks_for, question.subject
     if kind == "person" and _DESCRIBED.match(subject):
@@ -83,10 +78,6 @@ def wanted_of(index: Release, question: AnalysedQuestion, chunks: Sequence[str])
         pattern = _IS_A_NUMBER if subject else _TIME if kind == "time" else _NUMBER
         return AskedFor(lambda sentence: pattern.search(fold(sentence.quote)) is not None)
     return AskedFor(_names_another(index, question, chunks, kind)) if kind in _KINDS else None
-
-
-def _asks_for_version(question: str) -> bool:
-    return _ASKS_VERSION.match(without_latest(AnalysedQuestion.of(question)).folded) is not None
 
 
 def _names_another(

@@ -9,6 +9,12 @@ from graphrag_pipeline.query.question import AnalysedQuestion, words_pattern
 
 _VERSION = re.compile(r"(?<![\w.,-])v?(\d{1,4}(?:\.\d{1,4}){1,4})(-?[a-z]+\.?\d*)?(?![\w,]|\.\d)")
 _NOW = re.compile(f"{LATEST.pattern}|{words_pattern('now')}")
+# "What is the latest version of" asks for its number, once it asks no more for the latest.
+_ASKS_VERSION = re.compile(
+    rf"\W*\w+(?:'s)?\s+(?:(?:is|are|was|ist|est|es|e)\s+)?(?:(?:{words_pattern('articles')})\s*)?"
+    rf"(?:{words_pattern('edition')})"
+)
+_NEWEST_EDITION = re.compile(rf"(?:{_NOW.pattern})\s+(?:{words_pattern('edition')})")
 _LAST_OF_ALL = "\uffff"
 """Stands after any word: a version that is done comes after its drafts."""
 
@@ -22,11 +28,24 @@ def _is_of_now(question: str) -> bool:
     return _NOW.search(AnalysedQuestion.of(question).folded) is not None
 
 
+def asks_for_version(question: AnalysedQuestion) -> bool:
+    """Whether a question asks for the number of a version."""
+    return question.read(_is_of_version)
+
+
+def _is_of_version(question: str) -> bool:
+    return _ASKS_VERSION.match(_NOW.sub(" ", AnalysedQuestion.of(question).folded)) is not None
+
+
 def without_latest(question: AnalysedQuestion) -> AnalysedQuestion:
-    """Return a question without the words that ask for what is latest; itself if it has none."""
+    """Return a question without the words that ask for what is latest; itself if it has none.
+
+    The port of "the newest version of" something is no question of a version.
+    """
     if not asks_for_latest(question):
         return question
-    return AnalysedQuestion(_NOW.sub(" ", question.folded))
+    pattern = _NOW if asks_for_version(question) else _NEWEST_EDITION
+    return AnalysedQuestion(_NOW.sub(" ", pattern.sub(" ", question.folded)))
 
 
 def version_of(text: str) -> tuple[tuple[int, ...], str] | None:

@@ -224,8 +224,8 @@ def _ranked(
             said[place] = line
     told = with_times(index, question, sentences, said)
     told = with_their_records(question, told, _records_of(sentences, kinds))
-    compared = without_latest(question).without_quantity
-    scores = relevance(index, compared, told, sharing=index.lexical)
+    about = without_latest(question)
+    scores = relevance(index, about.without_quantity, told, sharing=index.lexical)
     if index.lexical and not any(scores):
         return []
     named = _shares_named(said, names)
@@ -247,7 +247,7 @@ def _ranked(
             total += KIND_WEIGHT
         title = sentence.window.row["title"]
         if score and kind in TOLD_BY_FIELD:
-            total += FIELD_WEIGHT * says_asked_field(question, title, text, names_said)
+            total += FIELD_WEIGHT * says_asked_field(about, title, text, names_said)
         totals.append(total * (REPEATED_WORTH if text in repeated else 1.0))
     ranking = [
         (
