@@ -400,3 +400,13 @@ def test_a_row_of_words_alone_is_no_head_and_contents_are_no_table() -> None:
     assert written.startswith("| postscriptname | String | Family name |\n| fonthashint |")
     assert "---" not in written
     assert "4.1 Mapping" in written
+
+
+def test_a_field_without_a_form_around_it_does_no_harm_and_nobody_is_called_anonymous() -> None:
+    def draw(canvas: Canvas) -> None:
+        write(canvas, ["Berth"])
+        canvas.acroForm.textfield(name="a", value="C 27", x=200, y=TOP, width=90, height=18)
+
+    document = only(pdf(draw).replace(b"/AcroForm", b"/NoneForm"))
+    assert document.text == "Berth"
+    assert "author" not in document.metadata

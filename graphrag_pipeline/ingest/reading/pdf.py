@@ -82,8 +82,9 @@ def read_pdf(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     if not any(pages):
         raise Unreadable(_NO_TEXT if options.ocr is None else "OCR found no text in the PDF")
     written = write_text(with_tables(without_running_heads(pages)))
+    author = one_line(properties.get("Author", ""))
     metadata: dict[str, Scalar] = {
-        "author": properties.get("Author", ""),
+        "author": "" if _PLACEHOLDER.fullmatch(author) else author,
         "date": _date(properties.get("CreationDate", "")),
         "pages": len(pages),
     }

@@ -32,7 +32,7 @@ def with_fields(
 
     The form of the document has to be opened before the page is (``init_forms``).
     """
-    fields = list(_fields(document, page, turns))
+    fields = list(_fields(document, page, turns)) if document.formenv else []
     if not fields:
         return pieces
     lines = [list(line) for _, line in groupby(pieces, key=lambda piece: piece.line)]
