@@ -14,6 +14,7 @@ from conftest import build, workspace_of
 from graphrag_pipeline.core.errors import InputError, StorageError
 from graphrag_pipeline.core.identity import make_id
 from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.graph.communities import update_communities
 from graphrag_pipeline.llm.estimates import Chunks, Growth
 from graphrag_pipeline.planning.estimates import estimate
 from graphrag_pipeline.query import QueryEngine
@@ -27,8 +28,8 @@ from graphrag_pipeline.structures.vector_tables import ENTITIES
 from graphrag_pipeline.systems.hirag import layers, structure
 from graphrag_pipeline.systems.hirag import operators as hirag
 from graphrag_pipeline.systems.hirag.communities import (
+    LAYERED,
     hirag_communities_current,
-    update_hirag_communities,
     update_hirag_reports,
 )
 from graphrag_pipeline.systems.hirag.layers import (
@@ -122,7 +123,7 @@ class Index:
 
     def report(self):
         """Bring the communities up to date, and return what became of their reports."""
-        update_hirag_communities(self.workspace.store, self.workspace.settings.communities)
+        update_communities(self.workspace.store, self.workspace.settings.communities, LAYERED)
         return update_hirag_reports(self.workspace.store, self.workspace.settings)
 
     def rows(self, sql):
@@ -320,7 +321,7 @@ def test_clustering_is_asked_for_of_the_layers_and_their_communities_too(whole, 
     assert (first.fitted.n_fitted, first.fitted.n_changed) == (48, 0)
     assert first.is_built
     assert (
-        update_hirag_communities(index.workspace.store, index.workspace.settings.communities).how
+        update_communities(index.workspace.store, index.workspace.settings.communities, LAYERED).how
         == "clustered"
     )
     assert index.report().written == 0
@@ -342,7 +343,7 @@ def test_it_is_published_where_it_is_whole_and_gone_from_the_next_release_once_s
         con.execute("INSERT INTO staging.lost_evidence VALUES ('of the graph alone')")
     with pytest.raises(StorageError, match="not published: the communities of hirag are behind"):
         publish_index(engine.workspace)
-    update_hirag_communities(engine.workspace.store, engine.workspace.settings.communities)
+    update_communities(engine.workspace.store, engine.workspace.settings.communities, LAYERED)
     update_hirag_reports(engine.workspace.store, engine.workspace.settings)
     assert engine.rows("FROM staging.lost_evidence") == [("of the graph alone",)]
     first = publish_index(engine.workspace)

@@ -94,11 +94,15 @@ def plain_values(result: Any) -> Any:
 
 
 def prints(
-    show: Callable[[T], None], values: Callable[[T], Any] = plain_values
+    show: Callable[[T], None],
+    values: Callable[[T], Any] = plain_values,
+    *,
+    fails: Callable[[T], object] = lambda result: False,
 ) -> Callable[[Callable[P, T]], Callable[..., None]]:
     """Give a command the option ``--json``, and print what it returns.
 
-    ``show`` prints the result for a person; ``values`` returns what is printed as JSON.
+    ``show`` prints the result for a person; ``values`` returns what is printed as JSON. The exit
+    code is 1 where the result ``fails``.
     """
 
     def declare(command: Callable[P, T]) -> Callable[..., None]:
@@ -115,6 +119,8 @@ def prints(
             as_json = options.pop("as_json", False)
             result = command(*arguments, **options)
             console.show_json(values(result)) if as_json else show(result)
+            if fails(result):
+                raise typer.Exit(1)
 
         run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}

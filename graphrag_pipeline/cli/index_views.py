@@ -33,6 +33,25 @@ _NOT_IMPORTED = frozenset(
 )
 
 
+_AGAIN = "the next run tries again"
+_FAILED = {
+    "failed_chunks": ("chunk", f"could not be extracted (see the table extractions); {_AGAIN}"),
+    "cut_chunks": (
+        "chunk",
+        "got an answer that was cut off: the part before the cut is in the graph; raise "
+        "llm.max_output_tokens, and the next run asks again",
+    ),
+    "outdated_chunks": (
+        "chunk",
+        "could not be extracted again: the earlier result stays (see the table extractions)",
+    ),
+    "failed_reports": (
+        "report",
+        f"could not be written (see the table report_failures); {_AGAIN}",
+    ),
+}
+
+
 def show_index(summary: dict[str, Any]) -> None:
     """Print what an index run built."""
     if "imported" in summary:
@@ -152,27 +171,9 @@ def _show_failed(summary: dict[str, Any]) -> None:
         console.say_whole(f"by the model: {quality_line(quality)}")
     for line in silent_lines(summary["silent_languages"]):
         console.say_whole(line)
-    if summary["failed_chunks"]:
-        console.say(
-            f"{counted(summary['failed_chunks'], 'chunk')} could not be extracted (see the table "
-            "extractions); the next run tries again"
-        )
-    if summary["cut_chunks"]:
-        console.say(
-            f"{counted(summary['cut_chunks'], 'chunk')} got an answer that was cut off: the part "
-            "before the cut is in the graph; raise llm.max_output_tokens, and the next run asks "
-            "again"
-        )
-    if summary["outdated_chunks"]:
-        console.say(
-            f"{counted(summary['outdated_chunks'], 'chunk')} could not be extracted again: the "
-            "earlier result stays (see the table extractions)"
-        )
-    if summary["failed_reports"]:
-        console.say(
-            f"{counted(summary['failed_reports'], 'report')} could not be written (see the table "
-            "report_failures); the next run tries again"
-        )
+    for name, (noun, what) in _FAILED.items():
+        if number := summary[name]:
+            console.say(f"{counted(number, noun)} {what}")
 
 
 def _show_estimate(summary: dict[str, Any]) -> None:

@@ -63,12 +63,10 @@ def show_diff(diff: ReleaseDiff) -> None:
     for name, table in diff.tables.items():
         for change, first in table.first.items():
             if first:
-                more = getattr(table, change) - len(first)
                 console.say_whole(f"{name.replace('_', ' ')} {change}:")
                 for title in first:
                     console.say_whole(f"  {one_line(title)}")
-                if more:
-                    console.say_whole(f"  and {more:,} more")
+                console.more(getattr(table, change) - len(first))
 
 
 @prints(show_releases)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphrag_pipeline.cli import console
-from graphrag_pipeline.cli.command import CONFIG, AsJson, plain_values, prints, settings_here
+from graphrag_pipeline.cli.command import CONFIG, plain_values, prints, settings_here
 from graphrag_pipeline.cli.progress import progress
 from graphrag_pipeline.core.text import counted
 
@@ -33,25 +33,18 @@ def show_checked(checked: Checked) -> None:
 
 def checked_values(checked: Checked) -> dict[str, Any]:
     """Return the outcome of a check as values that JSON can hold."""
+    names = ("check", "where", "what", "number", "example", "can_repair", "line")
     return {
         "ok": not checked.problems,
         "problems": [
-            {
-                "check": problem.check,
-                "where": problem.where,
-                "what": problem.what,
-                "number": problem.number,
-                "example": problem.example,
-                "can_repair": problem.can_repair,
-                "line": problem.line,
-            }
-            for problem in checked.problems
+            {name: getattr(problem, name) for name in names} for problem in checked.problems
         ],
         "repairs": list(checked.repairs),
         "notes": list(checked.notes),
     }
 
 
+@prints(show_checked, checked_values, fails=lambda checked: checked.problems)
 def check(
     repair: Annotated[
         bool,
@@ -60,8 +53,7 @@ def check(
             help="Rebuild what can be rebuilt from a release, the cache or the index.",
         ),
     ] = False,
-    as_json: AsJson = False,
-) -> None:
+) -> Checked:
     """Verify index, vectors, releases, manifests and answers against each other.
 
     Each problem is one line: where, what, how many, an example, what to do. The exit code is 1
@@ -73,10 +65,7 @@ def check(
 
     index = Index(settings_here())
     with progress("Checking") if sys.stderr.isatty() else contextlib.nullcontext():
-        checked = index.check(repair=repair)
-    console.show_json(checked_values(checked)) if as_json else show_checked(checked)
-    if checked.problems:
-        raise typer.Exit(1)
+        return index.check(repair=repair)
 
 
 def show_backup(made: Backup) -> None:
@@ -113,6 +102,15 @@ def backup(
     return Index(settings_here()).backup(archive, with_history=with_history)
 
 
+def show_restored(restored: Restoration) -> None:
+    """Print what was restored, and what a check of it has found."""
+    console.say_whole(
+        f"Restored {restored.home}: {counted(restored.n_files, 'file')}, "
+        f"{restored.n_bytes / 1e6:,.1f} MB, of {restored.made_at}."
+    )
+    show_checked(restored.checked)
+
+
 def restored_values(restored: Restoration) -> dict[str, Any]:
     """Return what was restored, and what a check of it has found, as values that JSON can hold."""
     values = plain_values(restored)
@@ -120,13 +118,13 @@ def restored_values(restored: Restoration) -> dict[str, Any]:
     return {**values, **checked_values(restored.checked)}
 
 
+@prints(show_restored, restored_values, fails=lambda restored: restored.checked.problems)
 def restore(
     archive: Annotated[Path, typer.Argument(help="A file that `backup` has written.")],
     home: Annotated[
         Path | None, typer.Option(help="An empty folder, or none yet (default: the home).")
     ] = None,
-    as_json: AsJson = False,
-) -> None:
+) -> Restoration:
     """Restore an archive to an empty home folder, and check what was restored.
 
     Each file is compared with its hash first; the folder is there whole or not at all.
@@ -136,14 +134,4 @@ def restore(
 
     config = CONFIG.get()
     settings = load_settings(config) if config else None
-    restored = Index.restore(archive, home or settings_here().home_path, settings)
-    if as_json:
-        console.show_json(restored_values(restored))
-    else:
-        console.say_whole(
-            f"Restored {restored.home}: {counted(restored.n_files, 'file')}, "
-            f"{restored.n_bytes / 1e6:,.1f} MB, of {restored.made_at}."
-        )
-        show_checked(restored.checked)
-    if restored.checked.problems:
-        raise typer.Exit(1)
+    return Index.restore(archive, home or settings_here().home_path, settings)

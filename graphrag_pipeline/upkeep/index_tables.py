@@ -146,7 +146,7 @@ def find_broken_rows(workspace: Workspace) -> Iterator[Problem]:
         with workspace.store.look() as con:
             found = list(look(con, workspace.settings))
         for broken in found:
-            yield problem_of(broken, FILE)
+            yield broken.problem(ROWS, FILE)
 
 
 def find_other_graph(workspace: Workspace) -> Iterator[Problem]:
@@ -161,8 +161,8 @@ def find_other_graph(workspace: Workspace) -> Iterator[Problem]:
             return
         differences = graph_differences(con, options, encoding)
     for table, number in differences.items():
-        broken = Broken(table, "rows are not those that the mentions make", number, "")
-        yield problem_of(broken, FILE, OTHER_GRAPH)
+        broken = Broken(table, "rows are not those that the mentions make", number)
+        yield broken.problem(OTHER_GRAPH, FILE)
 
 
 def fold_anew_if_needed(workspace: Workspace, problems: Sequence[Problem]) -> bool:
@@ -175,17 +175,6 @@ def fold_anew_if_needed(workspace: Workspace, problems: Sequence[Problem]) -> bo
         with workspace.store.transaction() as con:
             outdate_graph(con)
     return is_needed
-
-
-def problem_of(broken: Broken, file: str, check: str = ROWS) -> Problem:
-    """Return the problem that broken rows of a file are."""
-    return Problem(
-        check=check,
-        where=f"{file}, {broken.table}",
-        what=broken.what,
-        number=broken.number,
-        example=broken.example,
-    )
 
 
 def find_other_than_release(workspace: Workspace) -> Iterator[Problem]:
@@ -201,7 +190,7 @@ def find_other_than_release(workspace: Workspace) -> Iterator[Problem]:
             if not is_of_this_schema(con, "release") or not is_unchanged(con):
                 return
             found = [
-                Broken(table, "rows are not those of the release that was made of them", number, "")
+                Broken(table, "rows are not those of the release that was made of them", number)
                 for table in compared_tables(con)
                 if (number := _number_different(con, table))
             ]
@@ -209,7 +198,7 @@ def find_other_than_release(workspace: Workspace) -> Iterator[Problem]:
         # A release that cannot be read is told of as that; the index was read before.
         return
     for broken in found:
-        yield problem_of(broken, FILE, SAME)
+        yield broken.problem(SAME, FILE)
 
 
 def release_of_index(workspace: Workspace) -> Path | None:
@@ -303,7 +292,7 @@ def structure_violations(
         for check in step.checks:
             row = con.execute(check.broken, check.parameters or None).fetchone()
             if row and row[0]:
-                yield Broken(step.table, check.what, row[0], "")
+                yield Broken(step.table, check.what, row[0])
     if structure.hierarchy is None or not is_clustered:
         return
     yield from broken_rows(con, hierarchy_checks(structure.hierarchy))

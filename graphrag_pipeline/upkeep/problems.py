@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from graphrag_pipeline.core.errors import first_line
 from graphrag_pipeline.core.rows import one_line
@@ -58,27 +59,12 @@ def unreadable(path: Path, error: Exception) -> str:
 
 
 def problem_of_some(
-    names: Collection[str],
-    *,
-    check: str,
-    where: str,
-    what: str,
-    remedy: str = "",
-    can_repair: bool = True,
-    passes: bool = False,
+    names: Collection[str], *, check: str, where: str, what: str, **more: Any
 ) -> Iterator[Problem]:
     """Yield one problem for all of these, with the first as its example; none without any."""
     if names:
-        yield Problem(
-            check=check,
-            where=where,
-            what=what,
-            number=len(names),
-            example=min(names),
-            remedy=remedy,
-            can_repair=can_repair,
-            passes=passes,
-        )
+        first = min(names)
+        yield Problem(check=check, where=where, what=what, number=len(names), example=first, **more)
 
 
 @dataclass(frozen=True)

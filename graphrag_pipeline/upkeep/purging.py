@@ -75,7 +75,7 @@ _CONTENTS = "SELECT id, content_hash FROM documents"
 _STEPS = ("tables", "vectors", "publish", "releases", "answers", "evaluations", "history", "files")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Purge:
     """The work of a purge, planned or done.
 
@@ -84,10 +84,10 @@ class Purge:
     places where copies may be that this program cannot reach.
     """
 
-    sources: Sequence[str]
-    removed: Sequence[str]
+    sources: Sequence[str] = ()
+    removed: Sequence[str] = ()
     release: str | None
-    dropped_releases: Sequence[str]
+    dropped_releases: Sequence[str] = ()
     answers: KeptAnswers
     experiments: KeptExperiments
     dropped_files: Sequence[str] = ()
@@ -287,10 +287,7 @@ def _sweep(workspace: Workspace, clean: Collection[str]) -> Purge:
     files = drop_leftovers(workspace)
     workspace.batches.forget_gone(done)
     return Purge(
-        sources=(),
-        removed=(),
         release=release,
-        dropped_releases=(),
         answers=answers,
         experiments=experiments,
         dropped_files=files,

@@ -90,22 +90,14 @@ def find_broken_releases(workspace: Workspace) -> Iterator[Problem]:
         name = _name(workspace.home, file_of(workspace.home, release))
         is_seen = bool(path) and published.is_file() and published.samefile(path)
         lost = _PUBLISHED_RELEASE if is_seen else _OLDER_RELEASE
-        found = [Broken("", opened.fault, 0, "")]
+        found = [Broken("", opened.fault)]
         if path is not None:
             found = faults_of(path, release, workspace.settings)
             of_vectors += _wrong_vectors(workspace, opened)
         can_repair = bool(found) and is_made_of_index(workspace, release)
         for broken in found:
-            where = f"{name}, {broken.table}" if broken.table else name
-            yield Problem(
-                check=RELEASE,
-                where=where,
-                what=broken.what,
-                number=broken.number,
-                example=broken.example,
-                remedy="" if can_repair else lost,
-                can_repair=can_repair,
-            )
+            remedy = "" if can_repair else lost
+            yield broken.problem(RELEASE, name, remedy=remedy, can_repair=can_repair)
     workspace.store.remember(RELEASE_VECTORS, (files, of_vectors))
 
 
@@ -242,7 +234,7 @@ def faults_of(path: Path, release: str, settings: Settings) -> list[Broken]:
     try:
         return list(_faults(path, release, settings))
     except (StorageError, duckdb.Error) as error:
-        return [Broken("", unreadable(path, error), 0, "")]
+        return [Broken("", unreadable(path, error))]
 
 
 def is_wrong_in_release(
@@ -259,13 +251,13 @@ def _faults(path: Path, release: str, settings: Settings) -> Iterator[Broken]:
         scan(con)
         facts = con.execute(_FACTS).fetchone()
         if facts is None or facts[0] != release:
-            yield Broken("releases", f"its newest row is not {release}", 0, "")
+            yield Broken("releases", f"its newest row is not {release}")
             return
         if con.execute(_COUNTS).fetchone() != facts[5:]:
-            yield Broken("releases", "its counts are not those of its tables", 0, "")
+            yield Broken("releases", "its counts are not those of its tables")
         if is_verifiable(con):
             if content_hash(con) != facts[1]:
-                yield Broken("", "its content is not that of its hash", 0, "")
+                yield Broken("", "its content is not that of its hash")
             else:
                 # All but what the hash does not cover is proven by it.
                 yield from broken_rows(con, (*MENTION_CHECKS, *GRAPH_CHECKS))

@@ -15,6 +15,7 @@ import duckdb
 from graphrag_pipeline.core.identity import content_hash, make_id
 from graphrag_pipeline.store.frames import value_of
 from graphrag_pipeline.store.hierarchy import COMMUNITIES_REPORTED, Hierarchy
+from graphrag_pipeline.upkeep.problems import Problem
 
 _DOCUMENTS_AT_ONCE = 16
 _ROWS_AT_ONCE = 1_000
@@ -35,8 +36,19 @@ class Broken:
 
     table: str
     what: str
-    number: int
-    example: str
+    number: int = 0
+    example: str = ""
+
+    def problem(self, check: str, file: str, **more: Any) -> Problem:
+        """Return the problem that this is of a file."""
+        return Problem(
+            check=check,
+            where=f"{file}, {self.table}" if self.table else file,
+            what=self.what,
+            number=self.number,
+            example=self.example,
+            **more,
+        )
 
 
 def _no_such(table: str, column: str, other: str, key: str = "id") -> RowCheck:

@@ -12,10 +12,6 @@ from graphrag_pipeline.core.doors import Door
 from graphrag_pipeline.core.settings import Settings
 
 
-def _in_the_home(settings: Settings) -> str:
-    return ""
-
-
 @dataclass(frozen=True)
 class RunHistory:
     """A keeper of a history of runs in a folder of the home, called as the folder is.
@@ -28,7 +24,7 @@ class RunHistory:
 
     finished: Callable[[Settings], int]
     empty: Callable[[Settings], int]
-    elsewhere: Callable[[Settings], str] = _in_the_home
+    elsewhere: Callable[[Settings], str] = lambda settings: ""
 
 
 HISTORIES: Door[RunHistory] = Door(

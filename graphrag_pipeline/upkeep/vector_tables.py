@@ -135,10 +135,12 @@ class VectorFaults:
             what = f"version {self._version} of {file} cannot be read ({error})"
             yield Problem(check=UNREADABLE, where=where, what=what)
             return
+        # Only by the half that is of the text: an older program found it by other terms.
         stale = [
             id
             for id, digest in self.ids.items()
-            if id in wanted and not _is_of(digest, row_digest(wanted[id], self._embedder))
+            if id in wanted
+            and digest[HALF_DIGEST:] != row_digest(wanted[id], self._embedder)[HALF_DIGEST:]
         ]
         for what, ids in (
             (f"rows of {file} without a vector", wanted.keys() - self.ids.keys()),
@@ -147,11 +149,6 @@ class VectorFaults:
             ("vectors that are not numbers", self.not_numbers),
         ):
             yield from problem_of_some(ids, check=VECTORS, where=where, what=what)
-
-
-def _is_of(digest: str, expected: str) -> bool:
-    """Whether a row is of a text: by which terms that is found, an older program saw otherwise."""
-    return digest[HALF_DIGEST:] == expected[HALF_DIGEST:]
 
 
 def _unequal_dimensions(workspace: Workspace, dimensions: Mapping[str, int]) -> Iterator[Problem]:

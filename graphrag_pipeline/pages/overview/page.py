@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.hardening.files import write_output
+from graphrag_pipeline.core.text import counted
 from graphrag_pipeline.pages.overview.gathering import gather
 from graphrag_pipeline.pages.overview.model import Rows
 from graphrag_pipeline.pages.policy import policy
@@ -72,7 +73,7 @@ def page_environment(*packages: str) -> Environment:
         lstrip_blocks=True,
     )
     environment.globals["policy"] = policy
-    environment.filters["count"] = _count
+    environment.filters["count"] = counted
     environment.filters["number"] = lambda n: f"{n:,}"
     environment.filters["about"] = _about
     return environment
@@ -82,10 +83,6 @@ def written_time(time: datetime) -> str:
     """Return a time as a page says it."""
     time = time.astimezone(UTC)
     return f"{time.day} {time:%B %Y, %H:%M} UTC"
-
-
-def _count(n: int, noun: str, plural: str = "") -> str:
-    return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
 
 
 def _about(n: int) -> str:

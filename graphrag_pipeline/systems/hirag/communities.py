@@ -9,17 +9,13 @@ from __future__ import annotations
 import duckdb
 
 from graphrag_pipeline.core.settings import (
-    CommunitySettings,
     ReportSettings,
     Settings,
     fingerprint,
 )
 from graphrag_pipeline.graph.communities import (
     COMMUNITIES_VERSION,
-    CommunityChanges,
     communities_current,
-    forget_state,
-    update_communities,
 )
 from graphrag_pipeline.reports.extractive import ExtractiveWriter
 from graphrag_pipeline.reports.levels import (
@@ -48,11 +44,6 @@ SELECT * EXCLUDE (layer), 1.0 AS pmi FROM hirag_relationships)""",
 """The graph of all layers, with its communities and reports."""
 
 
-def update_hirag_communities(store: IndexStore, options: CommunitySettings) -> CommunityChanges:
-    """Bring the communities of the graph of all layers up to date, as those of the graph alone."""
-    return update_communities(store, options, LAYERED)
-
-
 def update_hirag_reports(store: IndexStore, settings: Settings) -> LevelReports:
     """Bring the reports on these communities up to date, every level, the deepest first.
 
@@ -79,11 +70,6 @@ def communities_version(settings: Settings) -> str:
     writer = report_writer(settings) or ExtractiveWriter(settings.reports)
     versions = (COMMUNITIES_VERSION, REPORTS_VERSION, writer.version)
     return fingerprint(*versions, settings.communities, settings.reports)
-
-
-def forget_communities(con: duckdb.DuckDBPyConnection) -> None:
-    """Let the next update cluster the graph of all layers anew."""
-    forget_state(con, LAYERED)
 
 
 def _exact(settings: ReportSettings) -> ReportSettings:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import duckdb
 
 from graphrag_pipeline.core.settings import Settings, fingerprint
+from graphrag_pipeline.graph.communities import forget_state, update_communities
 from graphrag_pipeline.llm.estimates import (
     ENTITIES,
     ENTITY_TOKENS,
@@ -28,10 +29,8 @@ from graphrag_pipeline.structures.structure import (
 from graphrag_pipeline.systems.hirag.communities import (
     LAYERED,
     communities_version,
-    forget_communities,
     hirag_clustered,
     hirag_communities_current,
-    update_hirag_communities,
     update_hirag_reports,
 )
 from graphrag_pipeline.systems.hirag.tables import (
@@ -93,7 +92,7 @@ def _update_entities(workspace: Workspace) -> Outcome:
 
 def _update_communities(workspace: Workspace) -> Outcome:
     store, settings = workspace.store, workspace.settings
-    communities = update_hirag_communities(store, settings.communities)
+    communities = update_communities(store, settings.communities, LAYERED)
     reports = update_hirag_reports(store, settings)
     facts = {
         "done": communities.how or "unchanged",
@@ -127,13 +126,9 @@ def _clusters(settings: Settings, growth: Growth) -> float:
     return _CLUSTERS * entities * ENTITY_TOKENS / settings.reports.max_context_tokens
 
 
-def _version(settings: Settings) -> str:
-    return fingerprint(hirag_version(settings), communities_version(settings))
-
-
 def _cluster_anew(con: duckdb.DuckDBPyConnection) -> None:
     forget_mixtures(con)
-    forget_communities(con)
+    forget_state(con, LAYERED)
 
 
 ENTITY_VECTORS = VectorTable(
@@ -231,7 +226,7 @@ HIRAG = Structure(
         "staging.hirag_summaries",
     ),
     meta=("hirag", "hirag:"),
-    version=_version,
+    version=lambda settings: fingerprint(hirag_version(settings), communities_version(settings)),
     model_stages=(STAGE,),
     estimate=_estimate,
     cluster_anew=_cluster_anew,
