@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import dagster as dg
-import duckdb
 
 from graphrag_pipeline.assets.ingestion import EXTRACTIONS
 from graphrag_pipeline.assets.stages import (
-    Pictures,
     StageCheck,
     StageOutcome,
     StagePreview,
@@ -77,10 +75,6 @@ def _tell_of_graph(
     )
 
 
-def _pictures(con: duckdb.DuckDBPyConnection) -> Pictures:
-    return {ENTITIES: [pictures.degree_picture(con)]}
-
-
 entity_aliases = shown(
     RESOLUTION,
     _tell_of_aliases,
@@ -111,7 +105,7 @@ entity_aliases = shown(
 graph = shown(
     GRAPH,
     _tell_of_graph,
-    pictures=_pictures,
+    pictures=lambda con: {ENTITIES: [pictures.degree_picture(con)]},
     tables=[
         StageTable(
             key=ENTITIES,

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import dagster as dg
-import duckdb
 
 from graphrag_pipeline.assets.common import OWNERS, adorned
 from graphrag_pipeline.assets.names import Names
@@ -134,10 +132,6 @@ def _outcome(result: StageResult) -> StageOutcome:
     return StageOutcome({"seconds": round(result.seconds, 3), "done_before": result.done_before})
 
 
-def _not_extracted(con: duckdb.DuckDBPyConnection, parameters: Mapping[str, Any]) -> int:
-    return sum(chunks_without_extraction(con, key) for key in parameters["keys"])
-
-
 documents = AssetStage(
     name="documents",
     work=read_documents,
@@ -204,7 +198,9 @@ extractions = AssetStage(
                     "every_chunk_extracted",
                     "Warns of chunks whose extraction failed; the next run tries them again.",
                     "chunks have no extraction yet; the next run tries them again",
-                    _not_extracted,
+                    lambda con, parameters: sum(
+                        chunks_without_extraction(con, key) for key in parameters["keys"]
+                    ),
                     warns=True,
                 )
             ],

@@ -15,9 +15,7 @@ from graphrag_pipeline.assets.stages import (
 )
 from graphrag_pipeline.core.settings import Settings, fingerprint
 from graphrag_pipeline.pipeline.stages import StepStage
-from graphrag_pipeline.resources import IndexResource
 from graphrag_pipeline.structures.registry import wanted_structures
-from graphrag_pipeline.structures.structure import Outcome as StepOutcome
 
 
 def structure_keys(settings: Settings) -> list[dg.AssetKey]:
@@ -44,8 +42,4 @@ def build_structures(stage: StepStage, settings: Settings) -> AssetStage:
         if warning
         else [],
     )
-    return shown(stage, _tell, [table])
-
-
-def _tell(index: IndexResource, outcome: StepOutcome) -> StageOutcome:
-    return StageOutcome(outcome.facts, outcome.failed)
+    return shown(stage, lambda index, outcome: StageOutcome(outcome.facts, outcome.failed), [table])

@@ -81,10 +81,6 @@ class Building:
         return self.marts and not missing_modules("marts")
 
 
-def _check_part(name: str, part: object) -> None:
-    require_takes(part, "building")
-
-
 DEFINITIONS: Door[Any] = Door(
     "definitions",
     object,
@@ -95,7 +91,7 @@ DEFINITIONS: Door[Any] = Door(
         "marts": "definitions:marts_definitions",
     },
     beside=__name__,
-    check=_check_part,
+    check=lambda name, part: require_takes(part, "building"),
 )
 """What stands beside the assets of an index: functions of a :class:`Building`."""
 
@@ -140,7 +136,8 @@ def build_definitions(
     )
     refresh_job = dg.define_asset_job(
         names.name(REFRESH_JOB),
-        selection=dg.AssetSelection.assets(*tail) - _nightly(names),
+        selection=dg.AssetSelection.assets(*tail)
+        - dg.AssetSelection.checks(build_index_check(names)),
         executor_def=ONE_PROCESS,
         description="Add finished batches to the graph, refresh everything after it, and publish.",
     )
@@ -207,11 +204,6 @@ def job_beside(name: str, assets: Sequence[dg.AssetsDefinition], about: str) -> 
         executor_def=ONE_PROCESS,
         description=about,
     )
-
-
-def _nightly(names: Names) -> dg.AssetSelection:
-    """Return the checks that no refresh makes."""
-    return dg.AssetSelection.checks(build_index_check(names))
 
 
 def check_definitions(building: Building) -> list[dg.Definitions]:

@@ -72,7 +72,9 @@ def build_marts_sensor(index: IndexResource, names: Names, status: Status) -> dg
         tags = {
             RELEASE: reason.release,
             PROJECT_VERSION: reason.project,
-            EVALUATED: _when(reason.evaluated_at),
+            EVALUATED: (
+                reason.evaluated_at.isoformat() if reason.evaluated_at.timestamp() else "never"
+            ),
             OFFERED: reason.offered or _NOTHING,
         }
         attempts = context.instance.get_runs_count(dg.RunsFilter(job_name=job_name, tags=tags))
@@ -94,8 +96,3 @@ def _are_young(built: Marts | None, wanted: Origin) -> bool:
         and built.evaluated_at >= wanted.evaluated_at
         and datetime.now(UTC) - built.built_at < _BETWEEN_JUDGEMENTS
     )
-
-
-def _when(evaluated_at: datetime) -> str:
-    """Return when the latest experiment was done, as a tag; the beginning of time is never."""
-    return evaluated_at.isoformat() if evaluated_at.timestamp() else "never"

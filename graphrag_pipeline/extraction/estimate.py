@@ -80,7 +80,8 @@ def estimate(settings: Settings, growth: Growth) -> Estimate:
     calls, prompt, completion = _tokens(settings, growth)
     in_all = ModelCalls(
         STAGE, calls, prompt, completion, is_total=True, cached=growth.answered, role=ROLE,
-        rounds=_rounds(settings), repeated=_repeated(settings, growth),
+        rounds=len(list(conversations(settings))) * (1 + 2 * _gleanings(settings)),
+        repeated=_repeated(settings, growth),
     )  # fmt: skip
     return Estimate([in_all])
 
@@ -156,11 +157,6 @@ def _tokens(settings: Settings, growth: Growth) -> tuple[float, float, float]:
 def _gleanings(settings: Settings) -> int:
     options = settings.extraction
     return 0 if options.format in SCHEMA_PROMPTS else options.gleanings
-
-
-def _rounds(settings: Settings) -> int:
-    """Return how many calls about a chunk wait for one before them, the first among them."""
-    return len(list(conversations(settings))) * (1 + 2 * _gleanings(settings))
 
 
 def _repeated(settings: Settings, growth: Growth) -> float:

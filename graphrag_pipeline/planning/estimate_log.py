@@ -88,7 +88,10 @@ def compare_estimate(workspace: Workspace) -> dict[str, Any] | None:
         "total": {
             side: _total([stage[side] for stage in compared]) for side in ("estimated", "actual")
         },
-        "later_calls": _later_calls(calls.filter(~own)),
+        # Questions embed texts too, so embeddings do not tell.
+        "later_calls": len(
+            calls.filter(~own, ~pl.col("cached"), pl.col("stage").is_in(_chat_stages()))
+        ),
     }
 
 
@@ -119,11 +122,6 @@ def _taken(calls: pl.DataFrame) -> dict[str, Any]:
         "tokens": int(bought["prompt_tokens"].sum()) + int(bought["completion_tokens"].sum()),
         "cost": None if bought["cost"].null_count() else float(bought["cost"].sum()),
     }
-
-
-def _later_calls(calls: pl.DataFrame) -> int:
-    """Return how many were made; questions embed texts too, so embeddings do not tell."""
-    return len(calls.filter(~pl.col("cached") & pl.col("stage").is_in(_chat_stages())))
 
 
 def _total(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

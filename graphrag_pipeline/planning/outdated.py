@@ -110,9 +110,13 @@ def look_at_index(
     new versions, ``todo`` those (id, n_tokens, text) to extract from.
     """
     staged = _staged(con, settings)
-    lost_chunks = _lost(
-        con, [*sources, *_ids(con, _STAGED_SOURCES)], [*unchanged["id"], *staged["id"]]
-    )
+    lost_chunks = con.execute(
+        _LOST,
+        {
+            "sources": [*sources, *_ids(con, _STAGED_SOURCES)],
+            "kept": [*unchanged["id"], *staged["id"]],
+        },
+    ).pl()
     coming = pl.concat([todo.select("id", "n_tokens"), staged])
     coming = coming.join(con.sql("SELECT id FROM chunks").pl(), on="id", how="anti")
     merges: Sequence[Descriptions] = ()
@@ -174,13 +178,6 @@ def _staged(con: duckdb.DuckDBPyConnection, settings: Settings) -> pl.DataFrame:
     version = {"version": extraction_version(settings)}
     extracted_before = con.execute(EXTRACTED, version).pl()
     return con.execute(_STAGED, version).pl().join(extracted_before, on="id", how="anti")
-
-
-def _lost(
-    con: duckdb.DuckDBPyConnection, sources: Sequence[str], unchanged: Sequence[str]
-) -> pl.DataFrame:
-    """Return the chunks (id, n_tokens) of these files that their new versions do not have."""
-    return con.execute(_LOST, {"sources": list(sources), "kept": list(unchanged)}).pl()
 
 
 def _outdated(

@@ -201,17 +201,14 @@ def _supports(index: Release, findings: Sequence[Record]) -> dict[str, str]:
     communities = sorted({f.attributes["community_id"] for f in findings})
     chunks: dict[str, list[tuple[str, frozenset[str]]]] = {}
     for row in index.rows(_CHUNKS_OF_COMMUNITIES, ids=communities, limit=_CHUNKS_CONSIDERED):
-        chunks.setdefault(row["community_id"], []).append((row["id"], _words(row["text"])))
+        chunks.setdefault(row["community_id"], []).append(
+            (row["id"], _words_in(row["text"], asked_language()))
+        )
     return {
         finding.id: _closest(finding.text, candidates)
         for finding in findings
         if (candidates := chunks.get(finding.attributes["community_id"]))
     }
-
-
-def _words(text: str) -> frozenset[str]:
-    """Return the search terms of a chunk; most chunks are in many communities."""
-    return _words_in(text, asked_language())
 
 
 @functools.lru_cache(_WORDS_REMEMBERED)

@@ -17,7 +17,6 @@ import io
 import math
 import warnings
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
@@ -74,7 +73,8 @@ class Mixture:
         if not len(vectors):
             raise ValueError("a mixture needs at least one row")
         random = np.random.default_rng(seed)
-        with _one_thread():
+        # More threads of BLAS only wait for each other, and would sum in another order.
+        with _threads().limit(limits=1):
             rows = _drawn(vectors, FITTED_ROWS, random).astype(np.float64)
             centre, axes = _principal_axes(rows, dimensions, seed)
             gaussians = _best_gaussians((rows - centre) @ axes, least, most, seed, random)
@@ -138,14 +138,6 @@ class Mixture:
         with np.errstate(divide="ignore"):
             logs = np.log(self.weights) + np.log(np.where(scales > 0, scales, 1)).sum(axis=1)
         return logs if np.isfinite(logs).any() else np.zeros_like(logs)
-
-
-def _one_thread() -> AbstractContextManager[object]:
-    """Let BLAS compute in this thread alone: more only wait for each other on small matrices.
-
-    And its sums are then the same whatever the number of cores.
-    """
-    return _threads().limit(limits=1)
 
 
 @cache

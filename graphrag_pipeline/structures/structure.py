@@ -142,14 +142,6 @@ class Step:
         return self.label or self.key[-1]
 
 
-def _one_version(settings: Settings) -> str:
-    return "1"
-
-
-def _no_estimate(settings: Settings, growth: Growth) -> Estimate:
-    return Estimate()
-
-
 def _nothing_to_forget(con: duckdb.DuckDBPyConnection) -> None:
     pass
 
@@ -210,9 +202,9 @@ class Structure:
     meta: Sequence[str] = ()
     setting: str = ""
     schema: str = ""
-    version: Callable[[Settings], str] = _one_version
+    version: Callable[[Settings], str] = lambda settings: "1"
     model_stages: Sequence[str] = ()
-    estimate: Callable[[Settings, Growth], Estimate] = _no_estimate
+    estimate: Callable[[Settings, Growth], Estimate] = lambda settings, growth: Estimate()
     cluster_anew: Callable[[duckdb.DuckDBPyConnection], None] = _nothing_to_forget
 
     @property

@@ -43,6 +43,7 @@ from graphrag_pipeline.extraction.mentions import ENTITY_MENTIONS, RELATIONSHIP_
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
 from graphrag_pipeline.ingest.mention_files import mention_files
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
+from graphrag_pipeline.store.frames import value_of
 from graphrag_pipeline.store.index_store import IndexStore
 from graphrag_pipeline.store.workspace import Workspace
 
@@ -155,11 +156,10 @@ def import_extractions(file: Path, workspace: Workspace) -> ImportResult:
 
 
 def _count_staged(con: duckdb.DuckDBPyConnection, batch: str) -> dict[str, int]:
-    counts = {}
-    for table in ("entity_mentions", "relationship_mentions"):
-        row = con.execute(f"SELECT count(*) FROM staging.{table} WHERE batch = ?", [batch])
-        counts[table] = row.fetchall()[0][0]
-    return counts
+    return {
+        table: value_of(con, f"SELECT count(*) FROM staging.{table} WHERE batch = ?", [batch])
+        for table in ("entity_mentions", "relationship_mentions")
+    }
 
 
 def _read(file: Path, tally: Counter[str], warnings: list[str]) -> Iterator[_Line]:

@@ -334,11 +334,7 @@ def _is_titled(words: list[str], codes: str) -> bool:
         return False
     if words[0].casefold() in _SAINTS:
         return is_given_name(words[1])
-    return not _is_geo_word(words[-1])
-
-
-def _is_geo_word(word: str) -> bool:
-    return word.casefold() in _lower_cues("geo")
+    return words[-1].casefold() not in _lower_cues("geo")
 
 
 def _by_context(words: list[str], codes: str, context: NameContext) -> str:

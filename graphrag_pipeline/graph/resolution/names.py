@@ -100,7 +100,7 @@ class Name:
     def acronym(self) -> str:
         """The letters of a title that is an acronym, folded."""
         plain = self.title.strip()
-        return "".join(self.words).removesuffix("s") if _is_acronym(plain) else ""
+        return "".join(self.words).removesuffix("s") if _ACRONYM.fullmatch(plain) else ""
 
     @cached_property
     def initials(self) -> frozenset[str]:
@@ -244,7 +244,3 @@ def _numbers(title: str, words: tuple[str, ...]) -> frozenset[str]:
         w for w in words if any(map(str.isdigit, w)) or w in _LISTS["ordinal"] | _GENERATIONS
     }
     return frozenset(roman | numbers)
-
-
-def _is_acronym(title: str) -> bool:
-    return bool(_ACRONYM.fullmatch(title))

@@ -301,7 +301,7 @@ def _rows(
     position = reread = 0
     while position < len(lines):
         reader = csv.reader(
-            _ended(lines, position),
+            (lines[n] + "\n" for n in range(position, len(lines))),
             delimiter=delimiter,
             doublequote=not escapes,
             escapechar="\\" if escapes else None,
@@ -322,10 +322,6 @@ def _rows(
                 yield f"{problem}: it and all after it were given up"
                 return
             yield problem
-
-
-def _ended(lines: Sequence[str], position: int) -> Iterator[str]:
-    return (lines[n] + "\n" for n in range(position, len(lines)))
 
 
 def _delimiter(text: str, default: str) -> str:

@@ -416,13 +416,9 @@ def _distinct(passages: Sequence[RankedPassage], most: int) -> list[RankedPassag
         is_record = not passage.heading and passage.text != passage.citation.text
         words = frozenset([passage.text] if is_record else terms(passage.text) or [passage.text])
         if passage.score >= floor and all(
-            _share_said(words, earlier) < _SAID for earlier in distinct_passages
+            len(words & earlier) / len(words) < _SAID for earlier in distinct_passages
         ):
             distinct_passages[words] = passage
         if len(distinct_passages) == most:
             break
     return list(distinct_passages.values())
-
-
-def _share_said(words: frozenset[str], earlier: frozenset[str]) -> float:
-    return len(words & earlier) / len(words)

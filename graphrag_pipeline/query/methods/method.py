@@ -21,10 +21,6 @@ if TYPE_CHECKING:
 P = TypeVar("P")
 
 
-def _one(parameters: object) -> int:
-    return 1
-
-
 @dataclass(frozen=True, kw_only=True)
 class Method(Generic[P]):
     """A method: all that there is to it, whether a model writes the answers or not.
@@ -56,7 +52,7 @@ class Method(Generic[P]):
     needs_model: bool = False
     table: str = ""
     short_calls: int = 0
-    readings: Callable[[P], int] = _one
+    readings: Callable[[P], int] = lambda parameters: 1
     estimate: Callable[[Release, P], tuple[float, float, float]] | None = None
     recommended: bool = False
 

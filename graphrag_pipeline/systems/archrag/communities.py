@@ -307,11 +307,6 @@ def augmented(nodes: AttributedNodes, similar: pl.DataFrame | None = None) -> pl
     return pl.concat([linked, similar]).with_columns(weight).sort("source", "target")
 
 
-def _linked(nodes: AttributedNodes, similar: pl.DataFrame | None = None) -> pl.DataFrame:
-    """Return the edges of a graph as it is, weighed by how alike their ends are."""
-    return augmented(nodes, pl.DataFrame(schema=_EDGES))
-
-
 def _fused(nodes: AttributedNodes, similar: pl.DataFrame | None = None) -> pl.DataFrame:
     """Return CODICIL's edges, weighed by how alike their ends are."""
     weight = pl.col("similarity").clip(lower_bound=_LEAST_WEIGHT)
@@ -333,7 +328,9 @@ CLUSTERINGS: Mapping[str, Clustering] = {
     "attributed": Clustering(augmented),
     "links": Clustering(links_of),
     "spectral": Clustering(augmented, spectral_clusters),
-    "spectral_links": Clustering(_linked, spectral_clusters),
+    "spectral_links": Clustering(
+        lambda nodes, similar=None: augmented(nodes, pl.DataFrame(schema=_EDGES)), spectral_clusters
+    ),
     "spectral_unweighted": Clustering(links_of, spectral_clusters),
     "scan": Clustering(augmented, scan_clusters),
     "node2vec": Clustering(augmented, node2vec_clusters),

@@ -4,8 +4,6 @@ with their reports, and the index over entities and communities.
 
 from __future__ import annotations
 
-import duckdb
-
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.llm.estimates import ENTITIES, Estimate, Growth
 from graphrag_pipeline.store import hierarchy
@@ -98,14 +96,6 @@ def _update_index(workspace: Workspace) -> Outcome:
     return Outcome({"nodes": ", ".join(map(str, index.nodes)), "built": index.built})
 
 
-def _similarity_is_current(con: duckdb.DuckDBPyConnection, settings: Settings) -> bool:
-    return similarity_current(con)
-
-
-def _index_is_current(con: duckdb.DuckDBPyConnection, settings: Settings) -> bool:
-    return chnsw_current(con)
-
-
 def _estimate(settings: Settings, growth: Growth) -> Estimate:
     """As many reports change as of the others; of those that are not there yet all are new."""
     chunks = growth.indexed.full + growth.grown.full
@@ -119,7 +109,7 @@ _SIMILARITY = Step(
     "Entities that are alike by vector although nothing links them.",
     "similarity_edges",
     _update_similarity,
-    _similarity_is_current,
+    lambda con, settings: similarity_current(con),
     "similarity edges",
     made_from=("relationships",),
     vectors=("entities",),
@@ -169,7 +159,7 @@ _INDEX = Step(
     "The C-HNSW over entities and communities: one layer each, searched from the top down.",
     "chnsw",
     _update_index,
-    _index_is_current,
+    lambda con, settings: chnsw_current(con),
     "the C-HNSW",
     vectors=("entities", "attributed_communities"),
     label="C-HNSW",

@@ -22,10 +22,6 @@ if TYPE_CHECKING:
 _LAST = re.compile(r".* answer is:? (.*)\.?", re.IGNORECASE | re.DOTALL)
 
 
-def _searches() -> Sequence[str]:
-    return list(METHODS)
-
-
 @dataclass(frozen=True)
 class IrcotParameters:
     """IRCoT: Trivedi et al., 2023, section 3, with the settings of its code.
@@ -38,7 +34,7 @@ class IrcotParameters:
     in which a model takes part retrieves by its rules.
     """
 
-    over: str = choice("bm25", _searches)
+    over: str = choice("bm25", lambda: list(METHODS))
     top_k: int = number(6)
     paragraphs: int = number(15)
     steps: int = number(8)
