@@ -242,8 +242,7 @@ def _plan(
         to_retry=int(todo["failed"].sum()) + index.failed_reports,
         question=log.question(folder, new, settings.batches) if folder else None,
         space=space_for(workspace.settings, changes),
-        is_due=bool(new or pending or stages or recluster)
-        or (workspace.exists and refresh_needed(workspace)),
+        is_due=bool(new or pending or stages or recluster) or _refresh_is_due(workspace),
         stages=stages,
         assumptions=[*_said_of(todo, index), *_assumed(settings, growth, stages)] if stages else [],
         local_vectors=local_vectors(settings, growth, sample),
@@ -281,6 +280,10 @@ def _assumed(settings: Settings, growth: Growth, stages: Sequence[StagePlan]) ->
     yield from assumptions(settings, growth, stages)
     yield from said_of_window(settings)
     yield from said_of_extractor(settings)
+
+
+def _refresh_is_due(workspace: Workspace) -> bool:
+    return workspace.exists and refresh_needed(workspace)
 
 
 def _changes(
