@@ -34,6 +34,15 @@ Aurora,Norway,1998,Elvik Lines,112,"1.500,00"
 Selene,Greece,2004,Hellas Lines,140,900
 Marlin,Denmark,2011-05-01,Borg & Sons,86,"1.050,00"
 """
+ISSUES = """Summary,Issue key,Status,Assignee,Reporter
+Checkout fails with empty basket,SHOP-412,Open,Petra Novak,Luis Ortega
+Add a second way to pay,SHOP-413,Done,Ian Moss,Petra Novak
+"""
+INVOICES = """invoice_no,supplier,month,amount,paid
+7001,Karlsen GmbH,March 2024,420.00,2024-04-02
+7002,Bolt AG,March 2024,99.50,2024-04-03
+7003,Karlsen GmbH,April 2024,377.00,2024-05-02
+"""
 BERTHS = """<html><body><h1>Berths</h1><table>
 <tr><th colspan=2>Place</th><th colspan=2>Depth (m)</th></tr>
 <tr><th>quay</th><th>berth</th><th>low</th><th>high</th></tr>
@@ -48,6 +57,8 @@ def asked(tmp_path_factory) -> Iterator[QueryEngine]:
     (folder / "orders.csv").write_text(ORDERS)
     (folder / "ferries.csv").write_text(FERRIES)
     (folder / "berths.html").write_text(BERTHS)
+    (folder / "issues.csv").write_text(ISSUES)
+    (folder / "invoices.csv").write_text(INVOICES)
     long = "".join(f"| Boat {n} | Land {n} | moored |\n" for n in range(400))
     (folder / "boats.md").write_text(f"# Boats\n\n| boat | land | state |\n|---|---|---|\n{long}")
     settings = Settings(home=str(home))
@@ -77,6 +88,16 @@ def asked(tmp_path_factory) -> Iterator[QueryEngine]:
         ("Who owns the Marlin?", "Marlin — Owner: Borg & Sons"),
         ("When was the Selene launched?", "Selene — Launched: 2004"),
         ("What is the status of the order of Cafe Lumen?", "Cafe Lumen — status: shipped"),
+        (
+            "Who is assigned SHOP-412?",
+            "Checkout fails with empty basket — Assignee: Petra Novak",
+        ),
+        ("Who reported SHOP-413?", "Add a second way to pay — Reporter: Petra Novak"),
+        (
+            "Payment of the invoice of Karlsen in March",
+            "Invoices: 7001 — paid: 2024-04-02",
+        ),
+        ("Payment of the invoice of Karlsen in April", "Invoices: 7003 — paid: 2024-05-02"),
     ],
 )
 def test_what_is_asked_for_stands_first(asked: QueryEngine, question: str, told: str) -> None:

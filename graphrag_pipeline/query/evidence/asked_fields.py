@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence, Set
+from functools import cache
 
 from graphrag_pipeline.core.records import SEPARATOR, field_head, record_line
 from graphrag_pipeline.core.text import terms, terms_batch
@@ -21,6 +22,11 @@ _MEASURES = {
     **{"deep": "depth", "long": "length", "high": "height", "tall": "height", "wide": "width"},
     **{"broad": "breadth", "heavy": "weight", "old": "age", "fast": "speed"},
 }
+_ROLES = {
+    **{"wrote": "author", "written": "author", "sent": "sender", "sold": "seller"},
+    **{"bought": "buyer", "made": "maker", "paid": "payment", "payment": "paid", "pay": "paid"},
+}
+"""What fields are called that answer to a word of another stem."""
 _LABELLED = re.compile(r"([^\W\d_][^:\n.,!?]{1,39}): ([^\n]{0,99}[^\n.!?:;,])")
 _IS_VALUE = re.compile(r"\d|[A-ZÀ-ÖØ-ÞА-Я]")
 _TITLE_END = record_line("", "")[-3:]
@@ -55,20 +61,21 @@ def said_names(question: AnalysedQuestion, lines: Sequence[str]) -> frozenset[st
 
 
 def says_asked_field(
-    question: AnalysedQuestion, title: str, line: str, names: Set[str] = frozenset()
+    question: AnalysedQuestion, title: str, line: str, told: str, names: Set[str]
 ) -> int:
     """Return 1 for a line ``title - field: value`` whose field a question names, of rows any.
 
     By a word of its stem or by a measure: who "owns" it, how "long" it is. What the title says
     names no field. Where the bounds of the question leave out the value (over 100), that is -1; and
-    0 where no field is named, or a line says none of the ``names`` of which it is asked.
+    0 where no field is named, or none of the ``names`` of which it is asked is in what is ``told``
+    by the line, with its record.
     """
     asked = set(question.terms).difference(terms(title))
     cells = [cell.partition(SEPARATOR) for cell in line.rpartition(_TITLE_END)[2].split(CELL_END)]
     fields = [field for field, mark, _ in cells if mark]
     named = [value for field, mark, value in cells if mark and _names_field(asked, field)]
     about = {name for name in names if not any(_names_field({name}, field) for field in fields)}
-    if not named or (about and about.isdisjoint(terms(f"{title} {line}"))):
+    if not named or (about and about.isdisjoint(terms(f"{title} {told}"))):
         return 0
     return 1 if any(is_within_bounds(question, value) for value in named) else -1
 
@@ -81,11 +88,15 @@ def is_asked_label(question: AnalysedQuestion, line: str) -> bool:
     """
     label = _LABELLED.fullmatch(line)
     words = terms(label[1]) if label and _IS_VALUE.search(label[2]) else []
-    return bool(words) and all(_names_field(set(question.terms), word) for word in words)
+    return _names_whole(frozenset(question.terms), words)
+
+
+def _names_whole(asked: Set[str], words: Sequence[str]) -> bool:
+    return bool(words) and all(_names_field(asked, word) for word in words)
 
 
 def _names_field(asked: Set[str], field: str) -> bool:
-    measured = {
+    measured = {_ROLES[word] for word in asked if word in _ROLES} | {
         measure
         for stem, measure in _MEASURES.items()
         if any(_are_of_one_stem(word, stem) for word in asked)
@@ -100,9 +111,11 @@ def with_their_records(
     """Return lines of records; what a question asks for by its field, with the question's words.
 
     Those are the ones that other lines of the same record say: the status of order 1003 stands in
-    a line without that number. ``records`` says of each line which record it is of, "" of none.
+    a line without that number, who is assigned to it in one of its "assignee". ``records`` says of
+    each line which record it is of, "" of none.
     """
     asked = frozenset(question.terms)
+    is_named = cache(lambda field: _names_whole(asked, terms(field)))
     said: dict[str, set[str]] = {}
     for record, line in zip(records, lines, strict=True):
         if record:
@@ -110,7 +123,7 @@ def with_their_records(
     together: list[str] = []
     for record, line in zip(records, lines, strict=True):
         field, separator, value = line.rpartition(_TITLE_END)[2].partition(SEPARATOR)
-        is_asked = record and separator and asked.issuperset(terms(field) or [""])
+        is_asked = record and separator and is_named(field)
         if is_asked and asked.isdisjoint(terms(value)):
             line = f"{line} {' '.join(sorted(said[record].difference(terms(line))))}"
         together.append(line)

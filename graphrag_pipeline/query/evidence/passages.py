@@ -238,8 +238,8 @@ def _ranked(
     names_said = said_names(question, said)
     repeated = _repeated(sentences, texts)
     totals: list[float] = []
-    columns = zip(sentences, kinds, texts, named, scores, with_rank, written, strict=True)
-    for sentence, kind, text, share, score, total, figures in columns:
+    columns = zip(sentences, kinds, texts, told, named, scores, with_rank, written, strict=True)
+    for sentence, kind, text, line, share, score, total, figures in columns:
         is_led = bool(led) and sentence.window.row["document_id"] in led
         total += ENTITY_WEIGHT * share
         total += LED_WEIGHT * is_led + FIGURES_WEIGHT * figures
@@ -247,7 +247,7 @@ def _ranked(
             total += KIND_WEIGHT
         title = sentence.window.row["title"]
         if score and kind in TOLD_BY_FIELD:
-            total += FIELD_WEIGHT * says_asked_field(about, title, text, names_said)
+            total += FIELD_WEIGHT * says_asked_field(about, title, text, line, names_said)
         totals.append(total * (REPEATED_WORTH if text in repeated else 1.0))
     ranking = [
         (
