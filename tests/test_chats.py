@@ -69,7 +69,7 @@ def test_a_conversation_is_one_document_with_a_line_for_each_message() -> None:
 
 def test_exports_of_many_programs_are_read() -> None:
     assert chat(TEAMS).text == (
-        "[2024-05-01 10:00] Ana Berg: Is the crane & rope here ?\n[2024-05-01 10:01] Bo Li: Yes."
+        "[2024-05-01 10:00] Ana Berg: Is the crane & rope here?\n[2024-05-01 10:01] Bo Li: Yes."
     )
     assert chat(TELEGRAM).text == "[2024-05-01 10:00] Ana: See https://x.org now"
     both = read("a.json", json.dumps([CHAT, {**TELEGRAM, "id": "t"}]))
@@ -173,3 +173,37 @@ def test_a_tree_of_messages_is_read_along_what_was_shown_last():
     nodes["b"]["parent"] = "b"
     told = json.dumps([{**chat, "current_node": "b"}])
     assert only(read("conversations.json", told)).text.endswith("assistant: Nobody.")
+
+
+def test_posts_of_an_archive_are_lines_with_their_time_and_without_tags() -> None:
+    note = {
+        "type": "Note",
+        "published": "2023-05-04T08:00:00Z",
+        "attributedTo": "https://social.example/users/lena",
+        "content": '<p>The ferry to <a href="https://x.example"><span>Hiiu</span><span>maa'
+        "</span></a> was late &amp; cold.</p><p>We waited.</p>",
+    }
+    shared = {"type": "Announce", "object": "https://other.example/users/bob/statuses/7"}
+    warned = {**note, "summary": "Weather", "content": "<p>It snowed.</p>"}
+    created = [{"type": "Create", "object": each} for each in (note, warned)]
+    outbox = {"type": "OrderedCollection", "orderedItems": [created[0], shared, created[1]]}
+    document = chat(outbox, "outbox.json")
+    assert document.text == (
+        "[2023-05-04 08:00] lena: The ferry to Hiiumaa was late & cold. We waited.\n"
+        "[2023-05-04 08:00] lena: Weather: It snowed."
+    )
+    assert document.metadata["date"] == "2023-05-04T08:00:00Z"
+
+
+def test_tweets_of_an_archive_are_posts_and_other_scripts_are_code() -> None:
+    tweet = {
+        "created_at": "Wed Jan 05 09:30:00 +0000 2022",
+        "full_text": "Low tide &amp; fog at the quay.",
+        "source": "<a>Web</a>",
+    }
+    script = f"window.YTD.tweets.part0 = {json.dumps([{'tweet': tweet}])}"
+    assert only(read("tweets.js", script)).text == "[2022-01-05 09:30] Low tide & fog at the quay."
+    like = "window.YTD.like.part0 = " + json.dumps([{"like": {"fullText": "Seals at Sule."}}])
+    assert "fullText: Seals at Sule." in only(read("like.js", like)).text
+    for code in ("window.YTD.tweets.part0 = [", "const quay = 4; // Where ships moor.\n"):
+        assert only(read("a.js", code)).metadata["language"] == "JavaScript"

@@ -30,6 +30,10 @@ _SAID = ("text", "content", "body", "message", "msg", "parts", "value")
 _NEARLY_ALL = 0.8
 _DEPTH = 4
 _TAG = re.compile(r"<[^<>\n]{1,500}>")
+_BETWEEN_WORDS = re.compile(
+    r"</?(?:p|br|div|li|ul|ol|tr|td|blockquote|h\d)\b[^<>\n]{0,500}>", re.IGNORECASE
+)
+_TWEETED_AT = "%a %b %d %H:%M:%S %z %Y"
 _SLACK_TIME = re.compile(r"\d{9,11}\.\d{6}")
 _SLACK_MARK = re.compile(r"<([@#!]?)([^<>|\n]{1,500})(?:\|([^<>\n]{1,200}))?>")
 UNDATED = "undated"
@@ -49,9 +53,12 @@ def conversations_in(value: object) -> list[ReadDocument] | None:
     """Return the conversations that an object is, or that all objects of an array are; else None.
 
     A conversation is an object with an array of messages, of which nearly all say who wrote what.
-    So is an array of what calls itself messages, as Slack exports a day of a channel.
+    So is an array of what calls itself messages, as Slack exports a day of a channel, and what
+    somebody posted, in an archive of Mastodon or Twitter.
     """
-    if isinstance(value, list) and _is_channel(value):
+    if posts := _posts(value):
+        value = {"title": "Posts", "messages": posts}
+    elif isinstance(value, list) and _is_channel(value):
         value = {"messages": value}
     items = value if isinstance(value, list) else [value]
     read = [_conversation(item, number) for number, item in enumerate(items, 1)]
@@ -59,6 +66,46 @@ def conversations_in(value: object) -> list[ReadDocument] | None:
     if not conversations or len(conversations) < len(items):
         return None
     return conversations if isinstance(value, list) else [_alone(conversations[0])]
+
+
+def _posts(value: object) -> list[_Message]:
+    """Return what an archive says that somebody posted; of what others wrote it has the address."""
+    if isinstance(value, Mapping) and value.get("type") == "OrderedCollection":
+        items = value.get("orderedItems")
+        notes = [_within(item, "object") for item in items] if isinstance(items, list) else []
+        posts = [_Message(_author(n), _time(n.get("published")), _noted(n)) for n in notes if n]
+    else:
+        tweets = [_within(item, "tweet") for item in value] if isinstance(value, list) else []
+        if not all(tweets):
+            return []
+        posts = [_Message(_name(t.get("user")), _tweeted(t), _tweet(t)) for t in tweets]
+    return [post for post in posts if post.said]
+
+
+def _within(item: object, field: str) -> Mapping[str, object]:
+    inner = item.get(field) if isinstance(item, Mapping) else None
+    return inner if isinstance(inner, Mapping) else {}
+
+
+def _author(note: Mapping[str, object]) -> str:
+    return one_line(str(note.get("attributedTo", ""))).rstrip("/").rpartition("/")[2]
+
+
+def _noted(note: Mapping[str, object]) -> str:
+    warning, said = _said(note.get("summary")), _said(note.get("content"))
+    return f"{warning}: {said}" if warning and said else said
+
+
+def _tweet(tweet: Mapping[str, object]) -> str:
+    return html.unescape(_said(tweet.get("full_text") or tweet.get("text")))
+
+
+def _tweeted(tweet: Mapping[str, object]) -> str:
+    written = str(tweet.get("created_at", ""))
+    try:
+        return datetime.strptime(written, _TWEETED_AT).isoformat()
+    except ValueError:
+        return _time(written)
 
 
 def _is_channel(items: Sequence[object]) -> bool:
@@ -78,7 +125,11 @@ def _conversation(value: object, number: int) -> ReadDocument | None:
     if not isinstance(items, list) or not items:
         return None
     items = _with_slack_names([item for item in items if not _says_nothing(item)])
-    messages = [message for item in items if (message := _message(item))]
+    messages = [
+        message
+        for item in items
+        if (message := item if isinstance(item, _Message) else _message(item))
+    ]
     if not messages or len(messages) < _NEARLY_ALL * len(items):
         return None
     undated = f"[{UNDATED}] " if any(message.when for message in messages) else ""
@@ -125,7 +176,8 @@ def _is_said(message: object) -> bool:
 
 def _line(message: _Message, undated: str) -> str:
     when = message.when.replace("T", " ")[:16]
-    return f"{f'[{when}] ' if when else undated}{message.who}: {message.said}"
+    who = f"{message.who}: " if message.who else ""
+    return f"{f'[{when}] ' if when else undated}{who}{message.said}"
 
 
 def _says_nothing(value: object) -> bool:
@@ -184,7 +236,7 @@ def _said(value: object, depth: int = 0) -> str:
     """Return the words of a message, which may be in parts; of markup its text."""
     if isinstance(value, str):
         is_markup = value.lstrip().startswith("<") and value.rstrip().endswith(">")
-        return one_line(html.unescape(_TAG.sub(" ", value))) if is_markup else clean_text(value)
+        return _of_markup(value) if is_markup else clean_text(value)
     if depth >= _DEPTH:
         return ""
     if isinstance(value, Mapping):
@@ -193,6 +245,10 @@ def _said(value: object, depth: int = 0) -> str:
     if isinstance(value, Sequence):
         return clean_text(" ".join(filter(None, (_said(part, depth + 1) for part in value))))
     return ""
+
+
+def _of_markup(text: str) -> str:
+    return one_line(html.unescape(_TAG.sub("", _BETWEEN_WORDS.sub(" ", text))))
 
 
 def _time(value: object) -> str:

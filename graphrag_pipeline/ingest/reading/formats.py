@@ -86,6 +86,7 @@ FORMATS: Door[FileFormat] = Door(
         "rst": "rst:RST",
         "ipynb": "notebook:NOTEBOOK",
         **{suffix[1:]: "code:CODE" for suffix in sorted(CODE_SUFFIXES)},
+        "js": "script_archives:SCRIPT",
     },
     beside=__name__,
     check=_check,
