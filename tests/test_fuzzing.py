@@ -216,7 +216,7 @@ def faults_of(samples: Sequence[tuple[str, bytes]], luck: random.Random, folder:
 @pytest.fixture
 def all_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files of all kinds are read in a process of their own, with its limits."""
-    monkeypatch.setattr(separate, "_safe_bytes", lambda suffix: -1)
+    monkeypatch.setattr(separate, "_is_safe", lambda suffix, data: False)
 
 
 @pytest.mark.nightly

@@ -410,3 +410,25 @@ def test_a_field_without_a_form_around_it_does_no_harm_and_nobody_is_called_anon
     document = only(pdf(draw).replace(b"/AcroForm", b"/NoneForm"))
     assert document.text == "Berth"
     assert "author" not in document.metadata
+
+
+def test_a_justified_line_with_wide_gaps_stays_in_its_paragraph() -> None:
+    def draw(canvas: Canvas) -> None:
+        canvas.setFont("Times-Roman", 10)
+        for number, (begin, end) in enumerate(
+            (("The bearing of the mill", "was"), ("oiled by the keeper of the", "weir"))
+        ):
+            canvas.drawString(LEFT, TOP - number * LEADING, begin)
+            canvas.drawRightString(204, TOP - number * LEADING, end)
+        canvas.drawString(LEFT, TOP - 2 * LEADING, "in each week of May.")
+
+    assert only(pdf(draw)).text == (
+        "The bearing of the mill was oiled by the keeper of the weir in each week of May."
+    )
+
+
+def test_contents_whose_lines_have_most_pieces_of_a_page_are_read_as_text() -> None:
+    rows = [("Chapter", "", "Page"), *((f"{n}. Weirs", ".......", str(n + 7)) for n in range(1, 6))]
+    written = only(pdf(lambda canvas: table(canvas, rows))).text
+    assert "1. Weirs" in written
+    assert "|" not in written

@@ -170,6 +170,8 @@ def _around(lines: Sequence[_Line], start: int, fullest: int) -> tuple[_Table, i
         table.lines.append(lines[end])
         table.places.append(places)
         end += 1
+    if not table.lines:
+        return table, fullest + 1
     apart = [above.bottom - below.bottom for above, below in pairwise(table.lines)]
     furthest = _CLOSE * max(apart, default=_NEXT * lines[fullest].height)
     for line in reversed(lines[start:fullest]):

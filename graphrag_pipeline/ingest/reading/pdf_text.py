@@ -19,6 +19,7 @@ from graphrag_pipeline.ingest.reading.pdf_layout import LEAST_CELLS, Row, usual_
 from graphrag_pipeline.ingest.reading.pdf_lines import SOFT_HYPHEN
 
 _FULL_LINE = 0.75  # of the column's long lines
+_FAR = 2.0  # of the height of a line
 _LONG_LINES = 0.9  # of a column's lines are no longer than its long lines
 _INDENTED = 0.6  # of a line's height
 _WHITE = 1.4  # of the usual distance of two lines
@@ -154,8 +155,14 @@ def _gap(
 
 def _are_aligned(before: Row, row: Row) -> bool:
     """Whether what stands apart in a line begins or ends at a place as in the line before it."""
-    edges = {round(edge) for cell in before.cells[1:] for edge in cell[1:]}
-    return any(round(edge) in edges for cell in row.cells[1:] for edge in cell[1:])
+    return not _edges(before).isdisjoint(_edges(row))
+
+
+def _edges(row: Row) -> set[int]:
+    """Return where cells begin and end. Words of a justified line stand less far apart."""
+    pairs = pairwise(row.cells)
+    cells = [cell for other, cell in pairs if cell.left - other.right > _FAR * row.height]
+    return {round(edge) for cell in cells for edge in (cell.left, cell.right)}
 
 
 def _is_inside(text: str, following: str) -> bool:
