@@ -193,3 +193,19 @@ def test_a_sentence_leads_to_no_document_that_the_question_names_itself() -> Non
 def test_two_findings_of_a_report_without_a_place_are_two_citations() -> None:
     said = [cite_report("r", "Inns", text) for text in ("It burnt.", "It was sold.", "It burnt.")]
     assert [citation.number for citation in numbered(said)] == [1, 2, 1]
+
+
+def test_what_is_said_within_a_message_stands_with_who_says_it_and_when(tmp_path):
+    chat = (
+        "[2024-03-12 09:16] Jonas Brandt: I booked the blue room.\n"
+        "[2024-03-12 10:02] Miriam Voss: The projector broke yesterday.\n"
+        "We asked the workshop on Monday. The repair costs 240 euros.\n"
+        "[2024-03-12 10:05] Jonas Brandt: I take the one from the library.\n"
+    )
+    publish(tmp_path, documents={"Chat": chat, "Notes": "Miriam repairs the lamp."})
+    with QueryEngine(tmp_path, settings=settings_for(tmp_path)) as engine:
+        answer = engine.answer("What does the repair cost in euros?", "bm25", sentences=1)
+        first = engine.answer("Who booked the blue room?", "bm25", sentences=1)
+    assert points(answer) == ["[2024-03-12 10:02] Miriam Voss: The repair costs 240 euros."]
+    assert answer.citations[0].text == "The repair costs 240 euros."
+    assert points(first) == ["[2024-03-12 09:16] Jonas Brandt: I booked the blue room."]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -21,6 +22,7 @@ _NEIGHBOUR_CHARS = 250
 _LONGEST_SENTENCE = 600
 _WINDOWS_REMEMBERED = 1024
 _REST = rf".{{0,{_LONGEST_SENTENCE - 1}}}"
+_MESSAGE = re.compile(r"^\[(?:undated|[\d: -]{5,16})\] [^:\n]{1,80}: ", re.MULTILINE)
 _PIECE = re.compile(rf"\S(?:{_REST}(?=\s|$)|{_REST})", re.DOTALL)
 
 # A chunk with some of the document around it, so that sentences at its edges are whole.
@@ -92,6 +94,12 @@ class Window:
         """Return the text between two places of the document."""
         offset = self.row["window_start"]
         return self.row["text"][start - offset : end - offset]
+
+    def said_by(self, start: int) -> str:
+        """Return when and by whom a message is that began before a place in it; else ""."""
+        offset = self.row["window_start"]
+        begun = deque(_MESSAGE.finditer(self.row["text"], 0, start - offset), maxlen=1)
+        return begun[0][0] if begun and not _MESSAGE.match(self.row["text"], start - offset) else ""
 
     def holds(self, start: int, end: int) -> bool:
         """Whether the text between two places is in the window."""

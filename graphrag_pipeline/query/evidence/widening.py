@@ -5,7 +5,8 @@ such as a number, brings those after it up to the first that does, if that is ne
 meet are one. An answer is long enough with ``CHARS_EACH`` characters for each passage that may be
 in it: from there on a passage is shown only if it says a word of the question that none before it
 says. If there are fewer passages than there may be, each brings the sentences of its paragraph that
-follow it, up to that length.
+follow it, up to that length. What begins within a message of a chat stands with who says it and
+when.
 """
 
 from __future__ import annotations
@@ -73,7 +74,8 @@ class _Placed:
         if not self.end:
             return self.passage
         citation = self.window.cite(self.start, self.end)
-        return replace(self.passage, text=citation.text, citation=citation)
+        said_by = self.window.said_by(self.start)
+        return replace(self.passage, text=f"{said_by}{citation.text}", citation=citation)
 
 
 def widened(
