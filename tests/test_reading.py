@@ -211,7 +211,8 @@ def test_code_and_texts_without_an_ending_are_read_by_name():
     assert made.metadata == {"language": "Make"}
     assert [made.text[b.start : b.end].strip() for b in made.blocks] == ["all:\n\tcc pump.c"]
     assert only(read("Dockerfile", "FROM debian\n")).metadata == {"language": "Dockerfile"}
-    assert only(read("README", "The pump of the marsh.")).title == "README"
+    for name in ("README", "LICENSE", "copyright"):
+        assert only(read(name, "The pump of the marsh.")).text == "The pump of the marsh."
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ VERSIONS = {
     "LaTeX": "4",
     "mail": "6",
     "Markdown": "5",
-    "named": "4",  # files without an ending, known by their whole name
+    "named": "5",  # files without an ending, known by their whole name
     "notebook": "1",
     "office": "8",
     "outlines": "3",
@@ -36,7 +36,7 @@ VERSIONS = {
     "text": "6",  # of .txt alone, which once stood for what all readers share
     "web archives": "2",
     "XLS": "3",
-    "XML": "3",
+    "XML": "4",
 }
 """The version of the reader of each kind of files."""
 _LIBRARIES = {"Outlook": "oxmsg", "RTF": "striprtf", "XLS": "xlrd"}

@@ -29,6 +29,7 @@ from graphrag_pipeline.ingest.reading.records import FileRecord, read_records
 _MOST_DEPTH = 200
 _MOST_ELEMENTS = 1_000_000
 _BLOCK = 1 << 16
+_LONGEST_ENTITY = 200
 _LONGEST_TITLE = 200
 _TITLES = ("title", "head", "heading", "name")
 _FEWEST_RECORDS = 2
@@ -45,7 +46,7 @@ class _Element:
 
 
 class _Tree:
-    """Makes elements of what a parser reads; declares no entities and opens no other file."""
+    """Makes elements of what a parser reads; opens no other file."""
 
     def __init__(self) -> None:
         self.top = _Element("")
@@ -56,7 +57,7 @@ class _Tree:
         self.parser.StartElementHandler = self._start
         self.parser.EndElementHandler = lambda _name: self.open.pop()
         self.parser.CharacterDataHandler = lambda text: self.open[-1].within.append(text)
-        self.parser.EntityDeclHandler = self._refuse
+        self.parser.EntityDeclHandler = self._declared
         self.parser.SkippedEntityHandler = self._skipped
         self.parser.UseForeignDTD(True)
         self.parser.ExternalEntityRefHandler = lambda *_: 1
@@ -76,8 +77,13 @@ class _Tree:
         if not is_parameter:
             self.open[-1].within.append(html.unescape(f"&{name};"))
 
-    def _refuse(self, *_: object) -> None:
-        raise Unreadable("the XML declares entities of its own, which are not read")
+    def _declared(self, _name: str, _is_parameter: bool, value: str | None, *_: object) -> None:
+        """Take words that stand for others as they are; what is in another file is left out."""
+        if value and (not {"&", "%"}.isdisjoint(value) or len(value) > _LONGEST_ENTITY):
+            raise Unreadable(
+                "the XML declares entities that are made of others, or longer than "
+                f"{_LONGEST_ENTITY} characters, which are not read"
+            )
 
     def read(self, data: bytes) -> _Element:
         for start in range(0, len(data), _BLOCK):
