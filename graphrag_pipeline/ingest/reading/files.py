@@ -54,33 +54,13 @@ def _read_text(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
 TEXT = FileFormat(_read_text, versions.of("text"), SMALL)
 PLAIN = FileFormat(_read_text, versions.of("plain"), SMALL)
 _TEXT_BY_NAME = FileFormat(_read_text, versions.of("named"), SMALL)
+_NAMES_OF_TEXT = (
+    *("readme", "news", "changes", "changelog", "history", "todo", "install", "authors", "faq"),
+    *("license", "licence", "copying", "copyright", "notice", "thanks", "credits", "bugs", "notes"),
+    *("contributors", "maintainers", "contributing"),
+)
 _NAMED: dict[str, FileFormat] = {
-    **dict.fromkeys(
-        [
-            "readme",
-            "news",
-            "changes",
-            "changelog",
-            "history",
-            "todo",
-            "install",
-            "authors",
-            "faq",
-            "license",
-            "licence",
-            "copying",
-            "copyright",
-            "notice",
-            "thanks",
-            "credits",
-            "contributors",
-            "maintainers",
-            "contributing",
-            "bugs",
-            "notes",
-        ],
-        _TEXT_BY_NAME,
-    ),
+    **dict.fromkeys(_NAMES_OF_TEXT, _TEXT_BY_NAME),
     **dict.fromkeys(CODE_NAMES, CODE_BY_NAME),
 }
 """Formats of files without an ending, by their names in lower case."""
