@@ -265,6 +265,8 @@ def test_xml_is_the_text_of_its_elements_in_order_and_opens_nothing():
         assert "declares entities" in reason(read("a.xml", inside.format(entity)))
     assert only(read("a.xml", inside.format('"Hester <i>Quill</i>"'))).text == "Of Hester Quill."
     assert only(read("a.xml", inside.format('SYSTEM "file:///etc/passwd"'))).text == "Of ."
+    grown = f"<!DOCTYPE l [<!ENTITY a '{'b' * 200}'>]><l>{'&a;' * 1_000}</l>"
+    assert "as long" in reason(read("a.xml", grown))
     assert "deep" in reason(read("a.xml", "<a>" * 10_000))
     assert "not well-formed" in reason(read("a.xml", "<a>"))
 

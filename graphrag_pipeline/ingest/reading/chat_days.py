@@ -34,6 +34,7 @@ _PICTURE = re.compile(
     r"|삭제된 메시지입니다\.?"
 )
 _LOOKED_AT, _HOURS = 2_000, 12
+_AFTERNOON = frozenset(("오후", "午後", "下午", "PM", "P", "p"))
 
 
 def with_days_in_lines(text: str) -> str:
@@ -83,8 +84,17 @@ def _day(stamp: re.Match[str]) -> str:
 
 
 def _time(message: re.Match[str]) -> str:
-    hour = int(message["hour"])
-    half = message["before"] or message["half"]
+    hour = hour_of_day(message["hour"], message["before"] or message["half"])
+    return f"{hour}:{message['minute']}"
+
+
+def hour_of_day(hour: str, half: str | None) -> str:
+    """Return an hour of a clock of 12 as one of 24, in two digits; of no half as it is.
+
+    >>> hour_of_day("3", "PM"), hour_of_day("12", "오전"), hour_of_day("9", None)
+    ('15', '00', '09')
+    """
+    number = int(hour)
     if half:
-        hour = hour % _HOURS + _HOURS * (half in ("오후", "午後", "下午", "PM"))
-    return f"{hour:02}:{message['minute']}"
+        number = number % _HOURS + _HOURS * (half in _AFTERNOON)
+    return f"{number:02}"

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from graphrag_pipeline.ingest.reading.chat_days import with_days_in_lines
+from graphrag_pipeline.ingest.reading.chat_days import hour_of_day, with_days_in_lines
 from graphrag_pipeline.ingest.reading.cleaning import NEWLINES, clean_text, one_line
 from graphrag_pipeline.ingest.reading.model import Scalar
 from graphrag_pipeline.ingest.reading.pasted_chats import pasted_chat
@@ -51,7 +51,7 @@ _NOTHING = re.compile(
     re.I,
 )
 _LEAST, _MOST_PEOPLE, _LOOKED_AT = 2, 50, 2_000
-_MONTHS, _DAYS, _HOURS = 12, 31, 12
+_MONTHS, _DAYS = 12, 31
 
 
 @dataclass
@@ -149,10 +149,7 @@ def _messages(text: str, pattern: re.Pattern[str]) -> Iterator[_Said | None]:
 
 def _hour(stamp: re.Match[str]) -> str:
     hour, minute = re.split("[:.]", stamp["time"])[:2]
-    number = int(hour)
-    if stamp["half"]:
-        number = number % _HOURS + _HOURS * (stamp["half"] in "Pp")
-    return f"{number:02}:{minute}"
+    return f"{hour_of_day(hour, stamp['half'])}:{minute}"
 
 
 def _is_month_first(dates: Sequence[str], text: str) -> bool:

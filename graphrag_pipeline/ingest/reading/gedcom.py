@@ -48,9 +48,13 @@ _MOST_FAMILIES, _MOST_CALLED = 20, 40
 @dataclass
 class _Node:
     tag: str
-    value: str = ""
+    parts: list[str]
     key: str = ""
     below: list[_Node] = field(default_factory=list)
+
+    @property
+    def value(self) -> str:
+        return "".join(self.parts)
 
     def all(self, tag: str) -> list[_Node]:
         return [node for node in self.below if node.tag == tag]
@@ -76,19 +80,19 @@ def read_gedcom(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
 
 def _nodes(text: str) -> list[_Node]:
     """Return the records of a file, each with what stands below it."""
-    above: list[_Node] = [_Node("")]
+    above: list[_Node] = [_Node("", [])]
     for line in text.splitlines():
         match = _LINE.fullmatch(line)
         if match is None:
             # Some programs break long lines without saying so.
-            above[-1].value += f" {line.strip()}"
+            above[-1].parts.append(f" {line.strip()}")
             continue
         depth, key, tag, value = int(match[1]), match[2] or "", match[3].upper(), match[4] or ""
         del above[min(depth, _MOST_DEEP) + 1 :]
         if tag in ("CONT", "CONC"):
-            above[-1].value += ("\n" if tag == "CONT" else "") + value
+            above[-1].parts.append(f"\n{value}" if tag == "CONT" else value)
         else:
-            node = _Node(tag, value, key)
+            node = _Node(tag, [value], key)
             above[-1].below.append(node)
             above.append(node)
     return above[0].below

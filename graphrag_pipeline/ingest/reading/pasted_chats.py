@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from graphrag_pipeline.ingest.reading.chat_days import hour_of_day
+
 _TIME = r"(?P<hour>\d{1,2})[:.](?P<minute>\d\d)(?::\d\d)?(?:[ \u202f]?(?P<half>[APap])\.?[Mm]\.?)?"
 _DAY = (
     r"(?P<day>(?P<date>\d{1,4}(?P<sep>[./-])\d{1,2}(?P=sep)\d{1,4})|[Tt]oday|[Yy]esterday|[Hh]eute|[Gg]estern"
@@ -21,7 +23,7 @@ _ABOVE = re.compile(rf"{_NAME}(?P<between>  |\t| [—–-] | (?=\[)| )\[?{_STAMP
 _ALONE = re.compile(rf"\[?{_STAMP}\]?")
 _BEFORE = re.compile(rf"\[{_STAMP}\] (?P<who>[^:\n\[\]]{{1,60}}):(?: (?P<said>.*)|$)")
 _WORDS = re.compile(r"[^\W\d_]+")
-_LEAST, _MOST_WORDS, _LONGEST, _HOURS = 2, 5, 120, 12
+_LEAST, _MOST_WORDS, _LONGEST, _LOOKED_AT = 2, 5, 120, 2_000
 _LEVELS = frozenset(
     ["trace", "debug", "info", "notice", "warn", "warning", "error", "critical", "fatal"]
 )
@@ -36,13 +38,12 @@ def pasted_chat(text: str) -> list[tuple[str, str, str, str]]:
     >>> pasted_chat("Ebba Storm  9:00 AM\\nAye.\\nOlaf  1:05 PM\\nNo.\\nNever.")[1]
     ('', '13:05', 'Olaf', 'No.\\nNever.')
     """
-    lines = [line.strip() for line in text.replace("\r\n", "\n").split("\n")]
-    first = next((n for n, line in enumerate(lines) if line.strip("\ufeff")), 0)
-    head = lines[first].lstrip("\ufeff")
-    if _BEFORE.fullmatch(head):
-        found = list(_told_before([head, *lines[first + 1 :]]))
-    else:
-        found = list(_told_above(_joined([head, *lines[first + 1 :]])))
+    begin = text.lstrip("\ufeff \t\n")
+    if not _begins(begin[:_LOOKED_AT]):
+        return []
+    lines = [line.strip() for line in begin.split("\n")]
+    is_told_before = _BEFORE.fullmatch(lines[0]) is not None
+    found = list(_told_before(lines) if is_told_before else _told_above(_joined(lines)))
     is_log = any(who.casefold() in _LEVELS for _, _, who, _ in found)
     said = [message for message in found if message[3]]
     speakers = [message[2] for message in said]
@@ -51,6 +52,12 @@ def pasted_chat(text: str) -> list[tuple[str, str, str, str]]:
     )
     is_talk = len(set(speakers)) < len(speakers) or not is_plain
     return said if len(said) >= _LEAST and is_talk and not is_log else []
+
+
+def _begins(text: str) -> bool:
+    """Whether a text begins with who and when, in one line or two."""
+    first, second, *_ = (line.strip() for line in f"{text}\n\n".split("\n", 2))
+    return bool(_BEFORE.fullmatch(first) or _above(first) or _ALONE.fullmatch(second))
 
 
 def _told_before(lines: Sequence[str]) -> Iterator[tuple[str, str, str, str]]:
@@ -119,8 +126,5 @@ def _is_name(who: str) -> bool:
 
 
 def _message(stamp: re.Match[str], who: str, words: Sequence[str]) -> tuple[str, str, str, str]:
-    hour = int(stamp["hour"])
-    if stamp["half"]:
-        hour = hour % _HOURS + _HOURS * (stamp["half"] in "Pp")
-    said = "\n".join(words).strip()
-    return stamp["date"] or "", f"{hour:02}:{stamp['minute']}", who.strip(), said
+    time = f"{hour_of_day(stamp['hour'], stamp['half'])}:{stamp['minute']}"
+    return stamp["date"] or "", time, who.strip(), "\n".join(words).strip()

@@ -30,6 +30,7 @@ _MOST_DEPTH = 200
 _MOST_ELEMENTS = 1_000_000
 _BLOCK = 1 << 16
 _LONGEST_ENTITY = 200
+_MOST_GROWTH, _LEAST_ROOM = 3, 10_000
 _LONGEST_TITLE = 200
 _TITLES = ("title", "head", "heading", "name")
 _FEWEST_RECORDS = 2
@@ -48,15 +49,16 @@ class _Element:
 class _Tree:
     """Makes elements of what a parser reads; opens no other file."""
 
-    def __init__(self) -> None:
+    def __init__(self, size: int) -> None:
         self.top = _Element("")
+        self.room = _MOST_GROWTH * size + _LEAST_ROOM
         self.open = [self.top]
         self.elements = 0
         self.parser = expat.ParserCreate()
         self.parser.buffer_text = True
         self.parser.StartElementHandler = self._start
         self.parser.EndElementHandler = lambda _name: self.open.pop()
-        self.parser.CharacterDataHandler = lambda text: self.open[-1].within.append(text)
+        self.parser.CharacterDataHandler = self._said
         self.parser.EntityDeclHandler = self._declared
         self.parser.SkippedEntityHandler = self._skipped
         self.parser.UseForeignDTD(True)
@@ -69,9 +71,21 @@ class _Tree:
             raise Unreadable(f"the XML is nested more than {_MOST_DEPTH} deep")
         if self.elements > _MOST_ELEMENTS:
             raise Unreadable(f"the XML has more than {_MOST_ELEMENTS:,} elements: divide it")
+        self._fill(sum(map(len, attributes.values())))
         element = _Element(name.rpartition(":")[2], attributes)
         self.open[-1].within.append(element)
         self.open.append(element)
+
+    def _said(self, text: str) -> None:
+        self._fill(len(text))
+        self.open[-1].within.append(text)
+
+    def _fill(self, n_chars: int) -> None:
+        self.room -= n_chars
+        if self.room < 0:
+            raise Unreadable(
+                f"entities that the XML declares make it more than {_MOST_GROWTH} times as long"
+            )
 
     def _skipped(self, name: str, is_parameter: bool) -> None:
         if not is_parameter:
@@ -100,7 +114,7 @@ def read_xml(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     attributes are said. XML whose root is ``html`` is a web page.
     """
     try:
-        top = _Tree().read(data)
+        top = _Tree(len(data)).read(data)
     except expat.ExpatError as error:
         raise Unreadable(f"the file is not well-formed XML ({one_line(str(error))})") from None
     root = next((each for each in top.within if isinstance(each, _Element)), top)
