@@ -87,6 +87,7 @@ FORMATS: Door[FileFormat] = Door(
         "ipynb": "notebook:NOTEBOOK",
         **{suffix[1:]: "code:CODE" for suffix in sorted(CODE_SUFFIXES)},
         "js": "script_archives:SCRIPT",
+        "sql": "sql_dumps:SQL",
     },
     beside=__name__,
     check=_check,
