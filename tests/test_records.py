@@ -237,6 +237,20 @@ def test_a_foreign_key_relates_to_the_record_it_is_of_whenever_that_comes(
     assert engine.rows(LINKS) == engine.rows("FROM record_links") == []
 
 
+def test_a_foreign_key_relates_to_a_record_of_another_table_of_its_file(engine: Engine):
+    dump = """CREATE TABLE harbours (id int, name text, country text);
+INSERT INTO harbours VALUES (1, 'Kelmouth', 'Ardmark'), (2, 'Sellenby', 'Ardmark');
+CREATE TABLE ships (id int, name text, home_harbour_id int);
+INSERT INTO ships VALUES (1, 'Marigold', 1), (2, 'Petrel', 2);
+"""
+    engine.write({"register.sql": dump})
+    engine.index()
+    assert engine.rows(LINKS) == [
+        ("Marigold — home_harbour: Kelmouth", "home_harbour_id: 1"),
+        ("Petrel — home_harbour: Sellenby", "home_harbour_id: 2"),
+    ]
+
+
 def test_a_relationship_says_by_which_field_its_ends_are_related(engine: Engine):
     crew = [{"name": "Crew of the Marigold", "members": [{"name": "Ole Moen", "since": 1901}]}]
     engine.write(

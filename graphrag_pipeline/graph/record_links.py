@@ -7,6 +7,8 @@ same links.
 
 from __future__ import annotations
 
+import re
+
 import duckdb
 import polars as pl
 
@@ -18,10 +20,13 @@ from graphrag_pipeline.store.index_store import insert, replace_links
 
 _WORDS = word_lists("nlp_records.txt")
 
-# The folders that hold records, and a hash of these; those that differ from the last fold.
+# The folders that hold records, and a hash of these; those that differ from the last fold. A table
+# within a file, as a sheet of a book, is a file of its own here.
 _FOLDERS = """
 CREATE OR REPLACE TEMP TABLE record_documents AS
 SELECT id, source, uri, title, batch, regexp_replace(source, '[^/]*$', '') AS folder,
+       source || coalesce('!' || nullif(regexp_extract(
+           substr(uri, length(source) + 2), '^([^!/]{1,80})!', 1), ''), '') AS file,
        hash(id, source, uri, title, content_hash, batch) AS content
 FROM documents
 WHERE uri <> source OR id IN (SELECT document_id FROM blocks WHERE kind = 'key');
@@ -55,19 +60,19 @@ _WITHIN = """chunk_id NOT IN (
 # The lines of records that may link them, and what each record is called.
 _LINES = """
 CREATE OR REPLACE TEMP TABLE record_lines AS
-SELECT document_id, source AS file, regexp_replace(source, '[^/]*$', '') AS folder, kind,
-       start_char, end_char, batch, regexp_extract(line, '^(.*?): ', 1) AS path,
+SELECT document_id, file, folder, kind, start_char, end_char, batch,
+       regexp_extract(line, '^(.*?): ', 1) AS path,
        trim(regexp_replace(regexp_replace(line, '^.*?: ', ''), '\\s+', ' ', 'g')) AS value
 FROM (
-    SELECT b.document_id, d.source, b.kind, b.start_char, b.end_char, d.batch,
+    SELECT b.document_id, r.file, r.folder, b.kind, b.start_char, b.end_char, d.batch,
            substr(d.text, b.start_char + 1, b.end_char - b.start_char) AS line
     FROM blocks b JOIN documents d ON d.id = b.document_id
-    SEMI JOIN record_documents r ON r.id = d.id AND r.folder IN (SELECT folder FROM changed_folders)
+    JOIN record_documents r ON r.id = d.id AND r.folder IN (SELECT folder FROM changed_folders)
     WHERE b.kind IN ('title', 'key', 'field')
     AND b.document_id IN (SELECT document_id FROM blocks WHERE kind = 'key'));
 
 CREATE OR REPLACE TEMP TABLE keyed_records AS
-SELECT source AS file, folder, substr(uri, length(source) + 2) AS key, title
+SELECT file, folder, substr(uri, length(file) + 2) AS key, title
 FROM record_documents SEMI JOIN changed_folders USING (folder)
 WHERE uri <> source AND NOT ends_with(title, ': ' || key);
 """
@@ -191,5 +196,8 @@ def _make(con: duckdb.DuckDBPyConnection, table: str, rows: pl.DataFrame) -> Non
 
 
 def _stem(file: str) -> str:
-    """Return a file's name without its ending, whose dots are no path within a record."""
-    return file.rsplit("/", 1)[-1].split(".", 1)[0]
+    """Return a file's name without its ending, whose dots are no path within a record.
+
+    Of a table within a file it is the table's.
+    """
+    return re.split("[/!]", file)[-1].split(".", 1)[0]
