@@ -327,6 +327,35 @@ def test_yaml_that_stands_for_far_more_than_it_is_is_refused_at_once():
     assert time.process_time() - start < 5
 
 
+def test_yaml_with_keys_that_are_lists_says_them_in_words():
+    document = only(read("a.yaml", "? [Hester, Bo Li]\n: friends\n? {port: Corwen}\n: open\n"))
+    assert document.text == "Hester, Bo Li: friends\nport, Corwen: open"
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "# Whose it is\nowner: {{ .Values.owner }}\n{{- if .Values.port }}\nport: 1\n{{- end }}",
+        "# Whose it is\nowner:\n\tname: Hester",
+        "# Whose it is\ntitle: Quays: a report",
+        "# Whose it is\nowner: [Hester",
+    ],
+)
+@pytest.mark.parametrize("ending", ["yaml", "toml"])
+def test_a_config_that_is_none_is_its_text_with_comments_as_prose(rows: str, ending: str):
+    document = only(read(f"a.{ending}", rows))
+    assert document.text == rows
+    (block,) = document.blocks
+    assert (block.kind, document.text[block.start :]) == ("code", rows.partition("is")[2])
+
+
+def test_a_graph_of_graphviz_is_text_and_a_template_of_word_is_named_as_one():
+    graph = '// Who sails where\ndigraph g { "Astrid" -> "Bergen"; }'
+    assert [only(read(f"a.{ending}", graph)).text for ending in ("dot", "gv")] == [graph] * 2
+    for data in (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(99), b"PK\x03\x04" + bytes(99)):
+        assert "save it as docx" in reason(read("a.dot", data))
+
+
 def test_entries_of_bibliographies_calendars_and_contacts_are_records_with_their_people():
     article, book = read("a.bib", REFERENCES).documents
     assert (article.key, article.title, book.key) == ("quill99", "The Tides of Münster", "second")

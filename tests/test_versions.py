@@ -48,6 +48,7 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
     f"{_READERS}:web archives": _reading("mail mail_headers"),
     f"{_READERS}:XML": _reading("xml_text"),
     f"{_READERS}:code": _reading("code"),
+    f"{_READERS}:graphs": _reading("code"),
     f"{_READERS}:HTML": _reading("html html_events html_lines html_links preformatted"),
     f"{_READERS}:mail": _reading("mail mail_headers mail_quoted"),
     f"{_READERS}:Markdown": _reading("markdown markdown_markup note_marks wiki_links"),

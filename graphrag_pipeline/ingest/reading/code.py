@@ -14,6 +14,8 @@ from graphrag_pipeline.ingest.reading.model import (
     FileFormat,
     ReadingOptions,
     ReadResult,
+    Unreadable,
+    convert_first,
     whole_document,
 )
 
@@ -43,6 +45,9 @@ _FAMILIES = {
     "percent": _family(r"%[^\n]*", r'"(?:[^"\\\n]|\\.)*+"?'),
 }
 _RUBY = ("Ruby", "ruby")
+_GRAPHVIZ = ("Graphviz", "c")
+_OFFICE = (b"\xd0\xcf\x11\xe0", b"PK\x03\x04")
+"""The first bytes of files of office programs."""
 _LANGUAGES: dict[str, tuple[str, str]] = {
     **dict.fromkeys((".py", ".pyi", ".pyw"), ("Python", "python")),
     **dict.fromkeys((".js", ".mjs", ".cjs", ".jsx"), ("JavaScript", "c")),
@@ -72,6 +77,8 @@ _LANGUAGES: dict[str, tuple[str, str]] = {
     ".el": ("Emacs Lisp", "lisp"),
     ".lisp": ("Lisp", "lisp"),
     ".erl": ("Erlang", "percent"),
+    ".gv": _GRAPHVIZ,
+    ".dot": _GRAPHVIZ,
 }
 CODE_SUFFIXES: frozenset[str] = frozenset(_LANGUAGES)
 """Suffixes of the files that are source code."""
@@ -101,6 +108,13 @@ def read_code(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     return whole_document(path, text, path.name, {"language": language}, blocks)
 
 
+def read_graph(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
+    """Read a graph of Graphviz as source code; raises Unreadable for templates of Word."""
+    if data.startswith(_OFFICE):
+        raise Unreadable(convert_first("docx"))
+    return read_code(path, data, options)
+
+
 def code_blocks(text: str, family: str) -> Iterator[Block]:
     """Yield what of the text is not comment, as blocks; `family` names a way to write comments."""
     start = 0
@@ -115,4 +129,5 @@ def code_blocks(text: str, family: str) -> Iterator[Block]:
 
 
 CODE = FileFormat(read_code, versions.of("code"), SMALL)
+GRAPHVIZ = FileFormat(read_graph, versions.of("graphs"), SMALL)
 CODE_BY_NAME = FileFormat(read_code, versions.of("named"), SMALL)

@@ -1,16 +1,20 @@
-"""YAML and TOML are read as JSON is: an object is a document, a list is records."""
+"""YAML and TOML are read as JSON is: an object is a document, a list is records.
+
+What is none, such as a template that a program fills in, is read as source code.
+"""
 
 from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from graphrag_pipeline.ingest.reading import versions
-from graphrag_pipeline.ingest.reading.cleaning import one_line
+from graphrag_pipeline.ingest.reading.code import code_blocks
 from graphrag_pipeline.ingest.reading.decoding import decode
 from graphrag_pipeline.ingest.reading.model import (
     SMALL_RECORDS,
@@ -18,6 +22,7 @@ from graphrag_pipeline.ingest.reading.model import (
     ReadingOptions,
     ReadResult,
     Unreadable,
+    whole_document,
 )
 from graphrag_pipeline.ingest.reading.tables import read_value
 
@@ -30,6 +35,26 @@ class _Loader(yaml.SafeLoader):
     """Makes plain values: a date, ``no`` and ``1:30`` stay as they are written, tags are passed."""
 
     yaml_implicit_resolvers = {}  # noqa: RUF012 - that of the class above would be changed
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Make a dict; a key that is itself a list or mapping is what stands in it, in words."""
+        node.value = [(_plain_key(key), value) for key, value in node.value]
+        return super().construct_mapping(node, deep)
+
+
+def _plain_key(node: yaml.Node) -> yaml.Node:
+    if isinstance(node, yaml.ScalarNode):
+        return node
+    return yaml.ScalarNode(f"{_TAG}str", ", ".join(_scalars(node)), node.start_mark, node.end_mark)
+
+
+def _scalars(node: yaml.Node) -> Iterator[str]:
+    if isinstance(node, yaml.ScalarNode):
+        yield str(node.value)
+        return
+    for each in node.value:
+        for part in each if isinstance(each, tuple) else (each,):
+            yield from _scalars(part)
 
 
 for _kind, _pattern, _first in (
@@ -57,7 +82,10 @@ _Loader.add_multi_constructor("tag:", _untagged)
 
 
 def read_yaml(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
-    """Read one YAML document as JSON is read, several as its records; comments are not read."""
+    """Read one YAML document as JSON is read, several as its records; comments are not read.
+
+    Text that is no YAML is read as source code.
+    """
     text = decode(data, options.encoding)
     try:
         nodes = list(yaml.compose_all(text, _Loader))
@@ -65,8 +93,8 @@ def read_yaml(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
         values = [value for value in yaml.load_all(text, _Loader) if value is not None]
     except RecursionError:
         raise Unreadable("the YAML is nested too deeply") from None
-    except (yaml.YAMLError, ValueError, TypeError) as error:
-        raise Unreadable(f"the file is not valid YAML ({one_line(str(error))[:200]})") from None
+    except (yaml.YAMLError, ValueError, TypeError):
+        return _as_code(path, text, "YAML")
     if not values:
         raise Unreadable("the file holds no values")
     return read_value(path, values[0] if len(values) == 1 else values, options, "YAML")
@@ -94,14 +122,22 @@ def _require_bounded(roots: list[yaml.Node], size: int) -> None:
 
 
 def read_toml(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
-    """Read a TOML file as the JSON object it stands for."""
+    """Read a TOML file as the JSON object it stands for; text that is no TOML as source code."""
+    text = decode(data, options.encoding)
     try:
-        value = tomllib.loads(decode(data, options.encoding).replace("\r\n", "\n"))
+        value = tomllib.loads(text.replace("\r\n", "\n"))
     except RecursionError:
         raise Unreadable("the TOML is nested too deeply") from None
-    except ValueError as error:
-        raise Unreadable(f"the file is not valid TOML ({one_line(str(error))[:200]})") from None
+    except ValueError:
+        return _as_code(path, text, "TOML")
     return read_value(path, value, options, "TOML")
+
+
+def _as_code(path: Path, text: str, language: str) -> ReadResult:
+    """Return the file as it is: its comments are prose."""
+    text = text.replace("\r\n", "\n")
+    blocks = code_blocks(text, "shell")
+    return whole_document(path, text, path.name, {"language": language}, blocks)
 
 
 YAML = FileFormat(read_yaml, versions.of("configs", "records"), SMALL_RECORDS)

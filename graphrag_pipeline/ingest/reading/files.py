@@ -26,12 +26,13 @@ from graphrag_pipeline.ingest.reading.model import (
     ReadResult,
     Unreadable,
     clean_result,
+    convert_first,
     readable_name,
     whole_document,
 )
 from graphrag_pipeline.ingest.reading.text_tables import with_tables
 
-_CONVERTED = {".doc": "docx", ".dot": "docx", ".ppt": "pptx", ".pps": "pptx"}
+_CONVERTED = {".doc": "docx", ".ppt": "pptx", ".pps": "pptx"}
 """Older formats of office programs that no library under a free licence is kept to read."""
 _LOG = ".log"
 """Lines of programs begin as those of chats do."""
@@ -120,9 +121,7 @@ def _format(path: Path) -> FileFormat:
     except PartError as error:
         raise Unreadable(one_line(str(error))) from None
     if format_ is None and (convert := _CONVERTED.get(suffix.lower())):
-        raise Unreadable(
-            f"save it as {convert}, or: soffice --headless --convert-to {convert} FILE"
-        )
+        raise Unreadable(convert_first(convert))
     if format_ is None:
         extensions = " ".join(sorted(supported_suffixes() - CODE_SUFFIXES))
         kind = f"with suffix {one_line(suffix.lower())!r}" if suffix else "without a suffix"

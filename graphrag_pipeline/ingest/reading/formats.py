@@ -87,6 +87,8 @@ FORMATS: Door[FileFormat] = Door(
         "ipynb": "notebook:NOTEBOOK",
         **{suffix[1:]: "code:CODE" for suffix in sorted(CODE_SUFFIXES)},
         "js": "script_archives:SCRIPT",
+        "dot": "code:GRAPHVIZ",
+        "gv": "code:GRAPHVIZ",
         "sql": "sql_dumps:SQL",
     },
     beside=__name__,

@@ -235,6 +235,11 @@ def clean_metadata(metadata: Mapping[str, Scalar]) -> dict[str, Scalar]:
     return cleaned
 
 
+def convert_first(ending: str) -> str:
+    """Return what is said of an older file of an office program: save it in a newer format."""
+    return f"save it as {ending}, or: soffice --headless --convert-to {ending} FILE"
+
+
 def readable_name(path: Path) -> str:
     """Return the file's stem as a title, without the id of a page of Notion.
 
