@@ -123,8 +123,12 @@ def test_what_a_prompt_shows_as_json_is_json(name):
 def test_the_worked_report_is_read_as_it_is_and_cites_what_it_was_written_from():
     before, _, example = load_prompt("community_report").system.rpartition("\n{")
     numbers = {int(number) for number in re.findall(r"^(\d+),", before, re.M)}
+    shown = json.loads(f"{{{example}")
     report = parse_report(f"{{{example}", {"Entities": numbers, "Relationships": numbers})
-    assert (report.repaired, report.filled, report.n_removed) == (False, (), 0)
+    assert (report.rating, report.n_removed) == (shown["rating"], 0)
+    assert report.title
+    assert report.rating_explanation
+    assert report.findings
     assert {number for _, number in report.cited} == numbers
 
 

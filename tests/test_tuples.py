@@ -42,7 +42,6 @@ def test_every_record_of_the_recorded_extractions_is_kept(shared_data):
         assert len(parsed.entities) == len(re.findall(r'\(["“]entity["”]<\|>', output))
         found = re.findall(r'\(["“]relation(?:ship)?["”]<\|>', output)
         assert len(parsed.relationships) == len(found)
-        assert parsed.malformed == ()
         entities += len(parsed.entities)
         relationships += len(parsed.relationships)
     assert (entities, relationships) == (654, 520)
@@ -107,8 +106,6 @@ def test_format_variants_give_the_same_records(answer):
     parsed = parse_tuples(answer)
     assert parsed.entities == (ADA,)
     assert parsed.relationships == (PROGRAMS,)
-    assert parsed.malformed == ()
-    assert parsed.n_records == 2
 
 
 @pytest.mark.parametrize(
@@ -180,21 +177,19 @@ def test_what_is_too_long_to_be_a_type_is_other():
     assert [entity.type for entity in parse_tuples(answer).entities] == ["T" * 20, "OTHER"]
 
 
-def test_malformed_records_are_counted_with_place_and_reason():
-    answer = (
-        '("person"<|>"A"<|>"x")##\n("entity"<|>"B")##\n("entity"<|>""<|>"t"<|>"d")##\n'
-        '("relationship"<|>"A"<|>"<target_entity>"<|>"x"<|>1)##\n' + ENTITY
-    )
-    parsed = parse_tuples(answer)
-    assert parsed.entities == (ADA,)
-    assert [reason for _, reason in parsed.malformed] == [
-        "unknown kind of record: person",
-        "entity with 1 of 3 fields",
-        "entity without a title",
-        "target is a placeholder",
-    ]
-    assert [answer[position] for position, _ in parsed.malformed] == ["("] * 4
-    assert parsed.n_records == 5
+@pytest.mark.parametrize(
+    "malformed",
+    [
+        '("person"<|>"A"<|>"x"<|>"y")',
+        '("entity"<|>"B")',
+        '("entity"<|>""<|>"t"<|>"d")',
+        f'("entity"<|>"{"B" * 301}"<|>"t"<|>"d")',
+        '("relationship"<|>"A"<|>"<target_entity>"<|>"x"<|>1)',
+    ],
+)
+def test_a_malformed_record_is_left_out_and_the_next_is_read(malformed):
+    parsed = parse_tuples(f"{malformed}##\n{ENTITY}")
+    assert (parsed.entities, parsed.relationships) == ((ADA,), ())
 
 
 @pytest.mark.parametrize("answer", ["", "I'm sorry, I can't help with that.", '("entity"<|>"A'])
@@ -212,7 +207,6 @@ def test_examples_never_leak_but_what_the_chunk_names_is_kept():
     leaked = parse_tuples(examples + ENTITY, chunk_text="Ada writes.", example_titles=titles)
     assert leaked.entities == (ADA,)
     assert leaked.relationships == ()
-    assert leaked.n_records == leaked.n_from_examples + 1
     named = parse_tuples(
         '("entity"<|>"Port Issimer"<|>"geo"<|>"A port")##("entity"<|>"Kessenhaven"<|>"geo"<|>"x")',
         chunk_text="We sailed from PORT\nIssimer to Kessenhavenstadt.",
@@ -223,8 +217,10 @@ def test_examples_never_leak_but_what_the_chunk_names_is_kept():
 
 @pytest.mark.parametrize("domain", domains())
 def test_shipped_examples_parse_without_fault(domain):
-    parsed = parse_tuples(load_examples(domain))
-    assert parsed.malformed == ()
+    examples = load_examples(domain)
+    parsed = parse_tuples(examples)
+    assert len(parsed.entities) == examples.count('("entity"<|>')
+    assert len(parsed.relationships) == examples.count('("relationship"<|>')
     assert parsed.completed
     titles = {entity.title for entity in parsed.entities}
     assert all({edge.source, edge.target} <= titles for edge in parsed.relationships)
@@ -240,14 +236,11 @@ def test_what_a_later_answer_repeats_of_any_earlier_one_counts_once():
     first, second = parse_tuples(ENTITY), parse_tuples(f"{ENTITY}##{RELATIONSHIP}")
     together = merged([first, second, second])
     assert (together.entities, together.relationships) == ((ADA,), (PROGRAMS,))
-    assert together.n_records == 5
 
 
 @given(st.one_of(st.text(), st.lists(st.one_of(PIECES, st.text(max_size=4))).map("".join)))
-def test_any_text_is_read_and_every_record_accounted_for(text):
+def test_any_text_is_read_as_proper_records(text):
     parsed = parse_tuples(text, chunk_text="a", example_titles={"b"})
-    kept = len(parsed.entities) + len(parsed.relationships)
-    assert parsed.n_records == kept + len(parsed.malformed) + parsed.n_from_examples
     for relationship in parsed.relationships:
         assert relationship.source
         f"{relationship.description}{relationship.target}".encode()

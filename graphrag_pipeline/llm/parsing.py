@@ -50,27 +50,38 @@ _WORDS = {"true": True, "false": False, "null": None, "none": None, "nan": None}
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 
 
-def parse_json_object(text: str) -> tuple[dict[str, Any], bool]:
-    """Return the JSON object in a model's answer, and whether it had to be repaired.
+def parse_json_object(text: str) -> dict[str, Any]:
+    """Return the JSON object in a model's answer, repaired where it is broken.
 
-    Words around it, a code fence and a block of thoughts before it are no repair. What was cut
-    off at the end is kept as far as it goes: a half text stays a half text, a key without a value
-    is dropped. Raises ModelOutputError, with the position where reading ended, if there is no
-    object; its message holds nothing of the answer.
+    Words may stand around it, in or out of a code fence, and a block of thoughts before it. What
+    was cut off at the end is kept as far as it goes: a half text stays a half text, a key without
+    a value is dropped. Raises ModelOutputError, with the position where reading ended, if there is
+    no object; its message holds nothing of the answer.
     """
     thoughts = _THOUGHTS.match(text)
     begin = thoughts.end() if thoughts else 0
     with contextlib.suppress(ValueError, RecursionError):
         whole = json.loads(text[begin:])
         if isinstance(whole, dict) and _is_plain(whole):
-            return whole, False
+            return whole
     furthest = begin
     for start, end in _places(text, begin):
-        value, reached, repaired = _read(text[:end], start)
+        value, reached = _read(text[:end], start)
         if value is not None:
-            return value, repaired
+            return value
         furthest = max(furthest, reached)
     raise ModelOutputError(_explain(text, furthest), furthest)
+
+
+def parse_json_list(text: str, name: str) -> list[Any]:
+    """Return the list of this name in the JSON object of a model's answer.
+
+    Raises ModelOutputError where there is none.
+    """
+    listed = parse_json_object(text).get(name)
+    if not isinstance(listed, list):
+        raise ModelOutputError(f'the answer must be a JSON object with the list "{name}"')
+    return listed
 
 
 def _places(text: str, begin: int) -> list[tuple[int, int]]:
@@ -84,21 +95,21 @@ def _starts(text: str, start: int, end: int) -> list[re.Match[str]]:
     return list(re.compile(r"\{").finditer(text, start, end))[:_MAX_STARTS]
 
 
-def _read(text: str, start: int) -> tuple[dict[str, Any] | None, int, bool]:
-    """Return the object that begins here or None, the position reached, and if it was repaired."""
+def _read(text: str, start: int) -> tuple[dict[str, Any] | None, int]:
+    """Return the object that begins here or None, and the position reached."""
     try:
         value, _ = json.JSONDecoder().raw_decode(text, start)
         if _is_plain(value):
-            return value, start, False
+            return value, start
     except (ValueError, RecursionError):
         pass
     reader = _Reader(text, start)
     try:
         value = reader.object(0)
     except _UnreadableError as error:
-        return None, error.position, True
+        return None, error.position
     is_empty_guess = not value and not re.compile(r"\{\s*\}").match(text, start)
-    return (None if is_empty_guess else value), reader.at, True
+    return (None if is_empty_guess else value), reader.at
 
 
 def _is_plain(value: object) -> bool:

@@ -103,7 +103,7 @@ def cut_back(answer: str, schema: Schema) -> str:
     sentence in its last two thirds ends with a whole word. An answer that is no JSON is as before.
     """
     try:
-        value, _ = parse_json_object(answer)
+        value = parse_json_object(answer)
     except ModelOutputError:
         return answer
     whole = _whole(value, schema)

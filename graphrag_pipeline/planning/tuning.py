@@ -174,7 +174,7 @@ def _toml(text: str) -> str:
 
 
 def _types(answer: str) -> tuple[str, ...]:
-    reply, _ = parse_json_object(answer)
+    reply = parse_json_object(answer)
     listed = reply.get("entity_types")
     types = [_line(str(kind)) for kind in listed] if isinstance(listed, list) else []
     if not types:

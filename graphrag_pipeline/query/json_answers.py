@@ -52,5 +52,5 @@ def json_rule(response_format: Mapping[str, Any]) -> str:
 
 def plain_json(text: str) -> str:
     """Return the JSON object in an answer. Raises ModelOutputError where there is none."""
-    value, _ = parse_json_object(text)
+    value = parse_json_object(text)
     return json.dumps(value, ensure_ascii=False)

@@ -75,8 +75,7 @@ class ParsedReport:
     """A community report as a model wrote it, its references checked.
 
     ``findings`` are (summary, explanation). ``cited`` are the records it refers to, ``n_removed``
-    counts numbers that were not in the context. ``repaired`` tells that the JSON was broken, most
-    often cut off, and ``filled`` names the parts that were left out.
+    counts numbers that were not in the context.
     """
 
     title: str
@@ -86,8 +85,6 @@ class ParsedReport:
     findings: tuple[tuple[str, str], ...]
     cited: tuple[tuple[str, int], ...]
     n_removed: int
-    repaired: bool
-    filled: tuple[str, ...]
 
     def to_text(self) -> ReportText:
         """Return the report as every writer gives it; its findings have no spans."""
@@ -140,7 +137,7 @@ def parse_report(text: str, allowed: Mapping[str, Collection[int]]) -> ParsedRep
     ModelOutputError
         If the answer is no JSON object, or holds neither a summary nor a finding.
     """
-    outer, repaired = parse_json_object(text)
+    outer = parse_json_object(text)
     fields = _unwrap(outer, ("summary", "findings"))
     title, summary = _text(_get(fields, "title")), _text(_get(fields, "summary"))
     findings = _findings(_get(fields, "findings"))
@@ -148,13 +145,6 @@ def parse_report(text: str, allowed: Mapping[str, Collection[int]]) -> ParsedRep
     explanation = _text(_get(fields, "rating_explanation"))
     if not has_words(" ".join([summary, *(text for _, text in findings)])):
         raise ModelOutputError('the JSON object has neither a "summary" nor any "findings"')
-    absent = {
-        "title": not title,
-        "summary": not summary,
-        "rating": rating is None,
-        "rating_explanation": not explanation,
-        "findings": not findings,
-    }
     report = ParsedReport(
         title=title or _headline(findings[0][0] if findings else summary),
         summary=summary or " ".join(headline for headline, _ in findings),
@@ -163,8 +153,6 @@ def parse_report(text: str, allowed: Mapping[str, Collection[int]]) -> ParsedRep
         findings=findings,
         cited=(),
         n_removed=0,
-        repaired=repaired,
-        filled=tuple(name for name, is_missing in absent.items() if is_missing),
     )
     return _check(report, allowed)
 
@@ -183,7 +171,7 @@ def parse_points(text: str) -> tuple[Point, ...]:
     if match := _HELPFULNESS.search(text):
         prose = _plain(text[: match.start()] + text[match.end() :])
         return _points([{"description": prose, "score": match[1]}])
-    answer, _ = parse_json_object(_list_as_json_object(text))
+    answer = parse_json_object(_list_as_json_object(text))
     items = answer.get("points", [answer] if _get(answer, "point") is not None else None)
     if isinstance(items, Mapping):
         items = list(items.values()) if all(map(_is_mapping, items.values())) else [items]
@@ -200,7 +188,7 @@ def parse_drift(text: str) -> DriftAnswer:
     ModelOutputError
         If the answer is no JSON object with an answer in it.
     """
-    fields, _ = parse_json_object(text)
+    fields = parse_json_object(text)
     answer = _text(_get(fields, "answer"))
     if not has_words(answer):
         raise ModelOutputError('the JSON object has no "intermediate_answer"')
@@ -338,7 +326,7 @@ def _point(value: object) -> Point:
 def _rating_in(text: str, most: float) -> float | None:
     if "{" in text:
         try:
-            return parse_rating(parse_json_object(text)[0], most)
+            return parse_rating(parse_json_object(text), most)
         except ModelOutputError:
             return None
     match = _NUMBER.search(text)

@@ -196,7 +196,7 @@ def parse_graph(answer: str, keys: Sequence[str], leaked: Collection[str]) -> Pa
     ``keys`` are the lists that it must have; a record that names one of the ``leaked`` titles of
     the prompt's example is dropped. Raises ModelOutputError where there is no such list.
     """
-    reply, _ = parse_json_object(answer)
+    reply = parse_json_object(answer)
     if not any(isinstance(reply.get(key), list) for key in keys):
         wanted = " and ".join(f'"{key}"' for key in keys)
         raise ModelOutputError(f"the answer must be a JSON object with the list {wanted}")
@@ -215,11 +215,7 @@ def parse_graph(answer: str, keys: Sequence[str], leaked: Collection[str]) -> Pa
     own_relationships = [
         r for r in relationships if not {*map(normalize_title, (r.source, r.target))} & {*leaked}
     ]
-    n_records = len(entities) + len(relationships)
-    n_own = len(own_entities) + len(own_relationships)
-    return ParsedExtraction(
-        tuple(own_entities), tuple(own_relationships), n_records, (), n_records - n_own, True
-    )
+    return ParsedExtraction(tuple(own_entities), tuple(own_relationships), True)
 
 
 def _whole_records(graph: ParsedExtraction) -> ParsedExtraction:

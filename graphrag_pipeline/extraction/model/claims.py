@@ -75,15 +75,9 @@ class ParsedClaim:
 
 @dataclass(frozen=True)
 class ParsedClaims:
-    """Claims read from one answer; see :class:`~graphrag_pipeline.extraction.model.tuples`.
-
-    ``malformed`` has the place of each record that could not be read, in characters, and why.
-    """
+    """Claims read from one answer; ``completed`` if it said that it was finished."""
 
     claims: tuple[ParsedClaim, ...]
-    n_records: int
-    malformed: tuple[tuple[int, str], ...]
-    n_from_examples: int
     completed: bool
 
     @property
@@ -103,25 +97,12 @@ def parse_claims(
     A claim about one of ``example_titles`` is dropped unless that title stands in ``chunk_text``.
     """
     leaked = leaked_titles(example_titles, chunk_text)
-    claims: list[ParsedClaim] = []
-    malformed: list[tuple[int, str]] = []
-    n_records = n_from_examples = 0
-    for position, piece in _pieces(text):
-        n_records += 1
-        claim = _read(piece)
-        if isinstance(claim, str):
-            malformed.append((position, claim))
-        elif normalize_title(claim.subject) in leaked:
-            n_from_examples += 1
-        else:
-            claims.append(claim)
-    return ParsedClaims(
-        tuple(claims),
-        n_records,
-        tuple(malformed),
-        n_from_examples,
-        COMPLETE.search(text) is not None,
+    claims = tuple(
+        claim
+        for piece in _pieces(text)
+        if (claim := _read(piece)) and normalize_title(claim.subject) not in leaked
     )
+    return ParsedClaims(claims, COMPLETE.search(text) is not None)
 
 
 def claim_subjects(examples: str) -> frozenset[str]:
@@ -171,14 +152,14 @@ def _with_time(day: str, text: str) -> str:
         return day
 
 
-def _pieces(text: str) -> Iterator[tuple[int, str]]:
-    """Return the parts of an answer that hold fields, with where each begins."""
+def _pieces(text: str) -> Iterator[str]:
+    """Yield the parts of an answer that hold fields."""
     start = 0
     for boundary in (*_BOUNDARY.finditer(text), None):
         end = boundary.start() if boundary else len(text)
         piece = text[start:end]
         if _DELIMITER.search(piece) or _has_bars(piece):
-            yield start + len(piece) - len(piece.lstrip()), piece.strip()
+            yield piece.strip()
         start = boundary.end() if boundary else end
 
 
@@ -186,8 +167,8 @@ def _has_bars(piece: str) -> bool:
     return piece.count("|") >= _LEAST_FIELDS - 1 and _OPENING.match(piece.strip()) is not None
 
 
-def _read(piece: str) -> ParsedClaim | str:
-    """Return the claim of a record, or what is wrong with it."""
+def _read(piece: str) -> ParsedClaim | None:
+    """Return the claim of a record, None where it lacks fields, a subject or a description."""
     spans = split_fields(piece, "full" if _DELIMITER.search(piece) else "bar")
     openings = [found.end() for found in _OPENING.finditer(piece, 0, spans[0][1])]
     begin = openings[-1] if openings else piece.rfind("\n", 0, spans[0][1]) + 1
@@ -195,7 +176,7 @@ def _read(piece: str) -> ParsedClaim | str:
     if clean(piece[slice(*spans[0])]).lower() == "claim":
         spans = spans[1:]
     if len(spans) < _LEAST_FIELDS:
-        return f"claim with {len(spans)} of {_FIELDS} fields"
+        return None
     last = min(len(spans), _FIELDS) - 1
     fields = [clean(piece[start:end]) for start, end in spans[:last]]
     fields.append(clean(record_end(piece[spans[last][0] :], opened=bool(openings))))
@@ -211,11 +192,9 @@ def _claim(
     end: str,
     description: str,
     source: str = "",
-) -> ParsedClaim | str:
-    if _is_nothing(subject) or len(subject) > MAX_TITLE_CHARS:
-        return "claim without a subject"
-    if _is_nothing(description):
-        return "claim without a description"
+) -> ParsedClaim | None:
+    if _is_nothing(subject) or len(subject) > MAX_TITLE_CHARS or _is_nothing(description):
+        return None
     return ParsedClaim(
         subject=subject,
         object=None if _is_nothing(of) else of[:MAX_TITLE_CHARS],

@@ -4,7 +4,7 @@ The format asked for is ``("entity"<|>title<|>type<|>description)`` and
 ``("relationship"<|>source<|>target<|>description)``, records parted by ``##``, the end marked by
 ``<|COMPLETE|>``. Models keep to it loosely, so a record is known by how it begins and
 reaches to where the next one does; parentheses, quotes and ``##`` help but are not needed. What
-cannot be read is reported, never raised. All of it takes time linear in the answer's length.
+cannot be read is left out. All of it takes time linear in the answer's length.
 
 A relationship may have a strength, as a last field: see :mod:`.strength`.
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -41,6 +41,7 @@ _HEAD_DELIMITER = (
     rf"(?:(?P<full>{FULL}|</?{BAR}|{BAR}>)|(?P<bar>{BAR})|(?P<comma>[,，;](?=[ \t]{{0,3}}"
     rf"[{QUOTES}])))"
 )
+_ENTITY, _RELATIONSHIP = "entity", "relationship"
 _KINDS = "entit(?:y|ies)|relation(?:ship)?s?"
 _KIND = re.compile(_KINDS, re.IGNORECASE)
 _HEAD = re.compile(
@@ -89,18 +90,10 @@ class ParsedRelationship:
 
 @dataclass(frozen=True)
 class ParsedExtraction:
-    """Records read from one answer, in its order.
-
-    ``n_records`` is how many records the answer seemed to hold: those kept, those ``malformed``
-    (place in the answer in characters, and why) and the ``n_from_examples`` that only repeat the
-    prompt's examples. ``completed`` tells whether the answer said that it was finished.
-    """
+    """Records read from one answer, in its order; ``completed`` if it said that it was finished."""
 
     entities: tuple[ParsedEntity, ...]
     relationships: tuple[ParsedRelationship, ...]
-    n_records: int
-    malformed: tuple[tuple[int, str], ...]
-    n_from_examples: int
     completed: bool
 
     @property
@@ -147,19 +140,12 @@ def merged(answers: Sequence[ParsedExtraction]) -> ParsedExtraction:
     return ParsedExtraction(
         tuple(entities),
         tuple(relationships),
-        sum(answer.n_records for answer in answers),
-        tuple(place for answer in answers for place in answer.malformed),
-        sum(answer.n_from_examples for answer in answers),
         any(answer.completed for answer in answers),
     )
 
 
 def _identity(record: ParsedEntity | ParsedRelationship) -> tuple[frozenset[str], str]:
     return _titles(record), " ".join(record.description.casefold().split())
-
-
-class _MalformedError(Exception):
-    pass
 
 
 @dataclass(frozen=True)
@@ -188,29 +174,17 @@ def parse_tuples(
     leaked = leaked_titles(example_titles, chunk_text)
     entities: list[ParsedEntity] = []
     relationships: list[ParsedRelationship] = []
-    malformed: list[tuple[int, str]] = []
     heads = _find_heads(text)
-    n_from_examples = 0
     for head, body in zip(heads, _bodies(text, heads), strict=True):
-        try:
-            record = _READERS.get(head.kind, _read_unknown)(head, body)
-        except _MalformedError as error:
-            malformed.append((head.start, str(error)))
+        record = _read(head, body)
+        if record is None or _titles(record) & leaked:
             continue
-        if leaked and _titles(record) & leaked:
-            n_from_examples += 1
-        elif isinstance(record, ParsedEntity):
+        if isinstance(record, ParsedEntity):
             entities.append(record)
         else:
             relationships.append(record)
-    return ParsedExtraction(
-        tuple(entities),
-        tuple(relationships),
-        len(heads),
-        tuple(malformed),
-        n_from_examples,
-        COMPLETE.search(text) is not None,
-    )
+    is_finished = COMPLETE.search(text) is not None
+    return ParsedExtraction(tuple(entities), tuple(relationships), is_finished)
 
 
 def example_titles(examples: str) -> frozenset[str]:
@@ -250,7 +224,7 @@ def _head(text: str, found: re.Match[str]) -> _Head | None:
     delimiter = next(name for name in DELIMITERS if found[name])
     if delimiter != "full" and not opened:
         return None
-    kind = "entity" if found["kind"].lower().startswith("entit") else "relationship"
+    kind = _ENTITY if found["kind"].lower().startswith("entit") else _RELATIONSHIP
     decoration = len(before["mark"]) + len(before["open"] or "") + len(before["quote"])
     return _Head(found.start() - decoration, found.end(), kind, delimiter, opened)
 
@@ -280,22 +254,19 @@ def _bodies(text: str, heads: Sequence[_Head]) -> Iterator[str]:
         yield body[: complete.start()] if complete else body
 
 
-def _read_entity(head: _Head, body: str) -> ParsedEntity:
+def _read(head: _Head, body: str) -> ParsedEntity | ParsedRelationship | None:
+    """Return the record, None where it is of another kind, or lacks fields or a title."""
     fields = split_fields(body, head.delimiter)
-    if len(fields) < 3:
-        raise _MalformedError(f"entity with {len(fields)} of 3 fields")
-    title, kind = (clean(body[start:end]) for start, end in fields[:2])
-    description = clean(record_end(body[fields[2][0] :], opened=head.opened))
-    return ParsedEntity(_title(title, "entity"), _type(kind), description)
-
-
-def _read_relationship(head: _Head, body: str) -> ParsedRelationship:
-    fields = split_fields(body, head.delimiter)
-    if len(fields) < 3:
-        raise _MalformedError(f"relationship with {len(fields)} of 3 fields")
-    source, target = (clean(body[start:end]) for start, end in fields[:2])
-    ends = _title(source, "source"), _title(target, "target")
-    return ParsedRelationship(*ends, *_description_and_strength(body, fields, head.opened))
+    if head.kind not in (_ENTITY, _RELATIONSHIP) or len(fields) < 3:
+        return None
+    first, second = (clean(body[start:end]) for start, end in fields[:2])
+    if head.kind == _ENTITY and _is_title(first):
+        description = clean(record_end(body[fields[2][0] :], opened=head.opened))
+        return ParsedEntity(first, _type(second), description)
+    if head.kind == _RELATIONSHIP and _is_title(first) and _is_title(second):
+        text = _description_and_strength(body, fields, head.opened)
+        return ParsedRelationship(first, second, *text)
+    return None
 
 
 def _description_and_strength(
@@ -316,24 +287,10 @@ def _number(strength: str) -> float | None:
     return float(found[0].replace(",", ".").replace("−", "-")) if found else None
 
 
-def _read_unknown(head: _Head, body: str) -> ParsedEntity:
-    raise _MalformedError(f"unknown kind of record: {clean(head.kind)[:40]}")
-
-
-_READERS: dict[str, Callable[[_Head, str], ParsedEntity | ParsedRelationship]] = {
-    "entity": _read_entity,
-    "relationship": _read_relationship,
-}
-
-
-def _title(title: str, role: str) -> str:
-    if not title or not any(map(str.isalnum, title)):
-        raise _MalformedError(f"{role} without a title")
-    if len(title) > MAX_TITLE_CHARS:
-        raise _MalformedError(f"{role} with a title of more than {MAX_TITLE_CHARS} characters")
-    if _TEMPLATE.fullmatch(title):
-        raise _MalformedError(f"{role} is a placeholder")
-    return title
+def _is_title(title: str) -> bool:
+    """Whether it names something: not too long, and no placeholder such as <source>."""
+    is_named = any(map(str.isalnum, title)) and len(title) <= MAX_TITLE_CHARS
+    return is_named and not _TEMPLATE.fullmatch(title)
 
 
 def _type(kind: str) -> str:

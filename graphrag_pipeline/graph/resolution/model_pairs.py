@@ -13,8 +13,8 @@ from graphrag_pipeline.core.prompting import Prompt, load_prompt
 from graphrag_pipeline.core.settings import Role, Settings
 from graphrag_pipeline.graph.resolution.pairs import Entity, Pair
 from graphrag_pipeline.llm.configured import prompts_folder, with_model
-from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
-from graphrag_pipeline.llm.parsing import parse_json_object
+from graphrag_pipeline.llm.errors import ModelError
+from graphrag_pipeline.llm.parsing import parse_json_list
 from graphrag_pipeline.llm.running import ask_each
 from graphrag_pipeline.llm.schemas import BOOLEAN, INTEGER, NUMBER, closed, listed, text
 
@@ -105,13 +105,9 @@ def _told(entity: Entity) -> dict[str, str]:
 
 
 def _read(text: str) -> Mapping[int, Mapping[str, Any]]:
-    reply, _ = parse_json_object(text)
-    rows = reply.get("pairs")
-    if not isinstance(rows, list):
-        raise ModelOutputError("the model's answer has no list of pairs: ask again")
     return {
         row["pair"]: row
-        for row in rows
+        for row in parse_json_list(text, "pairs")
         if isinstance(row, dict) and isinstance(row.get("pair"), int)
     }
 

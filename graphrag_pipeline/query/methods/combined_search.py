@@ -128,7 +128,7 @@ async def _is_reasoning(asking: Asking) -> tuple[bool, str]:
 
 
 def _category(text: str) -> bool:
-    reply, _ = parse_json_object(text)
+    reply = parse_json_object(text)
     category = str(reply.get("category", "")).lower()
     kinds = [needs for kind, needs in _KINDS.items() if kind in category]
     if len(kinds) != 1:

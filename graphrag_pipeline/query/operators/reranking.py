@@ -165,7 +165,7 @@ def _listed(text: str, *, count: int) -> list[int]:
     ModelOutputError where none is left.
     """
     try:
-        listed = parse_json_object(text)[0].get("passages")
+        listed = parse_json_object(text).get("passages")
         given = listed if isinstance(listed, list) else []
     except ModelOutputError:
         given = _BRACKETED.findall(text)

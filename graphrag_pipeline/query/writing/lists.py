@@ -31,7 +31,7 @@ def one_line_of(text: str) -> str:
 
 
 def _lists(text: str, names: Sequence[str]) -> list[list[str]]:
-    reply, _ = parse_json_object(text)
+    reply = parse_json_object(text)
     if not any(isinstance(reply.get(name), list) for name in names):
         keys = " and ".join(f'"{name}"' for name in names)
         raise ModelOutputError(f"the answer must be a JSON object with the lists {keys}")

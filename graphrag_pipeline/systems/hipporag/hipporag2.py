@@ -8,8 +8,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from graphrag_pipeline.llm.errors import ModelOutputError
-from graphrag_pipeline.llm.parsing import parse_json_object
+from graphrag_pipeline.llm.parsing import parse_json_list
 from graphrag_pipeline.llm.schemas import INTEGER, closed, listed
 from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.methods.method import Method, flag, number, share
@@ -134,11 +133,8 @@ async def _filtered(asking: Asking, facts: Sequence[Fact]) -> list[Fact]:
 
 
 def _numbers(text: str, *, most: int) -> set[int]:
-    reply, _ = parse_json_object(text)
-    listed = reply.get("facts")
-    if not isinstance(listed, list):
-        raise ModelOutputError('the answer must be a JSON object with the list "facts"')
-    whole = {int(n) for n in listed if isinstance(n, int | float) and not isinstance(n, bool)}
+    numbers = parse_json_list(text, "facts")
+    whole = {int(n) for n in numbers if isinstance(n, int | float) and not isinstance(n, bool)}
     return {n for n in whole if 1 <= n <= most}
 
 

@@ -68,7 +68,7 @@ def read_plan(text: str, most: int) -> list[LogicalStep]:
 
     A step names earlier ones only. Raises ModelOutputError where there is none to retrieve.
     """
-    reply, _ = parse_json_object(text)
+    reply = parse_json_object(text)
     listed = reply.get("steps")
     rows = [row for row in listed if isinstance(row, dict)] if isinstance(listed, list) else []
     steps: list[LogicalStep] = []
@@ -92,7 +92,7 @@ def read_missing(text: str) -> str:
 
     Raises ModelOutputError where it says neither.
     """
-    reply, _ = parse_json_object(text)
+    reply = parse_json_object(text)
     enough, question = reply.get("enough"), reply.get("question")
     if enough is True:
         return ""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from graphrag_pipeline.extraction.rules.sentences import Span, sentence_spans
 from graphrag_pipeline.llm.errors import ModelOutputError
-from graphrag_pipeline.llm.parsing import parse_json_object
+from graphrag_pipeline.llm.parsing import parse_json_list
 from graphrag_pipeline.llm.schemas import INTEGER, closed, listed
 from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.results import Record
@@ -132,9 +132,7 @@ async def ask_test(asking: Asking, test: RelevanceTest) -> set[int]:
 
 
 def _read_numbers(text: str, *, count: int) -> set[int]:
-    listed = parse_json_object(text)[0].get("sentences")
-    if not isinstance(listed, list):
-        raise ModelOutputError('the answer must be a JSON object with the list "sentences"')
+    listed = parse_json_list(text, "sentences")
     matches = (_NUMBER.fullmatch(str(item).strip()) for item in listed)
     numbers = {int(match[1]) for match in matches if match}
     known = {n for n in numbers if 1 <= n <= count}

@@ -112,7 +112,7 @@ def made_by(form: QuestionForm, step: StepModel, settings: Settings) -> str:
 
 def whole_numbers(text: str, key: str) -> list[int]:
     """Return the list under a key of an answer in JSON. Raises ModelOutputError for another."""
-    numbers = parse_json_object(text)[0].get(key)
+    numbers = parse_json_object(text).get(key)
     if not isinstance(numbers, list) or not all(type(number) is int for number in numbers):
         raise ModelOutputError(f'the answer must hold "{key}", a list of whole numbers')
     return numbers

@@ -159,7 +159,7 @@ class Chore:
         """
         if not self.is_json:
             return text.strip().strip('"').strip() if self.kind == "title" else text.strip()
-        value, _ = parse_json_object(text)
+        value = parse_json_object(text)
         if self.kind in _KEYED and self.kind not in value:
             raise ModelOutputError(f'the answer must be a JSON object with "{self.kind}"')
         return json.dumps(value, ensure_ascii=False)

@@ -37,8 +37,7 @@ from graphrag_evaluation.store import EvaluationStore
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.identity import content_hash, make_id
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.llm.errors import ModelOutputError
-from graphrag_pipeline.llm.parsing import parse_json_object
+from graphrag_pipeline.llm.parsing import parse_json_list
 from graphrag_pipeline.llm.schemas import INTEGER, closed, listed
 from graphrag_pipeline.store.frames import streamed
 
@@ -63,9 +62,7 @@ _MOST_CHECKED = 50
 
 def parse_assertions(text: str) -> Mapping[str, Any]:
     """Return statements with the numbers of their sentences. Raises ModelOutputError."""
-    listed = parse_json_object(text)[0].get("assertions")
-    if not isinstance(listed, list):
-        raise ModelOutputError('the answer must be a JSON object with the list "assertions"')
+    listed = parse_json_list(text, "assertions")
     return {"assertions": [item for item in listed if isinstance(item, Mapping)]}
 
 

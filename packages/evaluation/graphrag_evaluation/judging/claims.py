@@ -269,7 +269,7 @@ def rouge_distances(claims: Sequence[str]) -> np.ndarray:
 
 def parse_claims(text: str) -> list[str]:
     """Return the claims in a model's answer, in order. Raises ModelOutputError."""
-    parsed, _ = parse_json_object(text)
+    parsed = parse_json_object(text)
     listed = parsed.get("sentences", parsed.get("claims"))
     if not isinstance(listed, list):
         raise ModelOutputError('the answer must be a JSON object with the list "sentences"')

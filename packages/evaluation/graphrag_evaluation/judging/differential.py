@@ -38,7 +38,7 @@ _NOTE = " Both answers are shown without the sentences that they share: judge wh
 
 def parse_shared(text: str) -> Mapping[str, Any]:
     """Return the numbers of shared sentences. Raises ModelOutputError."""
-    parsed, _ = parse_json_object(text)
+    parsed = parse_json_object(text)
     shared = {name: parsed.get(name) for name in ("first", "second")}
     for name, numbers in shared.items():
         if not isinstance(numbers, list) or not all(type(number) is int for number in numbers):

@@ -105,7 +105,7 @@ class JudgeModel:
 
 def parse_verdict(text: str) -> Mapping[str, Any]:
     """Return the winner and the reason that a judge's answer gives. Raises ModelOutputError."""
-    parsed, _ = parse_json_object(text)
+    parsed = parse_json_object(text)
     value = parsed.get("winner")
     word = str(value).strip().lower().removeprefix("answer").strip().removesuffix(".0")
     if word not in _WINNERS:

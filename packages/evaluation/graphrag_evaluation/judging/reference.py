@@ -58,7 +58,7 @@ WHERE a.text <> '' ORDER BY q.position, a.answer_id
 
 def parse_score(text: str) -> Mapping[str, Any]:
     """Return the score and the reason in a model's answer. Raises ModelOutputError."""
-    parsed, _ = parse_json_object(text)
+    parsed = parse_json_object(text)
     value = parsed.get("score")
     try:
         score = float(str(value).strip().removesuffix("/10"))

@@ -63,7 +63,7 @@ _KEPT = "SELECT grading_id, value FROM gradings SEMI JOIN asked USING (grading_i
 
 def parse_label(text: str) -> Mapping[str, Any]:
     """Return 1 or 0 and the reason. Raises ModelOutputError."""
-    parsed, _ = parse_json_object(text)
+    parsed = parse_json_object(text)
     label = parsed.get("relevant")
     if not isinstance(label, bool):
         label = parse_yes_no(str(label))

@@ -10,12 +10,12 @@ from graphrag_evaluation.inquiring import Wording
 from graphrag_evaluation.metrics.answers import sentence_texts
 from graphrag_evaluation.question_writing.model_calls import (
     LONGEST,
-    list_in,
     listing,
     one_line,
 )
 from graphrag_evaluation.questions.fields import ASSERTIONS, sourced
 from graphrag_evaluation.questions.question import Assertion, Passage, Question
+from graphrag_pipeline.llm.parsing import parse_json_list
 from graphrag_pipeline.llm.schemas import closed, listed, text
 
 MOST_ASSERTIONS: Final = 8
@@ -94,7 +94,9 @@ def drafts_in(answer: str, facts: Sequence[DraftFact]) -> list[Draft]:
 
     There may be none. Raises ModelOutputError for an answer that holds no list of them.
     """
-    entries = (entry for entry in list_in(answer, "questions") if isinstance(entry, Mapping))
+    entries = (
+        entry for entry in parse_json_list(answer, "questions") if isinstance(entry, Mapping)
+    )
     drafts = (_draft(entry, facts) for entry in entries)
     return [draft for draft in drafts if draft.assertions and 0 < len(draft.text) <= LONGEST]
 

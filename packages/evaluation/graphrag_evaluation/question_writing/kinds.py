@@ -51,12 +51,12 @@ from graphrag_evaluation.question_writing.model_calls import (
     GeneratingCalls,
     Item,
     SeenQuestions,
-    list_in,
     listing,
 )
 from graphrag_evaluation.questions.fields import sourced
 from graphrag_evaluation.questions.question import Question
 from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.llm.parsing import parse_json_list
 from graphrag_pipeline.llm.schemas import INTEGER, closed, listed, text
 
 if TYPE_CHECKING:
@@ -342,7 +342,7 @@ def n_themes(number: int) -> int:
 def _themes_in(answer: str) -> list[tuple[str, list[int]]]:
     return [
         (" ".join(entry["theme"].split()), [n for n in numbers if type(n) is int])
-        for entry in list_in(answer, "themes")
+        for entry in parse_json_list(answer, "themes")
         if isinstance(entry, Mapping)
         and isinstance(entry.get("theme"), str)
         and isinstance(numbers := entry.get("questions"), list)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from graphrag_evaluation.metrics.answers import normalized
 from graphrag_pipeline.core.progress import report
 from graphrag_pipeline.llm.embedders import HashingEmbedder
 from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
-from graphrag_pipeline.llm.parsing import parse_json_object
+from graphrag_pipeline.llm.parsing import parse_json_list
 from graphrag_pipeline.llm.running import ask_each
 from graphrag_pipeline.llm.schemas import Schema, closed, listed, text
 
@@ -86,18 +86,9 @@ class SeenQuestions:
         return True
 
 
-def list_in(answer: str, part: str) -> list[Any]:
-    """Return the list in a model's answer. Raises ModelOutputError where there is none."""
-    listed = parse_json_object(answer)[0].get(part)
-    if not isinstance(listed, list):
-        raise ModelOutputError(f'the answer must be a JSON object with the list "{part}"')
-    return listed
-
-
 def texts_in(answer: str, part: str) -> list[str]:
     """Return the texts in a model's answer, at least one. Raises ModelOutputError."""
-    listed = parse_json_object(answer)[0].get(part)
-    lines = map(one_line, listed) if isinstance(listed, list) else ()
+    lines = map(one_line, parse_json_list(answer, part))
     texts = list(dict.fromkeys(line for line in lines if 0 < len(line) <= LONGEST))
     if not texts:
         raise ModelOutputError(f'the answer must be a JSON object with the list "{part}"')
