@@ -207,6 +207,36 @@ def test_titles_are_related_to_what_their_fields_name_and_the_evidence_is_the_fi
     assert "built: 1902; tonnage: 310 t" in about
 
 
+STATEMENT = """Buchungstag;Verwendungszweck;Auftraggeber/Empfänger;Betrag
+02.05.2024;Kartenzahlung;REWE Markt GmbH;-54,23
+03.05.2024;Gehalt Mai;Nordwerft AG;3.120,50
+06.05.2024;Miete Mai;Hausverwaltung Brandt;-980,00
+07.05.2024;Kartenzahlung;Shell Tankstelle;-61,10
+08.05.2024;Geburtstag;MARIA LOPEZ;-50,00
+"""
+
+
+def test_a_bank_statement_has_no_persons_but_those_who_are_paid(engine: Engine):
+    engine.write({"umsatz.csv": STATEMENT})
+    engine.index()
+    assert engine.rows("SELECT type, title FROM entities ORDER BY ALL") == [
+        ("ORGANIZATION", "Hausverwaltung Brandt"),
+        ("ORGANIZATION", "Nordwerft AG"),
+        ("ORGANIZATION", "REWE Markt GmbH"),
+        ("ORGANIZATION", "Shell Tankstelle"),
+        ("PERSON", "MARIA LOPEZ"),
+    ]
+
+
+def test_notes_of_a_record_are_prose_and_times_with_a_zone_no_keys():
+    rows = ["Astrid,2024-05-08T08:15:00Z,Astra asked", "Belle,2024-05-09T10:00:00+02:00,Ok"]
+    first, _ = read("a.csv", "\n".join(["name,seen,notes", *rows]))
+    assert marked(first) == {
+        "title": ["name: Astrid"],
+        "value": ["seen: 2024-05-08T08:15:00Z", "notes: "],
+    }
+
+
 HARBOURS = "id,name,country\n1,Kelmouth,Ardmark\n2,Sellenby,Ardmark\n"
 LINKS = """
 SELECT m.description, substr(c.text, m.start_char + 1, m.end_char - m.start_char)

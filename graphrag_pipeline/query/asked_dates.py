@@ -165,6 +165,20 @@ def asked_periods(question: str, today: date) -> list[tuple[str, str]]:
     return [(words, as_text(when)) for words in said if (when := _read(words, today))]
 
 
+def asked_months(question: str) -> list[tuple[str, str]]:
+    """Return the months that a question says without a year, with a capital: the word, and -05-.
+
+    >>> asked_months("When was the May invoice paid, that may be late?")
+    [('may', '-05-')]
+    """
+    if asked_bounds(question, datetime.now(UTC).date()):
+        return []
+    named = [fold(word) for word in _WORD.findall(question)[1:] if word[0].isupper()]
+    months = [word for word in dict.fromkeys(named) if word in _MONTHS]
+    dated = " ".join(_with_a_year().findall(AnalysedQuestion.of(question).folded))
+    return [(word, f"-{_MONTHS[word]:02}-") for word in months if word not in dated]
+
+
 def _read(text: str, today: date) -> tuple[int, ...]:
     """Return a date as year, year and month, or year, month and day; nothing of what is none."""
     forms = (re.fullmatch(form, text) for form in _FORMS)

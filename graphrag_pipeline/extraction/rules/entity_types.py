@@ -135,6 +135,13 @@ def is_place_kind(word: str) -> bool:
     return any(folded in _lower_cues(name) for name in ("geo", "geo_first", "foreign_geo_first"))
 
 
+def ends_as_firm(name: str) -> bool:
+    """Say whether a word of a name ends as what firms are called: Hausverwaltung, Bäckerei."""
+    ends = tuple(_cues("firm_end"))
+    words = name.casefold().split()
+    return any(w.endswith(ends) for w in words if not (is_surname(w) or is_listed_given(w)))
+
+
 def is_trade(word: str) -> bool:
     """Say whether a last word says what a firm deals in: it is a common one, and no surname."""
     return usually_lower(word.casefold()) and not is_surname(word)

@@ -48,7 +48,7 @@ from graphrag_pipeline.extraction.rules.words import Lexicon, usually_lower
 if TYPE_CHECKING:
     import polars as pl
 
-NLP_VERSION = "18"
+NLP_VERSION = "19"
 _DESCRIPTION = 400
 _CARRIED = 6
 _SLICE = 200  # chunks

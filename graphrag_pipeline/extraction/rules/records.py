@@ -33,6 +33,7 @@ from graphrag_pipeline.extraction.rules.entity_types import (
     OTHER,
     PERSON,
     WORK,
+    ends_as_firm,
     is_listed_given,
     is_surname,
 )
@@ -312,10 +313,11 @@ def names_in_field(kind: str, path: str, value: str) -> list[Piece]:
     """Return the names in the value of a field; a title is one name, whatever it holds."""
     by_field = _type_by_field(path)
     if kind == "title":
-        return [(0, len(value), " ".join(value.split()), by_field or type_of_name(value))]
+        title = " ".join(value.split())
+        return [(0, len(value), title, _type_of_record(title, path, by_field))]
     if value.casefold() in _WORDS["unit"] or (kind == "fact" and names_nothing(value)):
         return []
-    is_of_firms = field_head(path) in _WORDS["person_or_firm"]
+    is_of_firms = _is_of_firms(path)
     pieces: list[Piece] = []
     for start, end in list(_pieces(path, value, by_field))[:_MOST_PIECES]:
         title = " ".join(value[start:end].split())
@@ -334,11 +336,29 @@ def _type(title: str, by_field: str, *, is_of_firms: bool) -> str:
     is_word = len(title.split()) == 1 and usually_lower(title.casefold())
     if title.islower() or (is_word and by_field != GEO):
         return CONCEPT
+    if by_field == PERSON:
+        return _type_of_person(title, is_of_firms=is_of_firms)
+    return by_field or type_of_name(title)
+
+
+def _type_of_record(title: str, path: str, by_field: str) -> str:
+    if by_field == PERSON:
+        return _type_of_person(title, is_of_firms=_is_of_firms(path))
+    return by_field or type_of_name(title)
+
+
+def _is_of_firms(path: str) -> bool:
+    return field_head(path) in _WORDS["person_or_firm"]
+
+
+def _type_of_person(title: str, *, is_of_firms: bool) -> str:
+    """Return what is named where a person is, which a firm may be by its own words."""
     by_words = type_of_name(title)
-    if not by_field or (by_field == PERSON and by_words == ORGANIZATION):
-        return by_words
-    is_no_person = by_field == PERSON and by_words in (OTHER, GEO) and is_of_firms
-    return ORGANIZATION if is_no_person and _is_firm(title) else by_field
+    if by_words == ORGANIZATION or not is_of_firms:
+        return ORGANIZATION if by_words == ORGANIZATION else PERSON
+    is_shop = ends_as_firm(title) or (title.isupper() and " " not in title)
+    is_no_person = by_words in (OTHER, GEO) and _is_firm(title)
+    return ORGANIZATION if is_shop or is_no_person else PERSON
 
 
 def _is_firm(title: str) -> bool:

@@ -6,6 +6,7 @@ import calendar
 import quopri
 import re
 from collections.abc import Callable, Iterator, Mapping
+from datetime import date, timedelta
 from pathlib import Path
 
 from graphrag_pipeline.ingest.reading import versions
@@ -29,12 +30,14 @@ _CHARSET = re.compile(r";CHARSET=([\w-]{1,40})", re.I)
 _ESCAPE = re.compile(r"\\([\\,;nN])")
 _SPLIT = re.compile(r"(?<!\\);")
 _STAMP = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)(\d\d)(Z?))?$")
+_WHOLE_DAY = re.compile(r"\d{8}")
 _KINDS = ("VEVENT", "VTODO", "VJOURNAL", "VCARD")
 _EVENT = {
     **{"UID": "id", "SUMMARY": "title", "DTSTART": "starts", "DTEND": "ends", "DUE": "due"},
     **{"LOCATION": "location", "ORGANIZER": "organizer", "ATTENDEE": "attendee"},
     **{"DESCRIPTION": "description", "CATEGORIES": "categories", "STATUS": "status"},
-    **{"RRULE": "repeats", "CONTACT": "contact", "COMMENT": "comment", "URL": "url"},
+    **{"DURATION": "lasts", "RRULE": "repeats", "CONTACT": "contact", "COMMENT": "comment"},
+    "URL": "url",
 }
 _CARD = {
     **{"UID": "id", "FN": "name", "ORG": "organization", "TITLE": "job", "ROLE": "role"},
@@ -45,6 +48,9 @@ _REPEATS = {
     **{"SECONDLY": "second", "MINUTELY": "minute", "HOURLY": "hour", "DAILY": "day"},
     **{"WEEKLY": "week", "MONTHLY": "month", "YEARLY": "year"},
 }
+_DURATION = re.compile(
+    r"P(?:(\d{1,4})W)?(?:(\d{1,4})D)?(?:T(?:(\d{1,4})H)?(?:(\d{1,4})M)?(?:\d+S)?)?"
+)
 _DAYS = {name[:2].upper(): name for name in calendar.day_name}
 _DAY = re.compile(r"([1-5]|-1|)(MO|TU|WE|TH|FR|SA|SU)")
 _PLACES = {
@@ -127,10 +133,14 @@ def _value(name: str, parameters: str, value: str) -> str:
         common = _COMMON_NAME.search(parameters)
         address = value.removeprefix("mailto:").removeprefix("MAILTO:")
         return person_of(common[1] or common[2] or "", address) if common else address
+    if name == "DTEND" and _WHOLE_DAY.fullmatch(value):
+        return _day_before(value)
     if time := _time(value):
         return time
     if name == "RRULE":
         return _repetition(value)
+    if name == "DURATION":
+        return _duration(value)
     if name in ("N", "ADR"):
         parts = [one_line(_unescaped(part)) for part in _SPLIT.split(value)]
         if name == "N":
@@ -187,6 +197,22 @@ def _time(value: str) -> str:
         return ""
     day = f"{stamp[1]}-{stamp[2]}-{stamp[3]}"
     return f"{day}T{stamp[4]}:{stamp[5]}:{stamp[6]}{stamp[7]}" if stamp[4] else day
+
+
+def _day_before(value: str) -> str:
+    """Return the last of whole days, which end where the next day begins."""
+    try:
+        return str(date.fromisoformat(value) - timedelta(days=1))
+    except (ValueError, OverflowError):
+        return _time(value)
+
+
+def _duration(value: str) -> str:
+    """Return how long something lasts, in words; what is no duration, as it stands."""
+    match = _DURATION.fullmatch(value)
+    parts = zip(match.groups(), ("week", "day", "hour", "minute"), strict=True) if match else ()
+    said = [f"{int(n)} {unit}{'s' * (int(n) != 1)}" for n, unit in parts if n]
+    return " ".join(said) or value
 
 
 def _decoded(data: bytes, charset: str) -> str:

@@ -22,8 +22,8 @@ Role = Literal["field", "key", "value", "prose"]
 
 _WORDS = word_lists("nlp_records.txt")
 _KEY_WORDS = _WORDS["key"]
-_LABELS, _KEYS, _SAID, _WHEN = (
-    {(word,) for word in _WORDS[section]} for section in ("label", "key", "said", "when")
+_LABELS, _KEYS, _SAID, _WHEN, _PURPOSE = (
+    {(word,) for word in _WORDS[section]} for section in ("label", "key", "said", "when", "purpose")
 )
 _NAMES_NOTHING = sorted(_WORDS["unit"] | _WORDS["entry_type"])
 _LONGEST_NAME = 120
@@ -33,7 +33,7 @@ _MOST_NAMES = 64
 _CONSTANT_IN = 20
 
 _NUMBER = (
-    r"^[^\p{L}\d]{0,3}\d[\d\s.,'’_/:×%°+-]*"
+    r"^[^\p{L}\d]{0,3}\d[\d\s.,'’_/:×%°+-]*(?:T\d\d:[\d:.+-]*Z?$)?"
     r"(?:[^\p{L}\d\s]|\s?\p{L}{1,4}[²³23]?\.?(?:/\p{L}{1,4}[²³23]?)?)?$"
 )
 _DATE = r"(?i)^(?:[\W\d_]|\b(?:{words})\b|(?:st|nd|rd|th)\b)+$"
@@ -142,7 +142,7 @@ def _role(row: Mapping[str, int]) -> Role:
     if row["code"] and 2 * row["code"] >= n:
         return "key"
     is_unit = 2 * row["unit"] >= n and row["n_distinct"] < row["n_records"]
-    if is_unit or field_words(name)[-1:] in _WHEN:
+    if is_unit or field_words(name)[-1:] in _WHEN | _PURPOSE:
         return "value"
     if 2 * row["name"] < n or (row["n_distinct"] == 1 and row["n_records"] >= _CONSTANT_IN):
         return "value"

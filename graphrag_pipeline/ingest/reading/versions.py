@@ -13,7 +13,7 @@ apart stay valid. Of readers that came later the second is the first: before, fi
 were refused, and so they are read again."""
 VERSIONS = {
     "bibliographies": "3",
-    "calendars": "4",
+    "calendars": "5",
     "code": "1",
     "configs": "3",
     "family trees": "2",
@@ -30,7 +30,7 @@ VERSIONS = {
     "packed": "2",
     "PDF": "5",
     "plain": "6",
-    "records": "13",
+    "records": "14",
     "reStructuredText": "3",
     "RTF": "4",
     "subtitles": "2",

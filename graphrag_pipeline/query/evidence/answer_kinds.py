@@ -51,7 +51,10 @@ _DESCRIBED = re.compile(words_pattern("articles"))
 _SAYS_OF_ONESELF = r"\b(?:i['’]m|i am|my name is)\b"
 # "Ada King (1815-52)" and "Ada King, born in London," are Ada King.
 _INSERTED = re.compile(r"\([^)]*\)|,.*,\s*$")
-_TIME = re.compile(f"{_YEAR}|{_CJK_DATE}|{words_pattern('date_words')}")
+_A_TIME = f"{_YEAR}|{_CJK_DATE}|{words_pattern('date_words')}"
+_TIME = re.compile(_A_TIME)
+_LENGTH_OF_TIME = re.compile(f"{_A_TIME}|{words_pattern('duration_words')}")
+_HOW_LONG = re.compile(words_pattern("how_long"))
 _A_NUMBER = rf"\d|{_CJK_NUMBER}|{words_pattern('number_words')}"
 _NUMBER = re.compile(_A_NUMBER)
 _IS_A_NUMBER = re.compile(
@@ -75,7 +78,9 @@ def wanted_of(index: Release, question: AnalysedQuestion, chunks: Sequence[str])
     if subject and not _MEASURES.match(subject):
         return AskedFor(_says_what_is(subject, is_person=kind == "person"), defines=True)
     if subject or kind in ("time", "number"):
-        pattern = _IS_A_NUMBER if subject else _TIME if kind == "time" else _NUMBER
+        pattern = _IS_A_NUMBER if subject else _NUMBER
+        if kind == "time" and not subject:
+            pattern = _LENGTH_OF_TIME if _HOW_LONG.search(question.folded) else _TIME
         return AskedFor(lambda sentence: pattern.search(fold(sentence.quote)) is not None)
     return AskedFor(_names_another(index, question, chunks, kind)) if kind in _KINDS else None
 

@@ -7,7 +7,7 @@ only where it is asked for: otherwise all facts of Quay 4 would stand before wha
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from functools import cache
 
 from graphrag_pipeline.core.records import SEPARATOR, field_head, record_line
@@ -15,7 +15,7 @@ from graphrag_pipeline.core.text import terms, terms_batch
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.query.evidence.asked_figures import is_within_bounds
 from graphrag_pipeline.query.evidence.table_rows import CELL_END
-from graphrag_pipeline.query.question import AnalysedQuestion
+from graphrag_pipeline.query.question import AnalysedQuestion, words_pattern
 
 _LEAST, _MOST_MORE = 3, 5  # characters of a stem, and of the ending after it
 _MEASURES = {
@@ -27,8 +27,12 @@ _ROLES = {
     **{"bought": "buyer", "made": "maker", "paid": "payment", "payment": "paid", "pay": "paid"},
 }
 """What fields are called that answer to a word of another stem."""
+_WORDS = word_lists("questions.txt")
+_HOW_MUCH = re.compile(words_pattern("how_much"))
+_BY_ROLE = ("in_charge", "took_part", "repeats", "lasts")
 _LABELLED = re.compile(r"([^\W\d_][^:\n.,!?]{1,39}): ([^\n]{0,99}[^\n.!?:;,])")
 _IS_VALUE = re.compile(r"\d|[A-ZÀ-ÖØ-ÞА-Я]")
+_FIGURE = re.compile(r"[^\w\s]?\s?\d")
 _TITLE_END = record_line("", "")[-3:]
 _PLACES = word_lists("nlp_records.txt")["place"]
 
@@ -66,18 +70,42 @@ def says_asked_field(
     """Return 1 for a line ``title - field: value`` whose field a question names, of rows any.
 
     By a word of its stem or by a measure: who "owns" it, how "long" it is. What the title says
-    names no field. Where the bounds of the question leave out the value (over 100), that is -1; and
-    0 where no field is named, or none of the ``names`` of which it is asked is in what is ``told``
-    by the line, with its record.
+    names no field. Nor need one be named that is of the kind asked for, as when or where something
+    is, where the line says all else of the question. Where the bounds of the question leave out the
+    value (over 100), that is -1; and 0 where no field is named, or none of the ``names`` of which
+    it is asked is in what is ``told`` by the line, with its record.
     """
     asked = set(question.terms).difference(terms(title))
     cells = [cell.partition(SEPARATOR) for cell in line.rpartition(_TITLE_END)[2].split(CELL_END)]
     fields = [field for field, mark, _ in cells if mark]
     named = [value for field, mark, value in cells if mark and _names_field(asked, field)]
-    about = {name for name in names if not any(_names_field({name}, field) for field in fields)}
-    if not named or (about and about.isdisjoint(terms(f"{title} {told}"))):
+    of_kind = [value for field, mark, value in cells if mark and _is_of_kind(question, field)]
+    if not named and of_kind and not _is_said(question, terms(f"{title} {told}")):
         return 0
-    return 1 if any(is_within_bounds(question, value) for value in named) else -1
+    about = {name for name in names if not any(_names_field({name}, field) for field in fields)}
+    if not (named or of_kind) or (about and about.isdisjoint(terms(f"{title} {told}"))):
+        return 0
+    return 1 if any(is_within_bounds(question, value) for value in named or of_kind) else -1
+
+
+def _is_of_kind(question: AnalysedQuestion, field: str) -> bool:
+    """Whether a field says when, where or how much something is, where a question asks for that."""
+    if question.asks_for == "place":
+        return field_head(field) in _PLACES
+    is_of_money = question.asks_for == "number" and _HOW_MUCH.search(question.folded)
+    kind = "time_field" if question.asks_for == "time" else "amount_field" if is_of_money else ""
+    return bool(kind) and not _last_words(kind).isdisjoint(terms(field)[-1:])
+
+
+def _is_said(question: AnalysedQuestion, words: Iterable[str]) -> bool:
+    """Whether some words say all that a question is about, but for words such as "take place"."""
+    asked = question.without_quantity.terms
+    return not set(asked).difference(words, _last_words("happens"))
+
+
+@cache
+def _last_words(kind: str) -> frozenset[str]:
+    return frozenset(terms(" ".join(_WORDS[kind])))
 
 
 def is_asked_label(question: AnalysedQuestion, line: str) -> bool:
@@ -96,13 +124,24 @@ def _names_whole(asked: Set[str], words: Sequence[str]) -> bool:
 
 
 def _names_field(asked: Set[str], field: str) -> bool:
-    measured = {_ROLES[word] for word in asked if word in _ROLES} | {
+    measured = {
         measure
         for stem, measure in _MEASURES.items()
         if any(_are_of_one_stem(word, stem) for word in asked)
     }
-    names = asked | measured
+    roles = {name for word in asked for name in _roles().get(word, ())}
+    names = asked | measured | roles
     return any(_are_of_one_stem(word, said) for said in terms(field) for word in names)
+
+
+@cache
+def _roles() -> dict[str, frozenset[str]]:
+    """Return what fields are called that answer to a word of another stem."""
+    roles = {word: frozenset((name,)) for word, name in _ROLES.items()}
+    for role in _BY_ROLE:
+        names = frozenset(terms(" ".join(_WORDS[f"{role}_field"])))
+        roles |= dict.fromkeys(terms(" ".join(_WORDS[role])), names)
+    return roles
 
 
 def with_their_records(
@@ -116,16 +155,26 @@ def with_their_records(
     """
     asked = frozenset(question.terms)
     is_named = cache(lambda field: _names_whole(asked, terms(field)))
+    is_of_kind = cache(lambda field: _is_of_kind(question, field))
     said: dict[str, set[str]] = {}
+    by_name: set[str] = set()
     for record, line in zip(records, lines, strict=True):
         if record:
             said.setdefault(record, set()).update(asked.intersection(terms(line)))
+            field, _, value = line.rpartition(_TITLE_END)[2].partition(SEPARATOR)
+            if is_named(field) and (question.asks_for == "place" or _FIGURE.match(value)):
+                by_name.add(record)
+    of_kind = {r for r, words in said.items() if r not in by_name and _is_said(question, words)}
     together: list[str] = []
     for record, line in zip(records, lines, strict=True):
         field, separator, value = line.rpartition(_TITLE_END)[2].partition(SEPARATOR)
-        is_asked = record and separator and is_named(field)
+        is_asked = (
+            record and separator and (is_named(field) or (record in of_kind and is_of_kind(field)))
+        )
         if is_asked and asked.isdisjoint(terms(value)):
-            line = f"{line} {' '.join(sorted(said[record].difference(terms(line))))}"
+            by_role = {word for word in asked if word in _roles() and _names_field({word}, field)}
+            own = said[record] | by_role
+            line = f"{line} {' '.join(sorted(own.difference(terms(line))))}"
         together.append(line)
     return together
 

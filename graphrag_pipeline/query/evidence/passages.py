@@ -28,7 +28,7 @@ from graphrag_pipeline.query.evidence.latest import without_latest
 from graphrag_pipeline.query.evidence.sentences import Sentence, sentences_of
 from graphrag_pipeline.query.evidence.table_rows import ROW, by_rows, with_heads
 from graphrag_pipeline.query.evidence.themes import is_name
-from graphrag_pipeline.query.evidence.times import latest_first, with_times
+from graphrag_pipeline.query.evidence.times import latest_first, with_months, with_times
 from graphrag_pipeline.query.evidence.widening import RankedPassage, widened
 from graphrag_pipeline.query.evidence.worth import (
     FACT,
@@ -36,6 +36,7 @@ from graphrag_pipeline.query.evidence.worth import (
     LINES,
     OF_RECORDS,
     SPARE,
+    TITLE,
     TOLD_BY_FIELD,
     by_worth,
 )
@@ -223,7 +224,8 @@ def _ranked(
         if kind == ROW or (kind == FACT and not asks_for_fact(question, title, line)):
             said[place] = line
     told = with_times(index, question, sentences, said)
-    told = with_their_records(question, told, _records_of(sentences, kinds))
+    records = _records_of(sentences, kinds)
+    told = with_their_records(question, with_months(question, told, records), records)
     about = without_latest(question)
     scores = relevance(index, about.without_quantity, told, sharing=index.lexical)
     if index.lexical and not any(scores):
@@ -405,7 +407,7 @@ def _with_subjects(
 def _records_of(sentences: Sequence[Sentence], kinds: Sequence[str]) -> list[str]:
     """Return the document of each line of a record; "" of what is none."""
     pairs = zip(sentences, kinds, strict=True)
-    return [s.window.row["document_id"] if k in LINES else "" for s, k in pairs]
+    return [s.window.row["document_id"] if k in LINES or k == TITLE else "" for s, k in pairs]
 
 
 def _distinct(passages: Sequence[RankedPassage], most: int) -> list[RankedPassage]:

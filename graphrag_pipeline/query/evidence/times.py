@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from graphrag_pipeline.core.text import terms, terms_batch
-from graphrag_pipeline.query.asked_dates import KEYS, asked_periods
+from graphrag_pipeline.query.asked_dates import KEYS, asked_months, asked_periods
 from graphrag_pipeline.query.evidence.latest import asks_for_latest, version_of
 from graphrag_pipeline.query.question import AnalysedQuestion
 
@@ -71,6 +71,25 @@ def with_times(
             line = " ".join(sorted(words - times))
         together.append(line)
     return together
+
+
+def with_months(
+    question: AnalysedQuestion, lines: Sequence[str], records: Sequence[str]
+) -> list[str]:
+    """Return lines of records; the first dated one of each, with the month that a question says.
+
+    Records of May are those whose first date is in May: an invoice of April may be due in May.
+    ``records`` says of each line which record it is of, "" of none.
+    """
+    months = asked_months(question)
+    dated: set[str] = set()
+    told = list(lines)
+    for place, (line, record) in enumerate(zip(lines, records, strict=True)):
+        if not months or not record or record in dated or not (said := _said_dates(line)):
+            continue
+        dated.add(record)
+        told[place] = " ".join((line, *(word for word, month in months if month in said[0])))
+    return told
 
 
 def latest_first(index: Release, question: AnalysedQuestion, ranking: _Ranking) -> _Ranking:

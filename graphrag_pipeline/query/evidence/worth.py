@@ -13,8 +13,8 @@ from graphrag_pipeline.query.memory.prose_cache import read_sentences
 
 WORTH = {Prose.CODE: 0.35, Prose.FRAGMENT: 0.5, Prose.ITEM: 0.9, Prose.SENTENCE: 1.0}
 """What the score of a sentence is multiplied by, as it reads."""
-FACT, FIELD = "fact", "field"
-_HEADINGS = frozenset(("heading", "title"))
+FACT, FIELD, TITLE = "fact", "field", "title"
+_HEADINGS = frozenset(("heading", TITLE))
 LINES = frozenset((FIELD, "key", "value"))
 TOLD_BY_FIELD = LINES | {ROW}
 OF_RECORDS = TOLD_BY_FIELD | {FACT}
