@@ -124,7 +124,7 @@ def test_the_environment_sets_and_completes_models_and_roles(
         ("[models.llm]\n", "[models.llm]: the name must be"),
         ("[models]\na = 5", "models.a = 5: must be a section, [models.a], with settings"),
         ('[models.a]\napi_key_env = "sk-1"', "models.a.api_key_env = (not shown)"),
-        ("[models.a]\nextra = { stream = true }", "extra of a model must not hold stream"),
+        ("[models.a]\nextra = { stream = true }", "models.NAME.extra must not hold stream"),
         ("[models.a]\nprices = { input = 1, otput = 1 }", "unknown setting models.a.prices.otput"),
     ],
 )

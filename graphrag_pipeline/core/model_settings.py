@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
-from typing import Annotated, Literal, get_args
+from collections.abc import Collection, Sequence
+from typing import Annotated, Any, ClassVar, Literal, get_args
 from urllib.parse import urlsplit
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import (
+    Field,
+    JsonValue,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 from graphrag_pipeline.core.environment import NO_KEY, variable
 from graphrag_pipeline.core.errors import ConfigError
@@ -33,22 +39,11 @@ CHAT, VECTORS = "chat", "vectors"
 _SET_BY_THE_CLIENT = frozenset({"model", "messages", "n", "stream", "stream_options"})
 
 
-def _check_extra(extra: Mapping[str, JsonValue], name: str) -> None:
-    if conflicts := sorted(_SET_BY_THE_CLIENT & extra.keys()):
-        raise ValueError(f"{name} must not hold {conflicts[0]}: the pipeline sets it itself")
-    try:
-        json.dumps(extra, allow_nan=False)
-    except ValueError:
-        raise ValueError(f"{name} must hold no infinite number and no nan") from None
+class EndpointSettings(Section):
+    """A model's server, window and limits: [llm] says them for all, [models.NAME] for one."""
 
+    where: ClassVar[str]
 
-class LlmSettings(Section):
-    """The language model: any OpenAI-compatible endpoint. Its key is OPENAI_API_KEY, or else
-    GRAPHRAG_API_KEY, in the environment or in a file .env, never here.
-    """
-
-    env_file: str = ""
-    """File of environment variables with OPENAI_API_KEY; as it is: .env beside graphrag.toml."""
     base_url: Address = ""
     """Address of the endpoint; empty: OPENAI_BASE_URL, then OpenAI."""
     api_key_env: EnvironmentVariable = ""
@@ -56,8 +51,6 @@ class LlmSettings(Section):
     GRAPHRAG_API_KEY."""
     model: str = "gpt-4.1-mini"
     """Chat model."""
-    embedding_model: str = "text-embedding-3-small"
-    """Embedding model."""
     embedding_dimensions: Annotated[int, Field(ge=0)] = 0
     """Length of the vectors; 0: the model's own."""
     embedding_max_tokens: Positive = 8000
@@ -86,6 +79,35 @@ class LlmSettings(Section):
     """How often a call that failed for a passing reason is tried again."""
     retry_seconds: Annotated[float, Field(ge=0, le=300)] = 0.5
     """How long to wait before the first of these tries; the wait doubles each time."""
+    lane: Lane = "direct"
+    """How an index asks chat models: direct, or batch: in files, at half the price, answered within
+    a day (OpenAI's Batch API). Questions and embeddings are direct always."""
+    structured_output: Literal["auto", "on", "off"] = "auto"
+    """Whether to ask the server for JSON by schema; auto: if it takes it."""
+
+    @model_validator(mode="after")
+    def _extra_fits(self) -> EndpointSettings:
+        name = f"{self.where}.extra"
+        if conflicts := sorted(_SET_BY_THE_CLIENT & self.extra.keys()):
+            raise ValueError(f"{name} must not hold {conflicts[0]}: the pipeline sets it itself")
+        try:
+            json.dumps(self.extra, allow_nan=False)
+        except ValueError:
+            raise ValueError(f"{name} must hold no infinite number and no nan") from None
+        return self
+
+
+class LlmSettings(EndpointSettings):
+    """The language model: any OpenAI-compatible endpoint. Its key is OPENAI_API_KEY, or else
+    GRAPHRAG_API_KEY, in the environment or in a file .env, never here.
+    """
+
+    where: ClassVar[str] = "llm"
+
+    env_file: str = ""
+    """File of environment variables with OPENAI_API_KEY; as it is: .env beside graphrag.toml."""
+    embedding_model: str = "text-embedding-3-small"
+    """Embedding model."""
     max_cost: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     """Most US dollars a run may spend; 0: no limit. What was bought until then is kept."""
     max_tokens: Annotated[int, Field(ge=0)] = 0
@@ -99,22 +121,12 @@ class LlmSettings(Section):
     confirm_cost: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
     """`index` asks before it starts what may cost more US dollars than this, and what starts by
     itself waits for a person; 0: never."""
-    lane: Lane = "direct"
-    """How an index asks chat models: direct, or batch: in files, at half the price, answered within
-    a day (OpenAI's Batch API). Questions and embeddings are direct always."""
-    structured_output: Literal["auto", "on", "off"] = "auto"
-    """Whether to ask the server for JSON by schema; auto: if it takes it."""
     prices_file: str = ""
     """Your own prices (TOML, US dollars per million tokens); empty: the list that ships."""
     prompts: str = ""
     """Folder of your own prompts, as `tune` writes them; empty: those that ship."""
     log_content: bool = False
     """Write prompts and answers, and so your documents, to the debug log graphrag_pipeline.llm."""
-
-    @model_validator(mode="after")
-    def _extra_fits(self) -> LlmSettings:
-        _check_extra(self.extra, "llm.extra")
-        return self
 
 
 class PriceSettings(Section):
@@ -132,70 +144,36 @@ class PriceSettings(Section):
     """Tokens of answers that come in batches; not set: half of output."""
 
 
-class ModelSettings(Section):
+class ModelSettings(EndpointSettings):
     """One of several models: its own server, window, prices and limits. What is left out is as in
     [llm]. An address of its own is sent the key that api_key_env names, and no other, unless it is
     [llm]'s or OpenAI's.
     """
 
-    base_url: Address | None = None
-    """Address of the endpoint."""
-    api_key_env: EnvironmentVariable | None = None
-    """Name of the environment variable that holds the key."""
-    model: Annotated[str, Field(min_length=1)] | None = None
+    where: ClassVar[str] = "models.NAME"
+
+    model: Annotated[str, Field(min_length=1)] = LlmSettings.model_fields["model"].default
     """The model's name at the server: of a chat model, or of what embeds."""
-    embedding_dimensions: Annotated[int, Field(ge=0)] | None = None
-    """Length of the vectors; 0: the model's own."""
-    embedding_max_tokens: Positive | None = None
-    """Most tokens of a text that it embeds at once."""
-    context_window: Annotated[int, Field(ge=0)] | None = None
-    """Most tokens of prompt and answer together; 0: what is known of the model."""
-    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
-    """Temperature of every call."""
-    max_output_tokens: Annotated[int, Field(ge=0)] | None = None
-    """Most tokens of an answer; 0: the server's own limit."""
-    max_answer_chars: Positive | None = None
-    """Most characters of an answer."""
-    extra: dict[str, JsonValue] | None = None
-    """More parameters of each chat call, in place of those in [llm]."""
-    concurrency: Positive | None = None
-    """Most calls at once."""
-    requests_per_minute: Annotated[int, Field(ge=0)] | None = None
-    """Most requests a minute; 0: no limit."""
-    tokens_per_minute: Annotated[int, Field(ge=0)] | None = None
-    """Most tokens a minute; 0: no limit."""
-    timeout_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    """How long to wait for an answer; of a server on this machine or network, for each piece of it.
-    Before the first it waits longer: while the prompt is read, or others are answered."""
-    max_retries: Annotated[int, Field(ge=0)] | None = None
-    """How often a call that failed for a passing reason is tried again."""
-    retry_seconds: Annotated[float, Field(ge=0, le=300)] | None = None
-    """How long to wait before the first of these tries."""
-    lane: Lane | None = None
-    """How an index asks it: direct, or batch: in files, at half the price, within a day."""
-    structured_output: Literal["auto", "on", "off"] | None = None
-    """Whether to ask the server for JSON by schema; auto: if it takes it."""
     prices: PriceSettings | None = None
     """Dollars per million tokens, such as { input = 0.1, output = 0.4 }; not set: as the list of
     prices says."""
 
-    @model_validator(mode="after")
-    def _extra_fits(self) -> ModelSettings:
-        _check_extra(self.extra or {}, "extra of a model")
-        return self
+    @model_serializer(mode="wrap")
+    def _as_set(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out what is as in ``[llm]``, so that it stays so when it is read again."""
+        return {name: value for name, value in dump(self).items() if name in self.model_fields_set}
 
     def over(self, llm: LlmSettings, role: Role) -> LlmSettings:
         """Return ``[llm]`` with what this section says in place of it, for a role."""
-        own = {name: value for name, value in self if value is not None and name != "prices"}
+        own = {name: getattr(self, name) for name in self.model_fields_set - {"prices"}}
         if self.base_url and not self._is_known_to(llm):
             own.setdefault("api_key_env", NO_KEY)
-        if role == EMBEDDINGS and self.model:
+        if role == EMBEDDINGS and "model" in own:
             own["embedding_model"] = own.pop("model")
         return llm.model_copy(update=own)
 
     def _is_known_to(self, llm: LlmSettings) -> bool:
         """Whether the key of ``[llm]`` may go to this section's own address."""
-        assert self.base_url
         others = llm.base_url or variable("OPENAI_BASE_URL", llm.env_file)
         is_same = self.base_url.rstrip("/") == others.rstrip("/")
         # A key of another server is none of OpenAI's business, nor the other way round.

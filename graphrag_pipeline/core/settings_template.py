@@ -13,6 +13,7 @@ from itertools import pairwise
 from pydantic import BaseModel
 
 from graphrag_pipeline.core.package_settings import SECTIONS
+from graphrag_pipeline.core.setting_values import Section
 from graphrag_pipeline.core.settings import MODELS, ModelSettings, Settings, setting_fields
 
 
@@ -34,6 +35,8 @@ def _descriptions(owner: type[BaseModel]) -> Mapping[str, str]:
     (tree,) = ast.parse(textwrap.dedent(inspect.getsource(owner))).body
     assert isinstance(tree, ast.ClassDef)
     descriptions = dict.fromkeys(owner.model_fields, "")
+    for base in owner.__bases__:
+        descriptions |= _descriptions(base) if issubclass(base, Section) else {}
     for field, below in pairwise(tree.body):
         match field, below:
             case (

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.model_settings import ROLES, Lane
@@ -29,15 +29,6 @@ if TYPE_CHECKING:
     from graphrag_pipeline.llm.embedders import Embedder, Vectors
 
 T = TypeVar("T")
-_GIVEN = (
-    *("base_url", "env_file", "api_key_env", "model", "embedding_model", "embedding_max_tokens"),
-    *("temperature", "max_answer_chars", "concurrency", "timeout_seconds", "max_retries"),
-    *("retry_seconds", "extra", "structured_output", "prices_file", "log_content", "shared_cache"),
-)
-_NONE_IF_0 = (
-    *("embedding_dimensions", "context_window", "max_output_tokens", "requests_per_minute"),
-    *("tokens_per_minute", "max_cost", "max_tokens"),
-)
 _INDEXING: tuple[Role, ...] = ("extraction", "summaries", "reports")
 
 
@@ -58,18 +49,13 @@ _spending: ContextVar[_Spending | None] = ContextVar("budget_spending", default=
 
 
 def model_options(settings: Settings, role: Role) -> LlmOptions:
-    """Return the options of the model client for a role, as configured.
+    """Return the options of the model client for a role, as configured; asked directly.
 
     Raises ConfigError for values out of range.
     """
     given, name = settings.llm_for(role), settings.model_for(role)
-    same: dict[str, Any] = {option: getattr(given, option) for option in _GIVEN}
-    same |= {option: getattr(given, option) or None for option in _NONE_IF_0}
-    return LlmOptions(
-        section=name if name == LLM else f"models.{name}",
-        prices=_own_prices(settings, role),
-        **same,
-    )
+    section = name if name == LLM else f"models.{name}"
+    return LlmOptions.of(given, section=section, prices=_own_prices(settings, role), lane="direct")
 
 
 def model_prices(settings: Settings, role: Role) -> Prices:

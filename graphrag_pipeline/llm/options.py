@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 from urllib.parse import urlsplit, urlunsplit
 
+from pydantic import ValidationError
+
 from graphrag_pipeline.core.environment import KEYS, Secret, variable
 from graphrag_pipeline.core.errors import ConfigError
+from graphrag_pipeline.core.model_settings import LlmSettings
+from graphrag_pipeline.core.setting_errors import shown, what_is_right
 from graphrag_pipeline.llm.prices import Price
 
 OPENAI_URL = "https://api.openai.com/v1"
@@ -61,34 +65,24 @@ class LlmOptions:
     def __post_init__(self) -> None:
         if isinstance(self.api_key, str):
             object.__setattr__(self, "api_key", Secret(self.api_key))
-        lowest = {
-            "concurrency": 1,
-            "max_retries": 0,
-            "embedding_max_tokens": 1,
-            "embedding_dimensions": 1,
-            "context_window": 1,
-            "max_output_tokens": 1,
-            "max_answer_chars": 1,
-            "requests_per_minute": 1,
-            "tokens_per_minute": 1,
-            "timeout_seconds": 0.001,
-            "retry_seconds": 0,
-            "max_cost": 0,
-            "max_tokens": 0,
-        }
-        for name, least in lowest.items():
-            value = getattr(self, name)
-            if value is not None and value < least:
-                raise ConfigError(f"{self.section}.{name} = {value}: must be at least {least}")
-        if self.structured_output not in ("auto", "on", "off"):
-            raise ConfigError(
-                f"{self.section}.structured_output = {self.structured_output!r}: must be auto, "
-                "on or off"
-            )
+        own = {name: getattr(self, name) for name in _names_of_settings()}
+        try:
+            LlmSettings(**{name: value for name, value in own.items() if value is not None})
+        except ValidationError as error:
+            first = error.errors()[0]
+            name = ".".join(map(str, (self.section, *first["loc"])))
+            raise ConfigError(f"{name} = {shown(first)}: {what_is_right(first)}") from None
         if urlsplit(self._url).scheme not in ("http", "https"):
-            name = f"{self.section}.base_url" if self.base_url else "OPENAI_BASE_URL"
-            shown = self._url.rpartition("@")[2].partition("?")[0]
-            raise ConfigError(f"{name} = {shown!r}: must begin with http:// or https://")
+            address = self._url.rpartition("@")[2].partition("?")[0]
+            raise ConfigError(f"OPENAI_BASE_URL = {address!r}: must begin with http:// or https://")
+
+    @classmethod
+    def of(cls, given: LlmSettings, **more: Any) -> LlmOptions:
+        """Return the options that settings give, in which 0 stands for None, and ``more``."""
+        defaults = {option.name: option.default for option in fields(cls)}
+        own: dict[str, Any] = {name: getattr(given, name) for name in _names_of_settings()}
+        own |= {n: None for n, value in own.items() if not value and defaults[n] is None}
+        return cls(**own | more)
 
     @property
     def endpoint(self) -> str:
@@ -129,3 +123,8 @@ class LlmOptions:
 
     def _variable(self, name: str) -> str:
         return variable(name, self.env_file)
+
+
+def _names_of_settings() -> list[str]:
+    """Return the names of the options that settings have, too."""
+    return [each.name for each in fields(LlmOptions) if each.name in LlmSettings.model_fields]

@@ -36,11 +36,10 @@ from graphrag_pipeline.core.errors import (
     NothingPublishedError,
     StorageError,
 )
+from graphrag_pipeline.core.model_settings import EndpointSettings
 from graphrag_pipeline.core.progress import report
 from graphrag_pipeline.core.settings import (
     CONFIG_FILE,
-    LlmSettings,
-    ModelSettings,
     Settings,
     fingerprint,
     load_settings,
@@ -324,7 +323,7 @@ def evaluation_settings(settings: Settings, condition: Condition) -> Settings:
     llm = settings.llm.model_copy(update=changes)
     models = {
         name: model.model_copy(update={"concurrency": _share(model)})
-        if model.concurrency
+        if "concurrency" in model.model_fields_set
         else model
         for name, model in settings.models.items()
     }
@@ -335,9 +334,9 @@ def evaluation_settings(settings: Settings, condition: Condition) -> Settings:
     return settings.model_copy(update={**home, "llm": llm, "models": models, "query": query})
 
 
-def _share(model: LlmSettings | ModelSettings) -> int | None:
-    """Return the calls at once of each of the questions that are asked together, if that is set."""
-    return max(1, model.concurrency // _AT_ONCE) if model.concurrency else None
+def _share(model: EndpointSettings) -> int:
+    """Return the calls at once of each of the questions that are asked together."""
+    return max(1, model.concurrency // _AT_ONCE)
 
 
 def opened(experiment: Experiment, settings: Settings) -> Iterator[QueryEngine]:
