@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from dataclasses import replace
+from types import SimpleNamespace
 
 import dagster as dg
 import numpy as np
@@ -78,12 +79,15 @@ def circle(clan: str, pays: str) -> str:
     return " ".join([*meetings, f"Alice {clan} paid Bob {pays}."])
 
 
+REPORTS_BY_LEVEL = """
+SELECT level, count(*) FROM attributed_communities WHERE full_content IS NOT NULL GROUP BY level
+"""
 FILES = {f"{c}.txt": circle(c, CLANS[(i + 1) % 4 + 4 * (i // 4)]) for i, c in enumerate(CLANS)}
 """Twelve circles, each a community; those of four in turn are linked to each other."""
 
 
 def follow(engine: Engine, tables=(ENTITIES,)):
-    """Bring the hierarchy up to date with the graph; return what was done."""
+    """Bring the hierarchy up to date with the graph; return what is told of it."""
     for table in tables:
         embed_table(engine.workspace, table)
     update_similarity(engine.workspace.store, engine.workspace.vectors)
@@ -91,7 +95,13 @@ def follow(engine: Engine, tables=(ENTITIES,)):
         engine.workspace.store, engine.workspace.vectors, engine.workspace.settings
     )
     embed_table(engine.workspace, COMMUNITY_VECTORS)
-    return done, update_chnsw(engine.workspace.store, engine.workspace.vectors)
+    index = update_chnsw(engine.workspace.store, engine.workspace.vectors).facts
+    reports = dict(engine.rows(REPORTS_BY_LEVEL))
+    nodes = [int(number) for number in str(index["nodes"]).split(", ")]
+    return (
+        SimpleNamespace(**done.facts, failed=done.failed, reports=reports),
+        SimpleNamespace(nodes=nodes, built=index["built"]),
+    )
 
 
 @pytest.fixture(scope="module")

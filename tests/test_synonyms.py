@@ -44,7 +44,7 @@ def embed(engine, tables=(FACT_VECTORS, TITLE_VECTORS)):
     done = {table.name: embed_table(engine.workspace, table).embedded for table in tables}
     least = engine.settings.embeddings.synonym_similarity
     changes = update_synonyms(engine.store, engine.workspace.vectors, least)
-    return done | {"synonyms": changes.searched}
+    return done | {"synonyms": changes.facts["searched"]}
 
 
 def held(engine, table):

@@ -17,7 +17,6 @@ out names of two letters or digits and fewer; so does this, by Unicode's letters
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 import duckdb
 import numpy as np
@@ -30,7 +29,6 @@ from graphrag_pipeline.core.text import stored_terms
 from graphrag_pipeline.store.frames import put_rows
 from graphrag_pipeline.store.index_store import (
     IndexStore,
-    count_rows,
     get_meta,
     insert,
     replace_links,
@@ -38,6 +36,7 @@ from graphrag_pipeline.store.index_store import (
 )
 from graphrag_pipeline.store.vector_store import VectorStore
 from graphrag_pipeline.structures.cosines import similarities
+from graphrag_pipeline.structures.structure import Outcome
 
 MOST_NEIGHBOURS = 100
 """An entity is linked to so many others at most, the nearest."""
@@ -66,23 +65,16 @@ _EDGE = {"source": pl.Int64, "target": pl.Int64, "similarity": pl.Float64}
 Places = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class SynonymChanges:
-    """Numbers of titles ``searched``, and of the ``edges`` there are now."""
-
-    searched: int
-    edges: int
-
-
-def update_synonyms(store: IndexStore, vectors: VectorStore, least: float) -> SynonymChanges:
+def update_synonyms(store: IndexStore, vectors: VectorStore, least: float) -> Outcome:
     """Bring ``synonym_edges`` up to date with the vectors of the titles.
 
     Titles of a cosine of at ``least`` so much are synonyms. Does nothing when neither has changed.
+    Tells how many titles were ``searched``.
     """
     with store.read() as con:
         state = _state(con, least)
         if get_meta(con, "synonyms") == state:
-            return SynonymChanges(0, count_rows(con, "synonym_edges"))
+            return Outcome({"searched": 0})
         made_anew = not (get_meta(con, "synonyms") or "").startswith(_made_with(least))
         titles = con.sql(_NAMED).pl()
         searched = con.sql("SELECT entity_id AS id, title FROM staging.synonyms_searched").pl()
@@ -98,7 +90,7 @@ def update_synonyms(store: IndexStore, vectors: VectorStore, least: float) -> Sy
         replace_links(con, "synonym_edges", "wanted_synonyms", ("source_id", "target_id"))
         replace_links(con, "staging.synonyms_searched", "searched_titles", ("entity_id",))
         set_meta(con, "synonyms", state)
-    return SynonymChanges(n, len(edges))
+    return Outcome({"searched": n})
 
 
 def make_synonyms(

@@ -42,10 +42,9 @@ WHERE source_id < target_id ORDER BY similarity DESC, 1, 2 LIMIT 8
 """
 
 
-def _update(workspace: Workspace) -> Outcome:
-    least = workspace.settings.embeddings.synonym_similarity
-    changes = update_synonyms(workspace.store, workspace.vectors, least)
-    return Outcome({"searched": changes.searched})
+def _update(index: Workspace) -> Outcome:
+    least = index.settings.embeddings.synonym_similarity
+    return update_synonyms(index.store, index.vectors, least)
 
 
 def _estimate_facts(settings: Settings, growth: Growth) -> Estimate:

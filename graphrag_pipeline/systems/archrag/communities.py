@@ -62,7 +62,7 @@ from graphrag_pipeline.store.hashing import rows_hash
 from graphrag_pipeline.store.index_store import IndexStore, get_meta, set_meta
 from graphrag_pipeline.store.vector_store import VectorStore
 from graphrag_pipeline.structures.cosines import similarities
-from graphrag_pipeline.structures.structure import VectorTable
+from graphrag_pipeline.structures.structure import Outcome, VectorTable
 from graphrag_pipeline.structures.vector_tables import stale_tables
 from graphrag_pipeline.systems.archrag.chnsw import Vectors
 from graphrag_pipeline.systems.archrag.codicil import codicil_edges
@@ -156,24 +156,6 @@ FROM own JOIN {communities} c ON c.id = community_id
 
 
 @dataclass(frozen=True)
-class AttributedChanges:
-    """Result of an update: reports ``written``, ``reused``, ``removed`` and ``failed``.
-
-    ``reports`` counts them by level. ``modularity`` and ``calinski_harabasz`` (Caliński and
-    Harabasz, 1974; the paper's measure of quality) are those of level 1, None where nothing had
-    changed or nothing can be measured.
-    """
-
-    written: int
-    reused: int
-    removed: int
-    failed: int
-    reports: Mapping[int, int]
-    modularity: float | None = None
-    calinski_harabasz: float | None = None
-
-
-@dataclass(frozen=True)
 class AttributedNodes:
     """The nodes of a level's graph: ids in order, a vector each, and the pairs that are linked.
 
@@ -209,17 +191,19 @@ class LevelClusters:
         return self.members.filter(pl.col("community_id") != pl.col("member_id"))
 
 
-def update_attributed(
-    store: IndexStore, vectors: VectorStore, settings: Settings
-) -> AttributedChanges:
+def update_attributed(store: IndexStore, vectors: VectorStore, settings: Settings) -> Outcome:
     """Bring ``attributed_communities`` and their members up to date with the graph.
+
+    Tells how many reports were ``written``, ``reused`` and ``removed``; where level 1 was clustered
+    and can be measured, its ``modularity`` and ``calinski_harabasz`` (Caliński and Harabasz, 1974;
+    the paper's measure of quality).
 
     All is stored in one transaction; reports that a killed run had written are in the cache of the
     model's answers. Raises what the report writer raises.
     """
     with store.read() as con:
         if attributed_current(con, settings) and not value_of(con, _N_FAILED):
-            return AttributedChanges(0, value_of(con, _N_REPORTED), 0, 0, _by_level(con))
+            return Outcome({"written": 0, "reused": value_of(con, _N_REPORTED), "removed": 0})
         state = _state(con, settings)
         nodes, similar = _read_graph(con, vectors)
         old = _old_clusters(con)
@@ -229,7 +213,7 @@ def update_attributed(
     given = settings.hierarchies
     clustering, anew = CLUSTERINGS[given.attributed_clustering], clusterer_of(given)
     levels: list[LevelClusters] = []
-    quality: tuple[float | None, float | None] = (None, None)
+    quality: Mapping[str, float] = {}
     for level in range(1, given.attributed_levels + 1):
         edges = clustering.edges(nodes, similar if level == 1 else None)
         found = communities_of(
@@ -253,11 +237,9 @@ def update_attributed(
     with store.transaction() as con:
         removed = _store(con, draft, levels)
         set_meta(con, "attributed", state)
-        reused = len(draft.kept)
-        written = len(draft.reports) - reused
-        return AttributedChanges(
-            written, reused, removed, len(draft.failures), _by_level(con), *quality
-        )
+    reused = len(draft.kept)
+    counts = {"written": len(draft.reports) - reused, "reused": reused, "removed": removed}
+    return Outcome({**counts, **quality}, len(draft.failures))
 
 
 def attributed_current(con: duckdb.DuckDBPyConnection, settings: Settings) -> bool:
@@ -476,8 +458,8 @@ def _clustered(
 
 def _quality(
     nodes: AttributedNodes, found: LevelClusters, settings: CommunitySettings
-) -> tuple[float | None, float | None]:
-    """Return modularity and the Caliński-Harabasz index of a level's communities of two or more."""
+) -> dict[str, float]:
+    """Return how good a level's communities of two or more are, as far as it can be measured."""
     import graspologic_native
 
     ids, label = np.unique(found.members["community_id"].to_numpy(), return_inverse=True)
@@ -486,7 +468,9 @@ def _quality(
     partition = {node: int(label[int(node)]) for node in {*one, *two}}
     reached = graspologic_native.modularity(edges, partition, settings.resolution)
     grouped = np.isin(ids, found.groups)[label]
-    return reached, calinski_harabasz(nodes.vectors[grouped], label[grouped])
+    apart = calinski_harabasz(nodes.vectors[grouped], label[grouped])
+    measured = {"modularity": reached, "calinski_harabasz": apart}
+    return {name: round(value, 4) for name, value in measured.items() if value is not None}
 
 
 def calinski_harabasz(vectors: Vectors, label: npt.NDArray[np.integer]) -> float | None:
@@ -572,10 +556,3 @@ def _state(con: duckdb.DuckDBPyConnection, settings: Settings) -> str:
     """Return all that the communities depend on: how they are made, graph and edges."""
     graph = fingerprint(get_meta(con, "similarity_edges"), con.execute(_GRAPH).fetchone())
     return f"{attributed_version(settings)}:{graph}"
-
-
-def _by_level(con: duckdb.DuckDBPyConnection) -> Mapping[int, int]:
-    rows = con.execute(
-        f"SELECT level, count(*) FROM {_TABLE} WHERE {_REPORTED} GROUP BY level ORDER BY level"
-    ).fetchall()
-    return dict(rows)

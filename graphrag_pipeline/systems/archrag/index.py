@@ -8,13 +8,13 @@ with them, and needs no file of its own.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import duckdb
 import numpy as np
 
 from graphrag_pipeline.store.index_store import IndexStore, get_meta, insert, set_meta
+from graphrag_pipeline.structures.structure import Outcome
 from graphrag_pipeline.systems.archrag.chnsw import CommunityHnsw, Rows, StoredLayer
 
 if TYPE_CHECKING:
@@ -27,21 +27,16 @@ _LAYERS = "SELECT n_nodes, ids_hash, links, down FROM chnsw ORDER BY layer"
 _COLUMNS = {"layer": int, "n_nodes": int, "ids_hash": str, "links": bytes, "down": bytes}
 
 
-@dataclass(frozen=True)
-class BuiltIndex:
-    """Nodes of each layer, the lowest first, and whether the index was ``built`` now."""
+def update_chnsw(store: IndexStore, vectors: VectorStore) -> Outcome:
+    """Bring the table ``chnsw`` up to date with the vectors; does nothing if these are the same.
 
-    nodes: Sequence[int]
-    built: bool
-
-
-def update_chnsw(store: IndexStore, vectors: VectorStore) -> BuiltIndex:
-    """Bring the table ``chnsw`` up to date with the vectors; does nothing if these are the same."""
+    Tells the ``nodes`` of each layer, the lowest first, and whether it was ``built`` now.
+    """
     import polars as pl
 
     with store.read() as con:
         if chnsw_current(con):
-            return BuiltIndex([row[0] for row in con.execute(_LAYERS).fetchall()], built=False)
+            return _told([row[0] for row in con.execute(_LAYERS).fetchall()], built=False)
         state = _state(con)
         levels = dict(con.execute(_LEVELS).fetchall())
     snapshot = vectors.newest(*_TABLES)
@@ -54,7 +49,11 @@ def update_chnsw(store: IndexStore, vectors: VectorStore) -> BuiltIndex:
         con.execute("DELETE FROM chnsw")
         insert(con, "chnsw", pl.DataFrame(rows, schema=_COLUMNS, orient="row"))
         set_meta(con, "chnsw", state)
-    return BuiltIndex([layer_rows.n_nodes for layer_rows in layers_stored], built=True)
+    return _told([layer_rows.n_nodes for layer_rows in layers_stored], built=True)
+
+
+def _told(nodes: Sequence[int], *, built: bool) -> Outcome:
+    return Outcome({"nodes": ", ".join(map(str, nodes)), "built": built})
 
 
 def chnsw_current(con: duckdb.DuckDBPyConnection) -> bool:

@@ -15,8 +15,6 @@ gives, but for ties. Beyond, FAISS's HNSW searches, so that the cost is near-lin
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import duckdb
 import numpy as np
 import numpy.typing as npt
@@ -27,13 +25,13 @@ from graphrag_pipeline.store.frames import put_rows
 from graphrag_pipeline.store.hashing import rows_hash
 from graphrag_pipeline.store.index_store import (
     IndexStore,
-    count_rows,
     get_meta,
     replace_links,
     set_meta,
 )
 from graphrag_pipeline.store.vector_store import VectorStore
 from graphrag_pipeline.structures.cosines import similarities
+from graphrag_pipeline.structures.structure import Outcome
 from graphrag_pipeline.systems.archrag.chnsw import Vectors, layer_graph
 
 SHARE = 0.7
@@ -53,25 +51,15 @@ _NEAR = pl.Schema({"source": pl.Int64, "target": pl.Int64, "similarity": pl.Floa
 Places = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class SimilarityChanges:
-    """Numbers of entities ``searched`` for, and of the ``edges`` there are now.
+def update_similarity(store: IndexStore, vectors: VectorStore) -> Outcome:
+    """Bring ``similarity_edges`` up to date with entities, their vectors and relationships.
 
-    ``neighbours`` is k, ``threshold`` the cosine that a pair must exceed; None where nothing had
-    changed.
+    Tells how many entities were ``searched`` for, and where any was, k as ``neighbours``, and the
+    cosine that a pair must exceed as ``threshold``.
     """
-
-    searched: int
-    edges: int
-    neighbours: int | None = None
-    threshold: float | None = None
-
-
-def update_similarity(store: IndexStore, vectors: VectorStore) -> SimilarityChanges:
-    """Bring ``similarity_edges`` up to date with entities, their vectors and relationships."""
     with store.read() as con:
         if similarity_current(con):
-            return SimilarityChanges(0, count_rows(con, "similarity_edges"))
+            return Outcome({"searched": 0})
         state = _state(con)
         entities, links = con.sql(_ENTITIES).pl(), con.sql(_LINKS).pl()
         searched = con.sql("FROM staging.similarity_searched").pl()
@@ -98,7 +86,7 @@ def update_similarity(store: IndexStore, vectors: VectorStore) -> SimilarityChan
         replace_links(con, "staging.similarity_searched", "wanted_searched", ("entity_id",))
         set_meta(con, "similarity_edges", state)
         set_meta(con, "similarity_searched", search)
-    return SimilarityChanges(n, len(edges), k, threshold)
+    return Outcome({"neighbours": k, "threshold": threshold, "searched": n})
 
 
 def similarity_current(con: duckdb.DuckDBPyConnection) -> bool:

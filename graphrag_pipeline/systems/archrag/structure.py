@@ -7,11 +7,9 @@ from __future__ import annotations
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.llm.estimates import ENTITIES, Estimate, Growth
 from graphrag_pipeline.store import hierarchy
-from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.structure import (
     Check,
     FailureWarning,
-    Outcome,
     Preview,
     Step,
     Structure,
@@ -72,30 +70,6 @@ FROM chnsw
 """
 
 
-def _update_similarity(workspace: Workspace) -> Outcome:
-    changes = update_similarity(workspace.store, workspace.vectors)
-    measured = {"neighbours": changes.neighbours, "threshold": changes.threshold}
-    known = {name: value for name, value in measured.items() if value is not None}
-    return Outcome({**known, "searched": changes.searched})
-
-
-def _update_communities(workspace: Workspace) -> Outcome:
-    changes = update_attributed(workspace.store, workspace.vectors, workspace.settings)
-    quality = {"modularity": changes.modularity, "calinski_harabasz": changes.calinski_harabasz}
-    facts = {
-        "written": changes.written,
-        "reused": changes.reused,
-        "removed": changes.removed,
-        **{name: round(value, 4) for name, value in quality.items() if value is not None},
-    }
-    return Outcome(facts, changes.failed)
-
-
-def _update_index(workspace: Workspace) -> Outcome:
-    index = update_chnsw(workspace.store, workspace.vectors)
-    return Outcome({"nodes": ", ".join(map(str, index.nodes)), "built": index.built})
-
-
 def _estimate(settings: Settings, growth: Growth) -> Estimate:
     """As many reports change as of the others; of those that are not there yet all are new."""
     chunks = growth.indexed.full + growth.grown.full
@@ -108,7 +82,7 @@ _SIMILARITY = Step(
     ("hierarchies", "similarity_edges"),
     "Entities that are alike by vector although nothing links them.",
     "similarity_edges",
-    _update_similarity,
+    lambda index: update_similarity(index.store, index.vectors),
     lambda con, settings: similarity_current(con),
     "similarity edges",
     made_from=("relationships",),
@@ -127,7 +101,7 @@ _COMMUNITIES_STEP = Step(
     ("hierarchies", "attributed_communities"),
     "Communities of what is linked and alike, level upon level, with a report on each.",
     "attributed_communities",
-    _update_communities,
+    lambda index: update_attributed(index.store, index.vectors, index.settings),
     attributed_current,
     "attributed communities",
     made_from=("relationships", "similarity_edges"),
@@ -158,7 +132,7 @@ _INDEX = Step(
     ("hierarchies", "chnsw"),
     "The C-HNSW over entities and communities: one layer each, searched from the top down.",
     "chnsw",
-    _update_index,
+    lambda index: update_chnsw(index.store, index.vectors),
     lambda con, settings: chnsw_current(con),
     "the C-HNSW",
     vectors=("entities", "attributed_communities"),

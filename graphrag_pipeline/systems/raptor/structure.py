@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.llm.estimates import Embedded, Estimate, Growth, ModelCalls
-from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.structure import (
     Check,
-    Outcome,
     Preview,
     Step,
     Structure,
@@ -45,17 +43,6 @@ FROM raptor_nodes GROUP BY layer ORDER BY layer DESC
 """
 
 
-def _update(workspace: Workspace) -> Outcome:
-    changes = update_tree(workspace.store, workspace.vectors, workspace.settings)
-    facts = {
-        "summarised": changes.summarised,
-        "reused": changes.reused,
-        "failed": changes.failed,
-        "layers_clustered_anew": changes.refitted,
-    }
-    return Outcome(facts, changes.failed)
-
-
 def _estimate(settings: Settings, growth: Growth) -> Estimate:
     options, n = settings.hierarchies, _nodes(settings, growth)
     calls = ()
@@ -88,7 +75,7 @@ RAPTOR = Structure(
             ("hierarchies", "raptor_tree"),
             "Summaries of like chunks, of like summaries, and so on (RAPTOR).",
             "raptor_nodes",
-            _update,
+            lambda index: update_tree(index.store, index.vectors, index.settings),
             tree_current,
             "the RAPTOR tree",
             vectors=("chunks",),

@@ -44,6 +44,7 @@ from graphrag_pipeline.store.index_store import (
 from graphrag_pipeline.store.vector_store import VectorStore
 from graphrag_pipeline.structures.mixtures import Floats, Whole
 from graphrag_pipeline.structures.nested_mixtures import NestedMixture
+from graphrag_pipeline.structures.structure import Outcome
 from graphrag_pipeline.systems.raptor.summaries import STAGE, Summariser, configured_summariser
 
 DIMENSIONS = 10
@@ -65,22 +66,10 @@ _MIXTURE = {
 _FITTED = {"layer": pl.Int32, "row_id": pl.String}
 
 
-@dataclass(frozen=True)
-class TreeChanges:
-    """Nodes of the tree: ``summarised`` now, ``reused``, and ``failed`` to be summarised.
-
-    ``refitted`` counts the layers that were clustered anew.
-    """
-
-    summarised: int = 0
-    reused: int = 0
-    failed: int = 0
-    refitted: int = 0
-
-
-def update_tree(store: IndexStore, vectors: VectorStore, settings: Settings) -> TreeChanges:
+def update_tree(store: IndexStore, vectors: VectorStore, settings: Settings) -> Outcome:
     """Bring ``raptor_nodes`` and ``raptor_edges`` up to date with the chunks and their vectors.
 
+    Tells how many nodes were ``summarised`` now, ``reused`` and ``failed``.
     Does nothing when these have not changed. A cluster whose summary a model failed to give has no
     node and is tried again by the next run. Raises StorageError where chunks lack their vectors,
     the model's error when no further call can succeed.
@@ -89,7 +78,7 @@ def update_tree(store: IndexStore, vectors: VectorStore, settings: Settings) -> 
     with store.read() as con:
         state = _state(con, settings)
         if get_meta(con, _META) == state:
-            return TreeChanges(reused=count_rows(con, _TABLE))
+            return _told(reused=count_rows(con, _TABLE))
         chunks = con.sql("SELECT id, text, n_tokens FROM chunks ORDER BY id").pl()
         nodes = con.sql(f"SELECT {', '.join(_NODE)} FROM raptor_nodes ORDER BY id").pl()
         fits = _kept_fits(con, _fitted_with(settings, embedder))
@@ -102,7 +91,12 @@ def update_tree(store: IndexStore, vectors: VectorStore, settings: Settings) -> 
         set_meta(con, _META, state + _INCOMPLETE if n_failed else state)
     new = sum(layer.new for layer in layers)
     all_nodes = sum(len(layer.nodes) for layer in layers)
-    return TreeChanges(new, all_nodes - new, n_failed, sum(layer.refitted for layer in layers))
+    return _told(new, all_nodes - new, n_failed, sum(layer.refitted for layer in layers))
+
+
+def _told(summarised: int = 0, reused: int = 0, failed: int = 0, refitted: int = 0) -> Outcome:
+    facts = {"summarised": summarised, "reused": reused, "failed": failed}
+    return Outcome({**facts, "layers_clustered_anew": refitted}, failed)
 
 
 def tree_current(con: duckdb.DuckDBPyConnection, settings: Settings) -> bool:
