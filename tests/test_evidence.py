@@ -209,3 +209,35 @@ def test_what_is_said_within_a_message_stands_with_who_says_it_and_when(tmp_path
     assert points(answer) == ["[2024-03-12 10:02] Miriam Voss: The repair costs 240 euros."]
     assert answer.citations[0].text == "The repair costs 240 euros."
     assert points(first) == ["[2024-03-12 09:16] Jonas Brandt: I booked the blue room."]
+
+
+def test_a_message_of_a_chat_is_quoted_without_those_after_it_but_with_the_question_before(
+    tmp_path,
+):
+    chat = (
+        "[2024-03-12 09:16] Jonas Brandt: I booked the blue room.\n"
+        "[2024-03-12 10:02] Miriam Voss: Fine with me.\n"
+        "[2024-03-12 10:03] Jonas Brandt: Who has the lamp?\n"
+        "[2024-03-12 10:04] Miriam Voss: Runa took it home. She brings it on Monday.\n"
+        "[2024-03-12 10:05] Jonas Brandt: Perfect, then all is ready.\n"
+    )
+    publish(tmp_path, documents={"Chat": chat})
+    with QueryEngine(tmp_path, settings=settings_for(tmp_path)) as engine:
+        booked = points(engine.answer("Who booked the blue room?", "bm25"))
+        lamp = points(engine.answer("Who has the lamp?", "bm25"))
+    assert booked[0] == "[2024-03-12 09:16] Jonas Brandt: I booked the blue room."
+    assert lamp[0] == (
+        "[2024-03-12 10:03] Jonas Brandt: Who has the lamp? "
+        "[2024-03-12 10:04] Miriam Voss: Runa took it home. She brings it on Monday."
+    )
+
+
+def test_a_number_in_brackets_before_a_name_begins_no_message(tmp_path):
+    notes = (
+        "[12345] Petersen: The pier was drawn by Ole Brandt. The toll was four pence in those "
+        "days. The council sold the pier to a brewery, which let it fall into the sea."
+    )
+    publish(tmp_path, documents={"Notes": notes})
+    with QueryEngine(tmp_path, settings=settings_for(tmp_path)) as engine:
+        answer = engine.answer("What was the toll in pence?", "bm25", sentences=1)
+    assert points(answer) == ["The toll was four pence in those days."]

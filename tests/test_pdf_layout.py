@@ -11,9 +11,13 @@ from PIL import Image
 from reportlab.lib.pagesizes import A4
 from reportlab.pdfgen.canvas import Canvas
 
+from benchmarks.answers import passages_of
+from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.index import Index
 from graphrag_pipeline.ingest.reading import ReadingOptions, ReadResult, read_file
 from graphrag_pipeline.ingest.reading.model import ReadDocument
 from graphrag_pipeline.ingest.reading.pdf_text import rows_of, write_text
+from graphrag_pipeline.query import QueryEngine
 
 TOP, LEFT, LEADING = 760, 72, 14
 LEFT_COLUMN = [f"The harbour of Tarn has {n} old piers of stone" for n in range(8)]
@@ -253,6 +257,56 @@ def test_what_is_filled_into_a_form_stands_after_its_label() -> None:
         "Comes in May",
         "☒ Electricity",
         "☐ Water",
+    ]
+
+
+def filled_form(policy: str, person: str, amount: str) -> bytes:
+    def draw(canvas: Canvas) -> None:
+        write(canvas, ["Report of damage"], y=780, size=18)
+        fields = {"Policy number": policy, "Insured:": person, "Amount of damage (EUR)": amount}
+        for number, (label, value) in enumerate(fields.items()):
+            y = 700 - 40 * number
+            write(canvas, [label], y=y)
+            canvas.acroForm.textfield(name=label, value=value, x=250, y=y - 4, width=250, height=18)
+        write(canvas, ["Phone"], y=500)
+        canvas.acroForm.textfield(name="p", value="0431 5577", x=120, y=496, width=90, height=18)
+        write(canvas, ["Town"], x=300, y=500)
+        canvas.acroForm.textfield(name="t", value="Corwen", x=360, y=496, width=90, height=18)
+
+    return pdf(draw)
+
+
+def test_fields_of_a_form_are_facts_of_one_record_and_tell_two_of_the_form_apart(
+    tmp_path: Path,
+) -> None:
+    forms = {"vik.pdf": ("HM-448213", "Runa Vik", "80"), "moen.pdf": ("HM-99", "Ole Moen", "75")}
+    for name, fields in forms.items():
+        (tmp_path / "in").mkdir(exist_ok=True)
+        (tmp_path / "in" / name).write_bytes(filled_form(*fields))
+    document = only(filled_form(*forms["vik.pdf"]), "vik.pdf")
+    assert document.title == "Report of damage (Vik)"
+    assert [text for kind, text in kinds(document) if kind == "fact"] == [
+        "Policy number: HM-448213",
+        "Insured: Runa Vik",
+        "Amount of damage (EUR): 80",
+        "Phone: 0431 5577",
+        "Town: Corwen",
+    ]
+    settings = Settings(home=str(tmp_path / "home"))
+    Index(settings).update(tmp_path / "in")
+    with QueryEngine(tmp_path / "home", settings=settings) as engine:
+        told = [
+            passages_of(engine.answer(question).text)[0]
+            for question in (
+                "What is the policy number of Ole Moen?",
+                "What is the policy number of the form of Runa Vik?",
+                "How much was the damage of Runa Vik?",
+            )
+        ]
+    assert told == [
+        "Report of damage (Moen) — Policy number: HM-99",
+        "Report of damage (Vik) — Policy number: HM-448213",
+        "Report of damage (Vik) — Amount of damage (EUR): 80",
     ]
 
 

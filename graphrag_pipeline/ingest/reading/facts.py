@@ -61,7 +61,7 @@ def with_facts(text: str, title: str, *, markdown: bool) -> tuple[str, list[Bloc
             spans.append(Block(place, place + len(written[-1]), "fact"))
         place += len(written[-1]) + 1
     text = "\n".join(written)
-    return text, _outside(line_blocks(text, markdown=markdown), spans)
+    return text, outside(line_blocks(text, markdown=markdown), spans)
 
 
 def with_properties(
@@ -184,7 +184,7 @@ def _named(link: re.Match[str]) -> str:
     return stem if words[0].islower() and address.partition("#")[0].endswith(".md") else words
 
 
-def _outside(blocks: Sequence[Block], facts: Sequence[Block]) -> list[Block]:
+def outside(blocks: Sequence[Block], facts: Sequence[Block]) -> list[Block]:
     """Return blocks in order, without what of them is facts, and the facts."""
     whole: list[Block] = []
     number = 0

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.ingest.reading import versions
+from graphrag_pipeline.ingest.reading.blocks import Block
 from graphrag_pipeline.ingest.reading.cleaning import one_line
 from graphrag_pipeline.ingest.reading.model import (
     FileFormat,
@@ -18,10 +19,11 @@ from graphrag_pipeline.ingest.reading.model import (
     ReadResult,
     Scalar,
     Unreadable,
+    readable_name,
     whole_document,
 )
 from graphrag_pipeline.ingest.reading.ocr import recognised
-from graphrag_pipeline.ingest.reading.pdf_forms import with_fields
+from graphrag_pipeline.ingest.reading.pdf_forms import with_facts, with_fields
 from graphrag_pipeline.ingest.reading.pdf_layout import (
     Row,
     in_reading_order,
@@ -63,7 +65,8 @@ def read_pdf(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
         document = _open(data)
         try:
             properties = document.get_metadata_dict()
-            pages = _pages(document, options)
+            filled: list[str] = []
+            pages = _pages(document, options, filled)
             pictures = [n for n, page in enumerate(pages) if not page and _is_picture(document, n)]
         finally:
             document.close()
@@ -91,7 +94,11 @@ def read_pdf(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     if not all(pages):
         metadata["pages_without_text"] = sum(not page for page in pages)
     title = _title(properties, path) or written.heading
-    result = whole_document(path, written.text, title, metadata, written.blocks)
+    blocks: Sequence[Block] = written.blocks
+    if filled:  # a form that several have filled in has one title
+        blocks = with_facts(written.text, blocks, filled)
+        title = f"{title} ({readable_name(path)})" if title else ""
+    result = whole_document(path, written.text, title, metadata, blocks)
     if unread := [number + 1 for number in pictures if not pages[number]]:
         what = f"{'page' if len(unread) == 1 else 'pages'} {_ranges(unread)}"
         result.quarantined.append(Quarantined(what, f"scanned, without text: {why}"))
@@ -126,7 +133,7 @@ def _image(data: bytes, most_pixels: int, number: int) -> bytes:
     return b"P5 %d %d 255\n" % (columns, rows) + grey.tobytes()
 
 
-def _pages(document: PdfDocument, options: ReadingOptions) -> list[list[Row]]:
+def _pages(document: PdfDocument, options: ReadingOptions, filled: list[str]) -> list[list[Row]]:
     pages: list[list[Row]] = []
     document.init_forms()
     room = options.max_file_bytes
@@ -134,7 +141,7 @@ def _pages(document: PdfDocument, options: ReadingOptions) -> list[list[Row]]:
         page = document[number]
         text_page = page.get_textpage()
         turns = quarter_turns(text_page)
-        pieces = with_fields(document, page, read_pieces(text_page, turns), turns)
+        pieces = with_fields(document, page, read_pieces(text_page, turns), turns, filled)
         text_page.close()
         page.close()
         pages.append(in_reading_order(pieces))

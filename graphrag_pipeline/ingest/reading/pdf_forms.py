@@ -11,7 +11,10 @@ from ctypes import POINTER, byref, c_ushort, cast, create_string_buffer
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any
 
+from graphrag_pipeline.core.records import SEPARATOR
+from graphrag_pipeline.ingest.reading.blocks import Block
 from graphrag_pipeline.ingest.reading.cleaning import one_line
+from graphrag_pipeline.ingest.reading.facts import outside
 from graphrag_pipeline.ingest.reading.pdf_lines import LinePiece, turned_back
 
 if TYPE_CHECKING:
@@ -21,16 +24,22 @@ _CHECKED, _UNCHECKED = "☒", "☐"
 _LINE = 10.0  # points: the height of a line in a field
 _WIDTH = 0.5  # of its height: about as wide is a character
 _MOST_FIELDS = 5_000  # of a page
+_MOST_FACTS, _LONGEST_FACT = 500, 200  # of a document, and characters of one
 _LONGEST = 1 << 20  # bytes of a field
 _LABEL_ENDS = (":", "?", ".", "…", "_")
 
 
 def with_fields(
-    document: PdfDocument, page: PdfPage, pieces: Sequence[LinePiece], turns: int
+    document: PdfDocument,
+    page: PdfPage,
+    pieces: Sequence[LinePiece],
+    turns: int,
+    filled: list[str],
 ) -> Sequence[LinePiece]:
     """Return the pieces of a page's lines with those of its form's fields that have a value.
 
-    The form of the document has to be opened before the page is (``init_forms``).
+    The form of the document has to be opened before the page is (``init_forms``). What is filled in
+    is added to ``filled``, as lines of a label and a value.
     """
     fields = list(_fields(document, page, turns)) if document.formenv else []
     if not fields:
@@ -48,7 +57,9 @@ def with_fields(
     for number in range(len(lines) + 1):
         line = lines[number] if number < len(lines) else []
         added = [_in_line(field, line) for field in beside.get(number, ())]
-        written.append(_labelled(sorted([*line, *added], key=_left)) if added else line)
+        labelled = _labelled(sorted([*line, *added], key=_left)) if added else line
+        filled += _filled(labelled)
+        written.append(labelled)
         written += ([field] for field in below.get(number, ()))
     return [p._replace(line=n) for n, line in enumerate(written) for p in line]
 
@@ -76,6 +87,27 @@ def _labelled(line: Sequence[LinePiece]) -> list[LinePiece]:
         for piece, after in pairwise(line)
     ]
     return [*ends, line[-1]]
+
+
+def _filled(line: Sequence[LinePiece]) -> Iterator[str]:
+    """Yield each label of a line that ends in a colon, with what is filled in after it."""
+    for piece, after in pairwise(line):
+        label = piece.text.removesuffix(":").strip()
+        is_field = after.line < 0 <= piece.line and piece.text.endswith(":") and ":" not in label
+        if is_field and label and after.text not in (_CHECKED, _UNCHECKED):
+            yield f"{label}{SEPARATOR}{after.text}"
+
+
+def with_facts(text: str, blocks: Sequence[Block], filled: Sequence[str]) -> list[Block]:
+    """Return the blocks of a text and those of what is filled into its form: facts of its title."""
+    facts: list[Block] = []
+    at = 0
+    for line in filled[:_MOST_FACTS]:
+        start = text.find(line, at)
+        if start >= 0 and len(line) <= _LONGEST_FACT:
+            at = start + len(line)
+            facts.append(Block(start, at, "fact"))
+    return outside(blocks, facts)
 
 
 def _fields(document: PdfDocument, page: PdfPage, turns: int) -> Iterator[LinePiece]:

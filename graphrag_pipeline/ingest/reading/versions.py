@@ -28,7 +28,7 @@ VERSIONS = {
     "outlines": "3",
     "Outlook": "2",
     "packed": "2",
-    "PDF": "5",
+    "PDF": "6",
     "plain": "6",
     "records": "14",
     "reStructuredText": "3",

@@ -4,8 +4,8 @@ A question and a line that ends in a colon announce what follows. So does a line
 the next stands apart from it: after an empty line or a "#", as an item of a list, or indented.
 It is a heading, the term of a definition, or a sentence that a list or an example completes. An
 item of a list announces only what stands further to the right. What is announced ends with its
-paragraph or list, or after ``_LONGEST`` characters; it is one sentence at least. A line followed by
-another question or heading announces nothing: a table of contents has no answers.
+paragraph, list or message, or after ``_LONGEST`` characters; it is one sentence at least. A line
+followed by another question or heading announces nothing: a table of contents has no answers.
 """
 
 from __future__ import annotations
@@ -15,6 +15,10 @@ from collections.abc import Mapping, Sequence
 
 Span = tuple[int, int]
 
+MESSAGE = re.compile(
+    r"^\[(?:undated|\d{4}-\d\d-\d\d(?: \d\d?:\d\d)?|\d\d?:\d\d)\] [^:\n]{1,80}: ", re.MULTILINE
+)
+"""How a message of a chat begins, as readers write it: by whom, and when."""
 _LONGEST = 200
 _LONGEST_FIRST = 480
 _CLOSING = "\"'”’»)]*_"
@@ -85,6 +89,8 @@ def _last(text: str, spans: Sequence[Span], signs: Sequence[str], place: int) ->
         following, end = spans[last + 1]
         is_next = signs[last + 1] not in (_QUESTION, _LINE) and end - begin <= _LONGEST
         if signs[last] != _COLON and not (is_next and _goes_on(text, spans[last][1], following)):
+            break
+        if MESSAGE.match(text, following):
             break
         last += 1
     return last

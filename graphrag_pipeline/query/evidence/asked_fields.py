@@ -94,7 +94,9 @@ def _is_of_kind(question: AnalysedQuestion, field: str) -> bool:
         return field_head(field) in _PLACES
     is_of_money = question.asks_for == "number" and _HOW_MUCH.search(question.folded)
     kind = "time_field" if question.asks_for == "time" else "amount_field" if is_of_money else ""
-    return bool(kind) and not _last_words(kind).isdisjoint(terms(field)[-1:])
+    if not kind:
+        return False
+    return not _last_words(kind).isdisjoint([*terms(field)[-1:], *terms(field_head(field))])
 
 
 def _is_said(question: AnalysedQuestion, words: Iterable[str]) -> bool:

@@ -407,7 +407,9 @@ def _with_subjects(
 def _records_of(sentences: Sequence[Sentence], kinds: Sequence[str]) -> list[str]:
     """Return the document of each line of a record; "" of what is none."""
     pairs = zip(sentences, kinds, strict=True)
-    return [s.window.row["document_id"] if k in LINES or k == TITLE else "" for s, k in pairs]
+    return [
+        s.window.row["document_id"] if k in LINES or k in (FACT, TITLE) else "" for s, k in pairs
+    ]
 
 
 def _distinct(passages: Sequence[RankedPassage], most: int) -> list[RankedPassage]:

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
-from graphrag_pipeline.query.evidence.announcements import announcements
+from graphrag_pipeline.query.evidence.announcements import MESSAGE, announcements
 from graphrag_pipeline.query.operators.chunks import chunk_records, document_texts
 from graphrag_pipeline.query.results import Citation
 
@@ -22,7 +22,6 @@ _NEIGHBOUR_CHARS = 250
 _LONGEST_SENTENCE = 600
 _WINDOWS_REMEMBERED = 1024
 _REST = rf".{{0,{_LONGEST_SENTENCE - 1}}}"
-_MESSAGE = re.compile(r"^\[(?:undated|[\d: -]{5,16})\] [^:\n]{1,80}: ", re.MULTILINE)
 _PIECE = re.compile(rf"\S(?:{_REST}(?=\s|$)|{_REST})", re.DOTALL)
 
 # A chunk with some of the document around it, so that sentences at its edges are whole.
@@ -98,8 +97,8 @@ class Window:
     def said_by(self, start: int) -> str:
         """Return when and by whom a message is that began before a place in it; else ""."""
         offset = self.row["window_start"]
-        begun = deque(_MESSAGE.finditer(self.row["text"], 0, start - offset), maxlen=1)
-        return begun[0][0] if begun and not _MESSAGE.match(self.row["text"], start - offset) else ""
+        begun = deque(MESSAGE.finditer(self.row["text"], 0, start - offset), maxlen=1)
+        return begun[0][0] if begun and not MESSAGE.match(self.row["text"], start - offset) else ""
 
     def holds(self, start: int, end: int) -> bool:
         """Whether the text between two places is in the window."""
@@ -107,9 +106,11 @@ class Window:
         return first <= start and end <= first + len(self.row["text"])
 
     def next_end(self, end: int) -> int:
-        """Return where the sentence after a place ends, if its paragraph goes on; else 0."""
+        """Return where the sentence after a place ends, if its paragraph or message goes on."""
         following = next((span for span in self.whole.values() if span[0] >= end), None)
         if following is None or "\n\n" in self.text(end, following[0]):
+            return 0
+        if MESSAGE.match(self.text(*following)):
             return 0
         return following[1]
 
