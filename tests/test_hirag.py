@@ -116,6 +116,13 @@ class Index:
         embed_table(self.workspace, ENTITIES)
         return update_hirag(self.workspace.store, self.workspace.vectors, self.workspace.settings)
 
+    def layers(self):
+        """Return the nodes of each layer, and how many it was fitted to and have changed since."""
+        return self.rows(
+            """SELECT n_nodes, n_fitted, n_changed FROM hirag_layers
+               JOIN staging.hirag_mixtures USING (layer) ORDER BY layer"""
+        )
+
     def copied(self, folder):
         """Return an index like this one in a folder of its own."""
         shutil.copytree(self.home, folder / "copy")
@@ -199,12 +206,10 @@ def test_building_stops_once_sparsity_changes_by_no_more_than_a_twentieth(monkey
     by_hand(monkeypatch, [[0, 1], [2, 3], [4], [5]], [[0, 1], [2], [3]])
     found = layers_over(nodes(6))
     assert [round(layer.sparsity, 3) for layer in found.layers] == [0.867, 0.833]
-    assert [layer.is_built for layer in found.layers] == [True, False]
     assert found.entities["layer"].to_list() == [1, 1]
     # Of the four above, one cluster: 0 is 100 % less, so this layer is built, and is the last.
     by_hand(monkeypatch, [[0, 1], [2, 3], [4], [5]], [[0, 1, 2, 3]])
     found = layers_over(nodes(6))
-    assert [layer.is_built for layer in found.layers] == [True, True]
     assert found.entities["layer"].to_list() == [1, 1, 2]
     assert found.entities["size"].to_list() == [2, 2, 6]
     top = found.entities["id"][2]
@@ -251,7 +256,8 @@ def whole(tmp_path_factory):
 
 def test_layers_rest_on_text_and_their_communities_cover_them(whole):
     index, done, reported = whole
-    assert [(a.number, a.n_nodes, a.is_built) for a in done.layers] == [(1, 48, True), (2, 4, True)]
+    assert done.facts["summarised"] == 5
+    assert [n for n, _, _ in index.layers()] == [48, 4]
     titles = [t for (t,) in index.rows("SELECT title FROM hirag_entities WHERE layer = 1")]
     assert {title.split()[0] for title in titles} == TOPICS.keys()
     assert index.rows("SELECT layer, n_entities FROM hirag_layers") == [(1, 4), (2, 1)]
@@ -275,7 +281,7 @@ def test_layers_rest_on_text_and_their_communities_cover_them(whole):
 
 def test_what_changed_nothing_does_nothing_and_from_nothing_comes_the_same(whole, tmp_path):
     index, before = whole[0], whole[0].held()
-    assert index.update().layers is None
+    assert index.update().facts == {"summarised": 0}
     again = index.report()
     assert (again.written, again.reused) == (0, len(before[-1]))
     other = Index(tmp_path).hold(told())
@@ -288,8 +294,8 @@ def test_a_new_entity_joins_a_cluster_and_leaves_nothing_when_it_goes(whole, tmp
     index = whole[0].copied(tmp_path)
     first = dict(index.rows("SELECT id, description FROM hirag_entities WHERE layer = 1"))
     index.hold(told() | {"ship Zenobia": TOPICS["ship"]})
-    done = index.update()
-    assert (done.layers[0].fitted.n_fitted, done.layers[0].fitted.n_changed) == (48, 1)
+    index.update()
+    assert index.layers()[0] == (49, 48, 1)
     joined = index.rows("SELECT title FROM hirag_entities WHERE layer = 1 AND size = 13")
     assert [title.split()[0] for (title,) in joined] == ["ship"]
     more = dict(index.rows("SELECT id, description FROM hirag_entities WHERE layer = 1"))
@@ -298,7 +304,8 @@ def test_a_new_entity_joins_a_cluster_and_leaves_nothing_when_it_goes(whole, tmp
     assert 0 < written.written < written.reused
     assert "main.hirag_relationships" in index.mentions("Zenobia")
     index.hold(told())
-    assert index.update().layers[0].fitted.n_changed == 2
+    index.update()
+    assert index.layers()[0] == (48, 48, 2)
     index.report()
     assert index.mentions("Zenobia") == []
     assert index.mentions(make_id("entity", "ship Zenobia")) == []
@@ -308,8 +315,8 @@ def test_a_layer_of_which_more_than_a_fifth_has_changed_is_clustered_anew(whole,
     index = whole[0].copied(tmp_path)
     comet = "returns dust tail light night orbit telescope sky perihelion"
     index.hold(told() | {f"comet co{n}": comet for n in range(12)})
-    (first, *_) = index.update().layers
-    assert (first.n_nodes, first.fitted.n_fitted, first.fitted.n_changed) == (60, 60, 0)
+    index.update()
+    assert index.layers()[0] == (60, 60, 0)
     titles = {t.split()[0] for (t,) in index.rows("SELECT title FROM hirag_entities")}
     assert "comet" in titles
 
@@ -317,9 +324,8 @@ def test_a_layer_of_which_more_than_a_fifth_has_changed_is_clustered_anew(whole,
 def test_clustering_is_asked_for_of_the_layers_and_their_communities_too(whole, tmp_path):
     index = whole[0].copied(tmp_path)
     ask_for_clustering(index.workspace.store)
-    (first, *_) = index.update().layers
-    assert (first.fitted.n_fitted, first.fitted.n_changed) == (48, 0)
-    assert first.is_built
+    index.update()
+    assert index.layers()[0] == (48, 48, 0)
     assert (
         update_communities(index.workspace.store, index.workspace.settings.communities, LAYERED).how
         == "clustered"
@@ -392,7 +398,7 @@ def test_a_model_is_asked_for_each_cluster_once_until_it_can_be_read_or_the_clus
     server, index = paid
     server.misbehave(lambda r: Fault(text="no") if "- oven ov0 (" in r.text else None)
     done = index.update()
-    assert (len(asked(server)), done.summarised, done.failed) == (5, 5, 1)
+    assert (len(asked(server)), done.facts["summarised"], done.failed) == (5, 5, 1)
     assert all("organization, person, location, event" in r.text for r in asked(server))
     assert [t.split()[0] for (t,) in index.rows(BY_RULE)] == ["oven"]
     server.misbehave(())
@@ -410,10 +416,10 @@ def test_a_model_is_asked_for_each_cluster_once_until_it_can_be_read_or_the_clus
     server.forget()
     index.hold(told() | SHIP)
     more = index.update()
-    assert len(asked(server)) == more.summarised == 2
+    assert len(asked(server)) == more.facts["summarised"] == 2
     assert any("ship sh12" in r.text for r in asked(server))
     assert len(index.rows("FROM staging.hirag_summaries")) == 5
-    assert index.update().layers is None
+    assert index.update().facts == {"summarised": 0}
     index.report()
     assert index.rows("SELECT DISTINCT title FROM hirag_community_reports") == [("T",)]
     with index.store.read() as con:

@@ -100,7 +100,7 @@ class Fitted:
 class Layer:
     """A clustering of the layer below: its sparsity, and what it was found by.
 
-    ``is_built`` is False for the last one, which differs too little from the one before.
+    The last one may have no entities: it differs too little from the one before.
     """
 
     number: int
@@ -108,7 +108,6 @@ class Layer:
     n_clusters: int
     sparsity: float
     fitted: Fitted
-    is_built: bool
 
 
 @dataclass(frozen=True)
@@ -155,7 +154,6 @@ def build_layers(
                 n_clusters=len(clusters),
                 sparsity=sparsity,
                 fitted=fit,
-                is_built=is_built,
             )
         )
         if not is_built:

@@ -85,11 +85,6 @@ ORDER BY r.level, r.rating DESC, r.title LIMIT 6
 """
 
 
-def _update_entities(workspace: Workspace) -> Outcome:
-    changes = update_hirag(workspace.store, workspace.vectors, workspace.settings)
-    return Outcome({**changes.changes, "summarised": changes.summarised}, changes.failed)
-
-
 def _update_communities(workspace: Workspace) -> Outcome:
     store, settings = workspace.store, workspace.settings
     communities = update_communities(store, settings.communities, LAYERED)
@@ -142,7 +137,7 @@ _ENTITIES_STEP = Step(
     ("hierarchies", "hirag_entities"),
     "Entities that summarise clusters of entities, layer upon layer (HiRAG).",
     "hirag_entities",
-    _update_entities,
+    lambda index: update_hirag(index.store, index.vectors, index.settings),
     hirag_current,
     "the entities of hirag",
     vectors=("entities",),

@@ -9,8 +9,8 @@ was removed.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict
 
 import duckdb
 import polars as pl
@@ -30,9 +30,9 @@ from graphrag_pipeline.store.index_store import (
 )
 from graphrag_pipeline.store.vector_store import VectorStore
 from graphrag_pipeline.structures.nested_mixtures import NestedMixture
+from graphrag_pipeline.structures.structure import Outcome
 from graphrag_pipeline.systems.hirag.layers import (
     Fitted,
-    Layer,
     LayeredEntities,
     LayerNodes,
     build_layers,
@@ -82,32 +82,20 @@ _REPLACED = (
 )
 
 
-@dataclass(frozen=True)
-class HiragChanges:
-    """Result of an update of the layers; ``layers`` is None where nothing had changed.
-
-    ``changes`` are rows of ``hirag_entities``, ``summarised`` the clusters that were summarised
-    now, ``failed`` those of which the model's answer could not be used.
-    """
-
-    layers: Sequence[Layer] | None
-    changes: Mapping[str, int]
-    summarised: int
-    failed: int
-
-
-def update_hirag(store: IndexStore, vectors: VectorStore, settings: Settings) -> HiragChanges:
+def update_hirag(store: IndexStore, vectors: VectorStore, settings: Settings) -> Outcome:
     """Bring layers, summary entities and the links to them up to date with the entities' vectors.
 
     What is clustered are the vectors of ``entities``, of titles and descriptions; the paper embeds
     descriptions alone. Does nothing when neither they nor what summarises clusters have changed.
+    Tells what changed in ``hirag_entities``, and how many clusters were ``summarised`` now; those
+    whose answer of a model could not be used have failed.
     """
     writer = cluster_writer(settings)
     with store.read() as con:
         summaries = _kept_summaries(con)
         failed_before = sum(summary.attempts > 0 for summary in summaries.values())
         if hirag_current(con, settings) and not failed_before:
-            return HiragChanges(None, {}, 0, 0)
+            return Outcome({"summarised": 0})
         state = _state(con, settings)
         rows = con.sql(_BASE).pl()
         is_followed = _vectors_in(get_meta(con, _STATE)) == _vectors_in(state)
@@ -130,9 +118,8 @@ def update_hirag(store: IndexStore, vectors: VectorStore, settings: Settings) ->
     summary_of = {summary.hash: summary for summary in layered.summaries}
     anew = [s for key, s in summary_of.items() if key not in summaries or summaries[key].attempts]
     n_failed = sum(summary.attempts > 0 for summary in summary_of.values())
-    return HiragChanges(
-        layered.layers, changes, len(summary_of) if is_free else len(anew), n_failed
-    )
+    n_summarised = len(summary_of) if is_free else len(anew)
+    return Outcome({**changes, "summarised": n_summarised}, n_failed)
 
 
 def hirag_current(con: duckdb.DuckDBPyConnection, settings: Settings) -> bool:
