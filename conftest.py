@@ -27,6 +27,7 @@ from graphrag_pipeline.ingest.stages import INGESTION, StageResult
 from graphrag_pipeline.marts import build as marts_build
 from graphrag_pipeline.pipeline.stages import ingest
 from graphrag_pipeline.planning.pending import pending_batches
+from graphrag_pipeline.reports.extractive import ExtractiveWriter
 from graphrag_pipeline.reports.levels import LevelReports, update_reports
 from graphrag_pipeline.store.batches import Batch, BatchLog
 from graphrag_pipeline.store.index_store import IndexStore
@@ -145,7 +146,13 @@ class Engine:
     def report(self, levels: int = 1) -> list[LevelReports]:
         """Write the reports by so many level assets, deepest first; the last does all deeper."""
         return [
-            update_reports(self.store, self.settings.reports, level, and_deeper=level == levels - 1)
+            update_reports(
+                self.store,
+                self.settings.reports,
+                level,
+                and_deeper=level == levels - 1,
+                writer=ExtractiveWriter(self.settings.reports),
+            )
             for level in range(levels - 1, -1, -1)
         ]
 

@@ -28,6 +28,7 @@ from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.exchange.exporting import EXPORTERS, export_release
 from graphrag_pipeline.exchange.importing import import_graphrag
 from graphrag_pipeline.graph.communities import update_communities
+from graphrag_pipeline.reports.extractive import ExtractiveWriter
 from graphrag_pipeline.reports.levels import update_reports
 from graphrag_pipeline.store.index_store import insert
 from graphrag_pipeline.structures.registry import all_hierarchies
@@ -360,7 +361,8 @@ def imported(folder: Path, home: Path) -> Path:
     import_graphrag(folder, workspace)
     store = workspace.store
     update_communities(store, SETTINGS.communities)
-    update_reports(store, SETTINGS.reports, 0, and_deeper=True)
+    writer = ExtractiveWriter(SETTINGS.reports)
+    update_reports(store, SETTINGS.reports, 0, and_deeper=True, writer=writer)
     with store.transaction() as con:
         insert(con, "releases", release_row("none", "r1", {}, Counter()))
     store.copy_to(home / "published.duckdb")

@@ -18,6 +18,7 @@ from graphrag_pipeline.query import QueryEngine
 from graphrag_pipeline.query.operators import best_facts, scaled_search
 from graphrag_pipeline.query.operators.facts import texts_of_facts
 from graphrag_pipeline.releases.publishing import publish
+from graphrag_pipeline.reports.extractive import ExtractiveWriter
 from graphrag_pipeline.reports.levels import update_reports
 from graphrag_pipeline.structures.registry import vector_tables
 from graphrag_pipeline.structures.synonyms.linking import update_synonyms
@@ -51,7 +52,8 @@ def home(tmp_path_factory) -> Path:
     store = workspace.store
     merge_graph(workspace.store, workspace.settings.graph, workspace.settings.chunks.encoding)
     update_communities(store, given.communities)
-    update_reports(store, given.reports, 0, and_deeper=True)
+    by = ExtractiveWriter(given.reports)
+    update_reports(store, given.reports, 0, and_deeper=True, writer=by)
     for table in vector_tables(given):
         embed_table(workspace, table)
     update_synonyms(workspace.store, workspace.vectors, given.embeddings.synonym_similarity)

@@ -30,6 +30,7 @@ from graphrag_pipeline.releases.invariants import (
     EVERY_ENTITY_COVERED_ONCE,
     violations,
 )
+from graphrag_pipeline.reports.extractive import ExtractiveWriter
 from graphrag_pipeline.reports.levels import update_reports
 from graphrag_pipeline.store.batches import BatchLog
 from graphrag_pipeline.store.index_store import IndexStore
@@ -68,7 +69,13 @@ def tail(home, settings=SETTINGS):
     merge_graph(workspace.store, workspace.settings.graph, workspace.settings.chunks.encoding)
     update_communities(store, settings.communities)
     return [
-        update_reports(store, settings.reports, level, and_deeper=level == 3).written
+        update_reports(
+            store,
+            settings.reports,
+            level,
+            and_deeper=level == 3,
+            writer=ExtractiveWriter(settings.reports),
+        ).written
         for level in (3, 2, 1, 0)
     ]
 

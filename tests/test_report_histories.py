@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from conftest import Engine, build
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.reports import digests, levels
+from graphrag_pipeline.reports.extractive import ExtractiveWriter
 from graphrag_pipeline.reports.inputs import level_contexts, level_slices, read_elements, read_level
 from graphrag_pipeline.reports.levels import reports_current, update_reports
 from graphrag_pipeline.reports.text import ReportText, WrittenReports
@@ -63,13 +64,16 @@ class Teller:
 
 
 def bring_up(engine, writer=None):
-    return update_reports(engine.store, engine.settings.reports, 0, and_deeper=True, writer=writer)
+    given = engine.settings.reports
+    by = writer or ExtractiveWriter(given)
+    return update_reports(engine.store, given, 0, and_deeper=True, writer=by)
 
 
 def bring_up_by_level(engine, writer=None):
     for level, and_deeper in ((2, True), (1, False), (0, False)):
         given = engine.settings.reports
-        update_reports(engine.store, given, level, and_deeper=and_deeper, writer=writer)
+        by = writer or ExtractiveWriter(given)
+        update_reports(engine.store, given, level, and_deeper=and_deeper, writer=by)
 
 
 def reports(engine):
@@ -189,7 +193,7 @@ def test_a_session_sums_the_graph_up_once_and_again_where_somebody_wrote(told, m
         assert len(summed) == 1
         with told.store.transaction() as con:
             con.execute("UPDATE relationships SET weight = weight + 40")
-        assert update_reports(told.store, told.settings.reports, 0, and_deeper=True).written
+        assert bring_up(told).written
         assert len(summed) == 2
 
 
@@ -307,7 +311,9 @@ def test_places_that_a_report_cites_are_looked_at_again_where_they_change(deep):
     bring_up(deep)
     with deep.store.transaction() as con:
         con.execute("UPDATE relationship_mentions SET end_char = end_char - 1")
-        assert not reports_current(con, deep.settings.reports)
+        assert not reports_current(
+            con, deep.settings.reports, ExtractiveWriter(deep.settings.reports)
+        )
         con.execute(FORGET_STATES)
     assert bring_up(deep).written
 

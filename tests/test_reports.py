@@ -4,7 +4,11 @@ import pytest
 from conftest import build
 from graphrag_pipeline import Index
 from graphrag_pipeline.reports import extractive
-from graphrag_pipeline.reports.extractive import ReportSentence, select_sentences
+from graphrag_pipeline.reports.extractive import (
+    ExtractiveWriter,
+    ReportSentence,
+    select_sentences,
+)
 from graphrag_pipeline.reports.extractive import write_extractive as write
 from graphrag_pipeline.reports.levels import adopt_reports, reports_current, update_reports
 from graphrag_pipeline.reports.text import Finding, ReportText
@@ -83,7 +87,9 @@ def test_a_run_without_changes_writes_nothing(reported):
         assert (level.written, level.removed) == (0, 0)
     assert reported.store.path.read_bytes() == before
     with reported.store.read() as con:
-        assert reports_current(con, reported.settings.reports)
+        assert reports_current(
+            con, reported.settings.reports, ExtractiveWriter(reported.settings.reports)
+        )
 
 
 def test_deeper_levels_are_done_by_the_last_asset_and_only_by_it(reported, tmp_path):
@@ -92,10 +98,20 @@ def test_deeper_levels_are_done_by_the_last_asset_and_only_by_it(reported, tmp_p
         con.execute("DELETE FROM hierarchy_reports")
         con.execute("DELETE FROM meta WHERE key LIKE 'graph:reports_state:%'")
     given = reported.settings.reports
-    assert update_reports(reported.store, given, 0, and_deeper=False).written == counts[0]
+    assert (
+        update_reports(
+            reported.store, given, 0, and_deeper=False, writer=ExtractiveWriter(given)
+        ).written
+        == counts[0]
+    )
     assert reported.rows("SELECT DISTINCT level FROM community_reports") == [(0,)]
     below = sum(counts.values()) - counts[0]
-    assert update_reports(reported.store, given, 1, and_deeper=True).written == below
+    assert (
+        update_reports(
+            reported.store, given, 1, and_deeper=True, writer=ExtractiveWriter(given)
+        ).written
+        == below
+    )
     reported.report()
     found = dict(reported.rows("SELECT level, count(*) FROM community_reports GROUP BY level"))
     assert found == counts
@@ -133,11 +149,11 @@ def test_reports_are_up_to_date_after_one_update_where_the_hierarchy_became_shal
             con.execute(f"DELETE FROM {table} WHERE level >= ?", [deepest])
         con.execute("UPDATE meta SET value = 'shallower' WHERE key = 'graph:communities_state'")
     given = engine.settings.reports
-    done = update_reports(engine.store, given, 0, and_deeper=True)
+    done = update_reports(engine.store, given, 0, and_deeper=True, writer=ExtractiveWriter(given))
     assert deepest >= 1
     assert done.removed > 0
     with engine.store.read() as con:
-        assert reports_current(con, given)
+        assert reports_current(con, given, ExtractiveWriter(given))
 
 
 def test_findings_move_with_the_text_they_stand_in(tmp_path):

@@ -110,7 +110,6 @@ _ORPHANED = """
 level >= $first AND ($last IS NULL OR level <= $last) AND community_id NOT IN (
     SELECT id FROM {communities} WHERE size >= $min_size OR writer = $imported)
 """
-_COVERAGE = "SELECT avg(coverage) FROM {reports} WHERE level BETWEEN $first AND $last"
 _COMMUNITIES_CHANGED = f"SELECT community_id AS id FROM {CHANGED}"
 
 
@@ -120,14 +119,12 @@ class LevelReports:
 
     ``written`` were written now, ``reused`` stayed, ``removed`` were those of communities that are
     gone, ``failed`` could not be written and are tried again. Of those ``reused``, ``outdated``
-    stayed although a little of what they were written from has changed. ``mean_coverage`` is the
-    mean share of a community's relationships that its context held, None where nothing was to do.
+    stayed although a little of what they were written from has changed.
     """
 
     written: int
     reused: int
     removed: int
-    mean_coverage: float | None
     failed: int = 0
     outdated: int = 0
 
@@ -138,26 +135,24 @@ def update_reports(
     level: int,
     *,
     and_deeper: bool,
-    writer: ReportWriter | None = None,
+    writer: ReportWriter,
     hierarchy: Hierarchy = GRAPH,
 ) -> LevelReports:
     """Bring the reports of a level (and, on request, of all deeper ones) up to date.
 
     Deeper levels must have been done before: a report may stand on those of its sub-communities.
-    Without a writer the reports are extractive. Raises what the writer raises; the levels finished
-    until then stay.
+    Raises what the writer raises; the levels finished until then stay.
     """
-    by = writer or ExtractiveWriter(settings)
     with store.read() as con:
         deepest = _deepest(con, hierarchy)
         last = max(deepest, level) if and_deeper else level
-        graph = _graph(store, con, by, hierarchy)
-        state = _state(con, hierarchy, settings, level, last, by, graph.digest)
+        graph = _graph(store, con, writer, hierarchy)
+        state = _state(con, hierarchy, settings, level, last, writer, graph.digest)
         failed = _count(con, hierarchy, "failures", level, last)
         if hierarchy.get_state(con, f"{_STATE}{level}") == state and not failed:
-            return LevelReports(0, _count(con, hierarchy, "reports", level, last), 0, None)
+            return LevelReports(0, _count(con, hierarchy, "reports", level, last), 0)
     done = [
-        _update_level(store, hierarchy, settings, each, by, graph)
+        _update_level(store, hierarchy, settings, each, writer, graph)
         for each in range(last, level - 1, -1)
     ]
     graph.n_changes += 1
@@ -165,14 +160,13 @@ def update_reports(
         removed = _remove_orphans(con, hierarchy, level, None if and_deeper else level)
         hierarchy.set_state(con, f"{_STATE}{level}", state)
         failed = _count(con, hierarchy, "failures", level, last)
-        if hierarchy.has_history and _has_lost_evidence(con) and reports_current(con, settings, by):
+        is_known = hierarchy.has_history and _has_lost_evidence(con)
+        if is_known and reports_current(con, settings, writer):
             con.execute("DELETE FROM staging.lost_evidence")
-        coverage = con.execute(hierarchy.sql(_COVERAGE), {"first": level, "last": last}).fetchone()
     return LevelReports(
         sum(d.written for d in done),
         sum(d.reused for d in done),
         removed,
-        coverage[0] if coverage else None,
         failed,
         sum(d.outdated for d in done),
     )
@@ -181,41 +175,39 @@ def update_reports(
 def reports_current(
     con: duckdb.DuckDBPyConnection,
     settings: ReportSettings,
-    writer: ReportWriter | None = None,
+    writer: ReportWriter,
     hierarchy: Hierarchy = GRAPH,
 ) -> bool:
     """Whether the reports of every level were written for the communities as they are now."""
-    by = writer or ExtractiveWriter(settings)
     states = con.execute(_STATES, [f"{hierarchy.name}:{_STATE}"]).fetchall()
     if not states:
         return False
-    graph = graph_digest(con, by, hierarchy)
+    graph = graph_digest(con, writer, hierarchy)
     done: set[int] = set()
     for key, value in states:
         first, last = int(key.rsplit(":")[-1]), int(value.split(":")[2])
-        if value == _state(con, hierarchy, settings, first, last, by, graph):
+        if value == _state(con, hierarchy, settings, first, last, writer, graph):
             done |= set(range(first, last + 1))
     return done >= set(range(_deepest(con, hierarchy) + 1))
 
 
 def outdated_reports(
-    con: duckdb.DuckDBPyConnection, settings: ReportSettings, writer: ReportWriter | None = None
+    con: duckdb.DuckDBPyConnection, settings: ReportSettings, writer: ReportWriter
 ) -> Mapping[str, int]:
     """Return the communities whose report an update would write, every level.
 
     Each has the number of tokens of the context that it would be written from.
     """
-    by = writer or ExtractiveWriter(settings)
     outdated: dict[str, int] = {}
-    graph = _Graph("", by, GRAPH)
-    version = _version(settings, by)
+    graph = _Graph("", writer, GRAPH)
+    version = _version(settings, writer)
     for level in range(_deepest(con, GRAPH) + 1):
         find_changed(con, GRAPH, level, graph.communities(con), version)
         held = read_level(con, level, GRAPH, _COMMUNITIES_CHANGED)
-        for part in _slices(graph.elements(con, held, version), held, settings, by):
-            part = _cited(con, part, by, graph)
+        for part in _slices(graph.elements(con, held, version), held, settings, writer):
+            part = _cited(con, part, writer, graph)
             changed = _changed(part, held)
-            kept = _tolerated(con, part.elements_of(changed), settings, by)
+            kept = _tolerated(con, part.elements_of(changed), settings, writer)
             outdated |= {c.community_id: c.n_tokens for c in changed if c.community_id not in kept}
     return outdated
 

@@ -26,7 +26,7 @@ from graphrag_pipeline.reports.evidence import Evidence
 from graphrag_pipeline.reports.extractive import ExtractiveWriter
 from graphrag_pipeline.reports.parsing import REPORT_PARSING_VERSION, parse_report, report_schema
 from graphrag_pipeline.reports.rendered import Rendered, render
-from graphrag_pipeline.reports.text import ReportText, WrittenReports
+from graphrag_pipeline.reports.text import ReportText, ReportWriter, WrittenReports
 from graphrag_pipeline.store.hierarchy import GRAPH, Hierarchy
 from graphrag_pipeline.store.index_store import IndexStore
 
@@ -137,6 +137,7 @@ def report_messages(prompt: Prompt, settings: ReportSettings, context: str) -> l
     )
 
 
-def report_writer(settings: Settings) -> ModelWriter | None:
-    """Return the model's report writer, or None where reports are extractive."""
-    return ModelWriter(settings) if settings.reports.writer == "llm" else None
+def report_writer(settings: Settings) -> ReportWriter:
+    """Return who writes the reports, as configured."""
+    by_model = settings.reports.writer == "llm"
+    return ModelWriter(settings) if by_model else ExtractiveWriter(settings.reports)

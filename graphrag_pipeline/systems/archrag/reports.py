@@ -18,7 +18,6 @@ import polars as pl
 from graphrag_pipeline.core.settings import Settings, fingerprint
 from graphrag_pipeline.reports.contexts import Context
 from graphrag_pipeline.reports.evidence import read_evidence
-from graphrag_pipeline.reports.extractive import ExtractiveWriter
 from graphrag_pipeline.reports.inputs import (
     Elements,
     Level,
@@ -28,7 +27,6 @@ from graphrag_pipeline.reports.inputs import (
 )
 from graphrag_pipeline.reports.levels import REPORTS, report_frame, report_row
 from graphrag_pipeline.reports.model_writer import report_writer
-from graphrag_pipeline.reports.text import ReportWriter
 from graphrag_pipeline.store.frames import drop_rows, put_rows
 from graphrag_pipeline.store.hierarchy import Hierarchy
 from graphrag_pipeline.store.index_store import IndexStore, assign_identifiers
@@ -67,14 +65,9 @@ _DESCRIPTIONS = pl.Schema(
 )
 
 
-def attributed_writer(settings: Settings) -> ReportWriter:
-    """Return who writes the reports, as set for the reports on communities."""
-    return report_writer(settings) or ExtractiveWriter(settings.reports)
-
-
 def reports_version(settings: Settings) -> str:
     """Return what decides a report besides the graph."""
-    return fingerprint(attributed_writer(settings).version, settings.reports.max_context_tokens)
+    return fingerprint(report_writer(settings).version, settings.reports.max_context_tokens)
 
 
 class ReportDraft:
@@ -91,7 +84,7 @@ class ReportDraft:
         self.reports = pl.DataFrame(schema=REPORTS)
         self.failures: list[tuple[str, int, str, str, int]] = []
         self.kept: set[str] = set()
-        self._writer = attributed_writer(settings)
+        self._writer = report_writer(settings)
         self._budget = settings.reports.max_context_tokens
         self._version = reports_version(settings)
         self._elements = read_elements(con, self._writer)

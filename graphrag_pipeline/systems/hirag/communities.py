@@ -17,7 +17,6 @@ from graphrag_pipeline.graph.communities import (
     COMMUNITIES_VERSION,
     communities_current,
 )
-from graphrag_pipeline.reports.extractive import ExtractiveWriter
 from graphrag_pipeline.reports.levels import (
     REPORTS_VERSION,
     LevelReports,
@@ -67,8 +66,7 @@ def hirag_clustered(con: duckdb.DuckDBPyConnection, settings: Settings) -> bool:
 
 def communities_version(settings: Settings) -> str:
     """Return what decides communities and reports besides the graph of all layers."""
-    writer = report_writer(settings) or ExtractiveWriter(settings.reports)
-    versions = (COMMUNITIES_VERSION, REPORTS_VERSION, writer.version)
+    versions = (COMMUNITIES_VERSION, REPORTS_VERSION, report_writer(settings).version)
     return fingerprint(*versions, settings.communities, settings.reports)
 
 
