@@ -37,21 +37,4 @@ if TYPE_CHECKING:
     )
 
 import_by_old_names()
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "core.errors": (
-            "BusyError",
-            "CheckFailedError",
-            "ConfigError",
-            "GraphRAGError",
-            "InputError",
-            "NothingPublishedError",
-            "RemovalError",
-            "StorageError",
-        ),
-        "core.settings": ("Settings", "load_settings"),
-        "index": ("Index", "Update"),
-        "query": ("Answer", "Ask", "Method", "QueryEngine", "Retrieval"),
-    },
-)
+__getattr__, __dir__ = lazy_names(__name__, __file__)

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
+_FROM = re.compile(r"^    from (\S+) import", re.MULTILINE)
+_NAME = re.compile(r"\b(\w+) as \1\b")
 
-def lazy_names(
-    package: str, modules: Mapping[str, Sequence[str]]
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return ``__getattr__`` and ``__dir__`` for a package, from its modules and their names.
 
-    The package's ``__all__`` are these names. Type checkers are told of them by imports ``as``
-    themselves.
+def lazy_names(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return ``__getattr__`` and ``__dir__`` for a package whose ``__init__.py`` is ``file``.
+
+    Its names, which are its ``__all__``, are those that type checkers are told of there, by imports
+    ``as`` themselves in the block ``if TYPE_CHECKING``.
     """
-    module_of = {name: module for module, names in modules.items() for name in names}
+    told = Path(file).read_text(encoding="utf-8").partition("if TYPE_CHECKING:")[2]
+    _, *parts = _FROM.split(told)
+    modules = zip(parts[::2], parts[1::2], strict=True)
+    module_of = {name: module for module, names in modules for name in _NAME.findall(names)}
     sys.modules[package].__dict__["__all__"] = sorted(module_of)
 
     def get(name: str) -> Any:
         if name not in module_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(import_module(f"{package}.{module_of[name]}"), name)
+        value = getattr(import_module(module_of[name]), name)
         setattr(sys.modules[package], name, value)
         return value
 

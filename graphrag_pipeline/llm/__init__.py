@@ -30,21 +30,4 @@ if TYPE_CHECKING:
     from graphrag_pipeline.llm.requests import ChatRequest as ChatRequest
     from graphrag_pipeline.llm.running import run_calls as run_calls
 
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "client": ("CompletionStream", "ModelClient"),
-        "completion": ("Completion",),
-        "errors": (
-            "BudgetExceededError",
-            "ModelError",
-            "ModelOutputError",
-            "TerminalModelError",
-            "TransientModelError",
-        ),
-        "ledger": ("calls_since", "last_position"),
-        "options": ("LlmOptions", "Secret"),
-        "requests": ("ChatRequest",),
-        "running": ("run_calls",),
-    },
-)
+__getattr__, __dir__ = lazy_names(__name__, __file__)

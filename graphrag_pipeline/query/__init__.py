@@ -60,26 +60,4 @@ if TYPE_CHECKING:
     )
     from graphrag_pipeline.query.streaming import AnswerStream as AnswerStream
 
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "several_indexes": ("answer_across", "retrieve_across"),
-        "ask": ("Ask",),
-        "comparing": ("Compared", "compare"),
-        "engine": ("QueryEngine", "aanswer", "answer", "aretrieve", "retrieve", "stream_answer"),
-        "conversation": ("read_history",),
-        "methods": (
-            "METHODS",
-            "MODEL_METHODS",
-            "Method",
-            "methods_taking",
-            "parameter_rows",
-            "read_method",
-            "register_method",
-            "unregister_method",
-        ),
-        "release": ("Release", "ReleaseFacts", "open_release"),
-        "results": ("Answer", "Citation", "Record", "Retrieval", "render_context"),
-        "streaming": ("AnswerStream",),
-    },
-)
+__getattr__, __dir__ = lazy_names(__name__, __file__)
