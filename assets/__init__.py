@@ -7,16 +7,21 @@ import dagster as dg
 from graphrag_pipeline.assets.communities import build_communities
 from graphrag_pipeline.assets.embeddings import build_embeddings
 from graphrag_pipeline.assets.graph import entity_aliases, graph
-from graphrag_pipeline.assets.ingestion import build_inbox, chunks, documents, extractions
-from graphrag_pipeline.assets.names import Names
+from graphrag_pipeline.assets.ingestion import (
+    build_inbox as build_inbox,
+    chunks,
+    documents,
+    extractions,
+)
+from graphrag_pipeline.assets.names import Names as Names
 from graphrag_pipeline.assets.publishing import build_published_index
 from graphrag_pipeline.assets.quality import build_measures
 from graphrag_pipeline.assets.reports import build_reports
 from graphrag_pipeline.assets.stages import AssetStage
 from graphrag_pipeline.assets.structures import build_structures
-from graphrag_pipeline.assets.upkeep import build_index_check
+from graphrag_pipeline.assets.upkeep import build_index_check as build_index_check
 from graphrag_pipeline.assets.versions import code_versions
-from graphrag_pipeline.assets.web_pages import build_web_pages
+from graphrag_pipeline.assets.web_pages import build_web_pages as build_web_pages
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.pipeline.stages import (
     LevelsStage,
@@ -26,15 +31,6 @@ from graphrag_pipeline.pipeline.stages import (
     VectorStage,
     refresh_stages,
 )
-
-__all__ = [
-    "Names",
-    "build_inbox",
-    "build_index_check",
-    "build_ingestion",
-    "build_tail",
-    "build_web_pages",
-]
 
 
 def build_ingestion(settings: Settings, names: Names) -> list[dg.AssetsDefinition]:

@@ -1,5 +1,6 @@
 """Dagster resources: the engine's store, batches and settings, as configured."""
 
-from graphrag_pipeline.resources.index import IndexResource, readable_failures
-
-__all__ = ["IndexResource", "readable_failures"]
+from graphrag_pipeline.resources.index import (
+    IndexResource as IndexResource,
+    readable_failures as readable_failures,
+)

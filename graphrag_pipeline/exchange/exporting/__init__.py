@@ -1,6 +1,12 @@
 """A published release, written in the formats that other tools read."""
 
-from graphrag_pipeline.exchange.exporting.formats import EXPORTERS, export_release
-from graphrag_pipeline.exchange.exporting.writing import Export, Exporter, Writer, WrittenFile
-
-__all__ = ["EXPORTERS", "Export", "Exporter", "Writer", "WrittenFile", "export_release"]
+from graphrag_pipeline.exchange.exporting.formats import (
+    EXPORTERS as EXPORTERS,
+    export_release as export_release,
+)
+from graphrag_pipeline.exchange.exporting.writing import (
+    Export as Export,
+    Exporter as Exporter,
+    Writer as Writer,
+    WrittenFile as WrittenFile,
+)

@@ -4,32 +4,19 @@
 is an answer (`Quarantined`), never an exception.
 """
 
-from graphrag_pipeline.ingest.reading.blocks import Block, BlockKind
-from graphrag_pipeline.ingest.reading.files import read_file
-from graphrag_pipeline.ingest.reading.formats import FORMATS, supported_suffixes
-from graphrag_pipeline.ingest.reading.model import (
-    FileFormat,
-    Quarantined,
-    ReadDocument,
-    ReadingOptions,
-    ReadResult,
-    Scalar,
-    Unreadable,
-    whole_document,
+from graphrag_pipeline.ingest.reading.blocks import Block as Block, BlockKind as BlockKind
+from graphrag_pipeline.ingest.reading.files import read_file as read_file
+from graphrag_pipeline.ingest.reading.formats import (
+    FORMATS as FORMATS,
+    supported_suffixes as supported_suffixes,
 )
-
-__all__ = [
-    "FORMATS",
-    "Block",
-    "BlockKind",
-    "FileFormat",
-    "Quarantined",
-    "ReadDocument",
-    "ReadResult",
-    "ReadingOptions",
-    "Scalar",
-    "Unreadable",
-    "read_file",
-    "supported_suffixes",
-    "whole_document",
-]
+from graphrag_pipeline.ingest.reading.model import (
+    FileFormat as FileFormat,
+    Quarantined as Quarantined,
+    ReadDocument as ReadDocument,
+    ReadingOptions as ReadingOptions,
+    ReadResult as ReadResult,
+    Scalar as Scalar,
+    Unreadable as Unreadable,
+    whole_document as whole_document,
+)
