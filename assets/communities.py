@@ -13,7 +13,6 @@ from graphrag_pipeline.assets.stages import (
     AssetStage,
     Pictures,
     StageOutcome,
-    StagePreview,
     StageTable,
     shown,
 )
@@ -22,6 +21,7 @@ from graphrag_pipeline.pages import pictures
 from graphrag_pipeline.pipeline.stages import LevelsStage, level_range
 from graphrag_pipeline.resources import IndexResource
 from graphrag_pipeline.structures.registry import ask_for_clustering
+from graphrag_pipeline.structures.structure import Preview
 
 GROUP = "communities"
 _FACTS = """
@@ -91,7 +91,7 @@ def _table(level: int, levels: int) -> StageTable:
         made_from=[level_key(level - 1)] if level else [ENTITIES, RELATIONSHIPS],
         table="communities",
         facts=_FACTS,
-        previews={"preview": StagePreview(_PREVIEW)},
+        previews={"preview": Preview(_PREVIEW)},
         parameters=level_range(level, levels),
     )
 

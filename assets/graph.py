@@ -10,7 +10,6 @@ from graphrag_pipeline.assets.ingestion import EXTRACTIONS
 from graphrag_pipeline.assets.stages import (
     StageCheck,
     StageOutcome,
-    StagePreview,
     StageTable,
     shown,
 )
@@ -19,6 +18,7 @@ from graphrag_pipeline.graph.resolution.resolving import Resolution
 from graphrag_pipeline.pages import pictures
 from graphrag_pipeline.pipeline.stages import GRAPH, RESOLUTION
 from graphrag_pipeline.resources import IndexResource
+from graphrag_pipeline.structures.structure import Preview
 
 GROUP = "graph"
 ALIASES = dg.AssetKey(["graph", "entity_aliases"])
@@ -88,8 +88,8 @@ entity_aliases = shown(
             table="entity_aliases",
             facts=_ALIAS_FACTS,
             previews={
-                "preview": StagePreview(_ALIAS_PREVIEW),
-                "looked_alike": StagePreview(_APART_PREVIEW),
+                "preview": Preview(_ALIAS_PREVIEW),
+                "looked_alike": Preview(_APART_PREVIEW),
             },
             checks=[
                 StageCheck(
@@ -114,7 +114,7 @@ graph = shown(
             made_from=[EXTRACTIONS, ALIASES],
             table="entities",
             facts=_ENTITY_FACTS,
-            previews={"preview": StagePreview(_ENTITY_PREVIEW)},
+            previews={"preview": Preview(_ENTITY_PREVIEW)},
         ),
         StageTable(
             key=RELATIONSHIPS,
@@ -123,7 +123,7 @@ graph = shown(
             made_from=[EXTRACTIONS, ALIASES],
             table="relationships",
             facts=_RELATIONSHIP_FACTS,
-            previews={"preview": StagePreview(_RELATIONSHIP_PREVIEW)},
+            previews={"preview": Preview(_RELATIONSHIP_PREVIEW)},
         ),
     ],
 )

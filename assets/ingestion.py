@@ -14,7 +14,6 @@ from graphrag_pipeline.assets.stages import (
     AssetStage,
     StageCheck,
     StageOutcome,
-    StagePreview,
     StageTable,
 )
 from graphrag_pipeline.core.settings import Settings
@@ -23,6 +22,7 @@ from graphrag_pipeline.ingest.staging import of_batch
 from graphrag_pipeline.pipeline.stages import ingest
 from graphrag_pipeline.releases.quality import batch_quality, quality_line
 from graphrag_pipeline.resources import IndexResource
+from graphrag_pipeline.structures.structure import Preview
 
 # Dagster would say so three times in every process of the UI.
 warnings.filterwarnings("ignore", "Parameter `backfill_policy`", dg.BetaWarning)
@@ -145,8 +145,8 @@ documents = AssetStage(
             table="documents",
             facts=_DOCUMENT_FACTS,
             previews={
-                "quarantined_files": StagePreview(_QUARANTINED, if_any=True),
-                "preview": StagePreview(_DOCUMENT_PREVIEW),
+                "quarantined_files": Preview(_QUARANTINED, if_any=True),
+                "preview": Preview(_DOCUMENT_PREVIEW),
             },
             checks=[
                 StageCheck(
@@ -172,7 +172,7 @@ chunks = AssetStage(
             made_from=[DOCUMENTS],
             table="chunks",
             facts=_CHUNK_FACTS,
-            previews={"preview": StagePreview(_CHUNK_PREVIEW)},
+            previews={"preview": Preview(_CHUNK_PREVIEW)},
         )
     ],
 )
@@ -189,9 +189,9 @@ extractions = AssetStage(
             table="extractions",
             facts=_EXTRACTION_FACTS,
             previews={
-                "failures": StagePreview(_FAILURES, _LONG_CELL, if_any=True),
-                "most_found": StagePreview(_MOST_FOUND),
-                "preview": StagePreview(_SAMPLES, _LONG_CELL),
+                "failures": Preview(_FAILURES, _LONG_CELL, if_any=True),
+                "most_found": Preview(_MOST_FOUND),
+                "preview": Preview(_SAMPLES, _LONG_CELL),
             },
             checks=[
                 StageCheck(

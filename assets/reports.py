@@ -9,7 +9,6 @@ from graphrag_pipeline.assets.stages import (
     AssetStage,
     StageCheck,
     StageOutcome,
-    StagePreview,
     StageTable,
     shown,
 )
@@ -17,6 +16,7 @@ from graphrag_pipeline.pipeline.stages import ReportStage, level_range
 from graphrag_pipeline.releases import invariants
 from graphrag_pipeline.reports.levels import LevelReports
 from graphrag_pipeline.resources import IndexResource
+from graphrag_pipeline.structures.structure import Preview
 
 GROUP = "reports"
 _FACTS = """
@@ -73,8 +73,8 @@ def build_reports(stage: ReportStage) -> AssetStage:
                 table="community_reports",
                 facts=_FACTS,
                 previews={
-                    "preview": StagePreview(_PREVIEW, _LONG_CELL),
-                    "failures": StagePreview(_FAILURES, _LONG_CELL, if_any=True),
+                    "preview": Preview(_PREVIEW, _LONG_CELL),
+                    "failures": Preview(_FAILURES, _LONG_CELL, if_any=True),
                 },
                 parameters=level_range(level, levels),
                 checks=[

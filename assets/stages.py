@@ -28,6 +28,7 @@ from graphrag_pipeline.pipeline import stages as engine
 from graphrag_pipeline.releases import invariants
 from graphrag_pipeline.resources import IndexResource, readable_failures
 from graphrag_pipeline.store.spending import Spent
+from graphrag_pipeline.structures.structure import Preview
 
 INDEX_POOL = "index_db"
 T = TypeVar("T")
@@ -100,26 +101,6 @@ class StageCheck:
         )
 
 
-@dataclass(frozen=True)
-class StagePreview:
-    """Rows to show as a table, their values cut to ``longest`` characters.
-
-    With ``if_any``, nothing is shown where there are no rows.
-    """
-
-    query: str
-    longest: int = 90
-    if_any: bool = False
-
-    def shown(
-        self, con: duckdb.DuckDBPyConnection, name: str, parameters: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        """Return them as metadata, under this name."""
-        if self.if_any and not con.execute(self.query, parameters).fetchone():
-            return {}
-        return {name: markdown_table(con, self.query, parameters, self.longest)}
-
-
 @dataclass(frozen=True, kw_only=True)
 class StageTable:
     """An asset: a table, or what else a stage makes, and what is shown of it.
@@ -138,7 +119,7 @@ class StageTable:
     version: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     facts: str = ""
-    previews: Mapping[str, StagePreview] = field(default_factory=dict)
+    previews: Mapping[str, Preview] = field(default_factory=dict)
     checks: Sequence[StageCheck] = ()
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
@@ -171,7 +152,7 @@ class StageTable:
         if self.table:
             shown |= adorned("columns", lambda: column_schema(con, self.table))
         for name, preview in self.previews.items():
-            shown |= adorned(name, partial(preview.shown, con, name, parameters))
+            shown |= adorned(name, partial(_preview, con, name, preview, parameters))
         return shown
 
 
@@ -325,6 +306,15 @@ def shown(
     ]
     about = {"name": stage.name, "label": stage.label, "part": stage.part, "parts": stage.parts}
     return AssetStage(**{"work": work, "tables": checked, **about, **more})
+
+
+def _preview(
+    con: duckdb.DuckDBPyConnection, name: str, preview: Preview, parameters: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return rows as metadata, under this name."""
+    if preview.if_any and not con.execute(preview.query, parameters).fetchone():
+        return {}
+    return {name: markdown_table(con, preview.query, parameters, preview.longest)}
 
 
 @contextlib.contextmanager

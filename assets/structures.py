@@ -9,7 +9,6 @@ from graphrag_pipeline.assets.stages import (
     AssetStage,
     StageCheck,
     StageOutcome,
-    StagePreview,
     StageTable,
     shown,
 )
@@ -34,10 +33,7 @@ def build_structures(stage: StepStage, settings: Settings) -> AssetStage:
         table=step.table,
         version=fingerprint(structure.name, structure.version(settings)),
         facts=step.facts,
-        previews={
-            name: StagePreview(preview.query, preview.longest)
-            for name, preview in step.previews.items()
-        },
+        previews=step.previews,
         checks=[StageCheck(warning.name, warning.about, warning.what, warns=True)]
         if warning
         else [],

@@ -73,10 +73,14 @@ class FailureWarning:
 
 @dataclass(frozen=True)
 class Preview:
-    """Rows shown as a table, by one query; values are cut to ``longest`` characters."""
+    """Rows shown as a table, by one query; values are cut to ``longest`` characters.
+
+    With ``if_any``, nothing is shown where there are no rows.
+    """
 
     query: str
     longest: int = 90
+    if_any: bool = False
 
 
 @dataclass(frozen=True)
