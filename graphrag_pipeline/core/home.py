@@ -15,129 +15,78 @@ if TYPE_CHECKING:
     from graphrag_pipeline.core.settings import Settings
 
 
+class _Within:
+    """A path within a home folder."""
+
+    def __init__(self, name: str, meaning: str) -> None:
+        self._name, self.__doc__ = name, meaning
+
+    def __get__(self, home: Home, owner: type) -> Path:
+        return home.folder / self._name
+
+
 @dataclass(frozen=True)
 class Home:
     """The paths of one home folder."""
 
     folder: Path
 
-    @property
-    def index(self) -> Path:
-        """The pipeline's own DuckDB file."""
-        return self.folder / "index.duckdb"
-
-    @property
-    def hashes(self) -> Path:
-        """The hashes of the tables in the pipeline's own DuckDB file."""
-        return self.folder / "hashes.json"
-
-    @property
-    def published(self) -> Path:
-        """The DuckDB file that readers open."""
-        return self.folder / "published.duckdb"
-
-    @property
-    def releases(self) -> Path:
-        """The folder of the releases that are kept."""
-        return self.folder / "releases"
-
-    @property
-    def vectors(self) -> Path:
-        """The folder of LanceDB's tables."""
-        return self.folder / "vectors"
-
-    @property
-    def batches(self) -> Path:
-        """The folder of manifests."""
-        return self.folder / "batches"
-
-    @property
-    def seen(self) -> Path:
-        """The sizes and times of the files of the corpus when they were last read."""
-        return self.folder / "seen.json"
-
-    @property
-    def left_out(self) -> Path:
-        """The files that the last scan of each folder left out, by rule."""
-        return self.folder / "left_out.json"
-
-    @property
-    def run_lock(self) -> Path:
-        """The file that a run holds locked, so that runs of one index wait for each other."""
-        return self.folder / "run.lock"
-
-    @property
-    def run_process(self) -> Path:
-        """The file in which a run that holds the lock says which process it is."""
-        return self.folder / "run.pid"
-
-    @property
-    def release_lock(self) -> Path:
-        """The file that is held locked while a release is published or gone back to."""
-        return self.folder / "releases.lock"
-
-    @property
-    def calls(self) -> Path:
-        """The cache and the ledger of model calls."""
-        return self.folder / "llm_cache.sqlite"
-
-    @property
-    def ocr(self) -> Path:
-        """The folder of the texts of scanned pages."""
-        return self.folder / "ocr"
-
-    @property
-    def reader_deaths(self) -> Path:
-        """The files that have ended the process that read them."""
-        return self.folder / "reader_deaths.json"
-
-    @property
-    def evaluation(self) -> Path:
-        """The DuckDB file of experiments."""
-        return self.folder / "evaluation.duckdb"
-
-    @property
-    def document_indexes(self) -> Path:
-        """The folder of the indexes that single documents have, for evaluations, a folder each."""
-        return self.folder / "document_indexes"
+    index = _Within("index.duckdb", "The pipeline's own DuckDB file.")
+    hashes = _Within("hashes.json", "The hashes of the tables in the pipeline's own DuckDB file.")
+    published = _Within("published.duckdb", "The DuckDB file that readers open.")
+    releases = _Within("releases", "The folder of the releases that are kept.")
+    vectors = _Within("vectors", "The folder of LanceDB's tables.")
+    batches = _Within("batches", "The folder of manifests.")
+    seen = _Within(
+        "seen.json", "The sizes and times of the files of the corpus when they were last read."
+    )
+    left_out = _Within(
+        "left_out.json", "The files that the last scan of each folder left out, by rule."
+    )
+    run_lock = _Within(
+        "run.lock",
+        "The file that a run holds locked, so that runs of one index wait for each other.",
+    )
+    run_process = _Within(
+        "run.pid", "The file in which a run that holds the lock says which process it is."
+    )
+    release_lock = _Within(
+        "releases.lock",
+        "The file that is held locked while a release is published or gone back to.",
+    )
+    calls = _Within("llm_cache.sqlite", "The cache and the ledger of model calls.")
+    ocr = _Within("ocr", "The folder of the texts of scanned pages.")
+    reader_deaths = _Within(
+        "reader_deaths.json", "The files that have ended the process that read them."
+    )
+    evaluation = _Within("evaluation.duckdb", "The DuckDB file of experiments.")
+    document_indexes = _Within(
+        "document_indexes",
+        "The folder of the indexes that single documents have, for evaluations, a folder each.",
+    )
+    index_variants = _Within(
+        "index_variants",
+        "The folder of indexes of the same documents by other settings, for evaluations.",
+    )
+    marts = _Within("marts.duckdb", "The DuckDB file of dbt's marts.")
+    notices = _Within(
+        "notices.json", "The failures that people have been told of and that are not mended yet."
+    )
+    aliases_lock = _Within(
+        "aliases.lock", "The file that is held locked while a line is added to the user's aliases."
+    )
+    purge_mark = _Within(
+        "purge.unfinished", "A file that is there while a purge goes on, or where one was killed."
+    )
+    dagster = _Within("dagster", "Dagster's own folder, unless ``DAGSTER_HOME`` names another.")
 
     def indexes_of_documents(self) -> list[Path]:
         """Return the folders of the indexes that single documents have."""
         return _folders_in(self.document_indexes)
 
-    @property
-    def index_variants(self) -> Path:
-        """The folder of indexes of the same documents by other settings, for evaluations."""
-        return self.folder / "index_variants"
-
     def variants_of_index(self) -> list[Path]:
         """Return the folders of the indexes by other settings."""
         return _folders_in(self.index_variants)
-
-    @property
-    def marts(self) -> Path:
-        """The DuckDB file of dbt's marts."""
-        return self.folder / "marts.duckdb"
-
-    @property
-    def notices(self) -> Path:
-        """The failures that people have been told of and that are not mended yet."""
-        return self.folder / "notices.json"
-
-    @property
-    def aliases_lock(self) -> Path:
-        """The file that is held locked while a line is added to the user's aliases."""
-        return self.folder / "aliases.lock"
-
-    @property
-    def purge_mark(self) -> Path:
-        """A file that is there while a purge goes on, or where one was killed."""
-        return self.folder / "purge.unfinished"
-
-    @property
-    def dagster(self) -> Path:
-        """Dagster's own folder, unless ``DAGSTER_HOME`` names another."""
-        return self.folder / "dagster"
 
 
 def _folders_in(place: Path) -> list[Path]:
