@@ -300,6 +300,8 @@ def _is_geo(words: list[str], lowered: list[str], codes: str, *, within: bool) -
         return codes[-1] in _LAST_OF_A_NAME and not usually_lower(lowered[-1])
     if codes[0] in "HR" and lowered[0] not in _SAINTS and lowered[-1] not in _cues("geo_sure"):
         return False
+    if lowered[-1] in _cues("geo_or_surname") and codes == "NN" and _is_given_only(words[0]):
+        return False
     return lowered[-1] in _cues("geo_sure") or not all(map(_is_ordinary, words[:-1]))
 
 
@@ -402,10 +404,12 @@ def like_full_name(words: list[str], codes: str) -> bool:
 
     It is no evidence by itself.
     """
+    given = may_be_given(words[0])
+    ordinary = is_common if given else _is_ordinary
     return (
         2 <= len(words) <= 3
         and not set(codes) - set("NI")
-        and not any(map(_is_ordinary, words))
+        and not any(map(ordinary, words[given:]))
         and not any(map(looks_like_code, words))
         and not has_organisation_word(words)
         and not is_place(" ".join(words))
@@ -416,6 +420,10 @@ def like_full_name(words: list[str], codes: str) -> bool:
 def may_be_given(word: str) -> bool:
     """Say whether a word is a listed given name and no common word besides."""
     return is_given_name(word) or (_plain(word) in _people("given") and not is_common(word))
+
+
+def _is_given_only(word: str) -> bool:
+    return is_given_name(word) or (may_be_given(word) and not is_place(word))
 
 
 def _is_place_word(word: str) -> bool:

@@ -135,16 +135,17 @@ def _type_list(
 def _type_short(tokens: Tokens, mentions: list[Mention], places: list[Piece]) -> None:
     """Take a word alone for a person that the text names in full elsewhere: Ann Lee, then Lee.
 
-    The particles of a family's name are part of it there as well: Ann de Vries, then De Vries.
+    Speakers' names may be in capitals. The particles of a family's name are part of it there as
+    well: Ann de Vries, then De Vries.
     """
     parts: dict[str, list[str]] = {}
     for mention, (first, stop) in zip(mentions, places, strict=True):
         if mention.type == types.PERSON and stop - first > 1 and tokens.classes[stop - 1] == "N":
             if tokens.classes[first] == "N":
-                parts.setdefault(tokens.texts[first], [])
-            parts[tokens.texts[stop - 1]] = _particles(tokens, first, stop)
+                parts.setdefault(tokens.texts[first].casefold(), [])
+            parts[tokens.texts[stop - 1].casefold()] = _particles(tokens, first, stop)
     for number, (first, stop) in enumerate(places):
-        if stop - first > 1 or (particles := parts.get(tokens.texts[first])) is None:
+        if stop - first > 1 or (particles := parts.get(tokens.texts[first].casefold())) is None:
             continue
         begin = first - len(particles)
         led = [word.casefold() for word in tokens.texts[begin:first]] == particles

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -28,6 +28,7 @@ from graphrag_pipeline.extraction.rules.entity_types import (
     has_organisation_word,
     may_be_given,
 )
+from graphrag_pipeline.extraction.rules.given_names import full_names
 from graphrag_pipeline.extraction.rules.letters import letter_parts, without
 from graphrag_pipeline.extraction.rules.links import (
     LINKS_TO,
@@ -73,6 +74,7 @@ _LABEL = re.compile(
 )
 _LABELS = frozenset((word,) for words in word_lists("nlp_records.txt").values() for word in words)
 _LISTED = re.compile(rf"(?:(?<=\] )|(?<=, )|(?<= to )){_AUTHOR}(?=,|$| and \d)")
+_NONE: Mapping[str, str] = {}
 _PRONOUN = re.compile(r"(He|She|It|They|His|Her|Its|Their)\b")
 
 
@@ -174,10 +176,12 @@ class _Reading:
     topics: dict[int, Mention]
     written: str
     """The text with the addresses of its links and the heads of a log, blank in ``text``."""
+    full_names: Mapping[str, str]
+    """By the given name of a person the only full name that the text has for it."""
     excerpts: dict[int, str] = field(default_factory=dict)
 
     def title(self, mention: Mention) -> str:
-        return " ".join(self.text[mention.start : mention.end].split())
+        return _title(self.text, mention, self.full_names)
 
     def entities(self) -> Iterator[tuple[str, str, str, int, int]]:
         for number, mentions in self.mentions.items():
@@ -262,8 +266,10 @@ def _read(
     mentions = _outside(mentions, list(_labels(text)))
     mentions = _with_people(text, sentences, mentions, correspondents)
     mentions.sort(key=lambda mention: (mention.start, -mention.end))
-    by_sentence = _by_sentence(text, mentions)
-    return _Reading(text, sentences, by_sentence, _topics(text, sentences, by_sentence), written)
+    people = full_names((_title(text, mention), mention.type) for mention in mentions)
+    by_sentence = _by_sentence(text, mentions, people)
+    topics = _topics(text, sentences, by_sentence)
+    return _Reading(text, sentences, by_sentence, topics, written, people)
 
 
 def _sentences(text: str, blocks: Sequence[Block]) -> list[Span]:
@@ -418,10 +424,17 @@ def _may_be_person(name: str) -> bool:
     return is_written_so and is_named and is_sure
 
 
-def _by_sentence(text: str, mentions: list[Mention]) -> dict[int, dict[str, Mention]]:
+def _title(text: str, mention: Mention, full_names: Mapping[str, str] = _NONE) -> str:
+    name = " ".join(text[mention.start : mention.end].split())
+    return full_names.get(name, name) if mention.type == PERSON else name
+
+
+def _by_sentence(
+    text: str, mentions: list[Mention], full_names: Mapping[str, str]
+) -> dict[int, dict[str, Mention]]:
     by_sentence: dict[int, dict[str, Mention]] = {}
     for mention in mentions:
-        key = normalize_title(text[mention.start : mention.end])
+        key = normalize_title(_title(text, mention, full_names))
         if key:
             by_sentence.setdefault(mention.sentence, {}).setdefault(key, mention)
     return dict(sorted(by_sentence.items()))

@@ -10,7 +10,12 @@ import re
 from dataclasses import dataclass
 
 from graphrag_pipeline.extraction.rules.cjk import CJK
-from graphrag_pipeline.extraction.rules.entity_types import begins_name
+from graphrag_pipeline.extraction.rules.entity_types import (
+    begins_name,
+    is_listed_given,
+    is_place,
+    is_surname,
+)
 from graphrag_pipeline.extraction.rules.nouns import BY_ARTICLE, BY_CAPITAL, is_address, no_noun
 from graphrag_pipeline.extraction.rules.sentences import Span
 from graphrag_pipeline.extraction.rules.words import Lexicon, recognise_language, usually_lower
@@ -106,7 +111,10 @@ def _settle_case(texts: list[str], classes: list[str], lexicon: Lexicon, lower: 
     for match in _BETWEEN_NAMES.finditer(raw) if lexicon.language == "en" else ():
         if texts[match.start()] == "do":
             classes[match.start()] = "w"
-    if lexicon.language != "en":
+    if lexicon.language == "en":
+        _settle_pairs(texts, classes, lexicon)
+        raw = "".join(classes)
+    else:
         raw = _AFTER_PARTICLE.sub("N", raw)
         classes = list(raw)
     opening = [match.end() for match in _OPENING.finditer(raw)]
@@ -121,12 +129,26 @@ def _settle_case(texts: list[str], classes: list[str], lexicon: Lexicon, lower: 
         following = _following(classes, position)
         word = texts[position].lower()
         if code == "F":
-            classes[position] = lexicon.lower_class(word)
+            is_name = following == "N" and texts[position] in name_words
+            classes[position] = "N" if is_name else lexicon.lower_class(word)
         else:
             classes[position] = _start_class(texts[position], following, lexicon, lower, name_words)
     return _NUMERAL.sub("J", "".join(classes)).replace("i", "q")
 
 
+def _settle_pairs(texts: list[str], classes: list[str], lexicon: Lexicon) -> None:
+    """Read as names the function words that begin or end two words that name one thing.
+
+    Will Smith, Thomas More, Fort Worth; not among other capitals, as in a heading.
+    """
+    for match in _PAIR.finditer("".join(classes)):
+        first, last = texts[match.start() : match.end()]
+        is_person = is_listed_given(first) and is_surname(last)
+        if is_place(f"{first} {last}") or (is_person and lexicon.lower_class(last) != "x"):
+            classes[match.start() : match.end()] = "NN"
+
+
+_PAIR = re.compile("(?<![NFAIHR])NF(?![NFAIHR])|(?<![NFAIHR|:#.])FN(?![NFAIHR])")
 _NUMERAL = re.compile(r"(?<=[NR])i(?=[.,|)pxoaS(-])")
 _NAME = re.compile("N")
 # A capital after the particle of a name: Jan van der Meer, though "meer" is a word of its own.

@@ -110,6 +110,19 @@ def usually_lower(word: str, ratio: float = 1.6) -> bool:
     )
 
 
+def _names_somebody(word: str) -> bool:
+    """Say whether a word (in lower case) is a listed name, and not mostly in lower case: Emily."""
+    lower, capital = _case_ranks()
+    rank, named = lower.get(word), capital.get(word)
+    is_lower = rank is not None and (named is None or rank < named)
+    return word in _people() and not is_lower
+
+
+@cache
+def _people() -> frozenset[str]:
+    return frozenset(map(str.casefold, _GIVEN | word_lists("nlp_people.txt")["surname"]))
+
+
 def _inflections(verb: str) -> set[str]:
     stem = verb[:-1] if verb.endswith("e") else verb
     forms = {stem + "ed", stem + "ing"}
@@ -319,7 +332,7 @@ class Lexicon(dict[str, str]):
             return "r"
         if "-" in token:
             return self._compound(token)
-        if len(token) > 4 and token.endswith(_ADVERB_END):
+        if len(token) > 4 and token.endswith(_ADVERB_END) and not _names_somebody(token):
             return "r"
         if len(token) > 4 and token.endswith("ed") and not token.endswith("eed"):
             return "e"
