@@ -200,6 +200,7 @@ def test_shouted_prose_gives_no_name_for_its_function_words():
         ("They played in Carnegie Hall.", "Carnegie Hall", "GEO"),
         ("We met Anthony Hall and Diane Lane.", "Diane Lane", "PERSON"),
         ("We met Benny Hill.", "Benny Hill", "PERSON"),
+        ("Present: Lena Voss, Pieter Maes.", "Lena Voss", "PERSON"),
         ("They live on Capitol Hill.", "Capitol Hill", "GEO"),
     ],
 )

@@ -102,7 +102,7 @@ def usually_lower(word: str, ratio: float = 1.6) -> bool:
         return True
     if word in capital:
         return False
-    stem = word[:-1] if word.endswith("s") else word
+    stem = word[:-1] if word.endswith("s") and not word.endswith("ss") else word
     return (
         (stem in lower and stem not in capital)
         or word.endswith(_COMMON_ENDS)

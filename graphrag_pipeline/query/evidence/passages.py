@@ -229,6 +229,10 @@ def _ranked(
     about = without_latest(question)
     scores = relevance(index, about.without_quantity, told, sharing=index.lexical)
     if index.lexical and not any(scores):
+        # What a message says of its subject may be called so in the subject alone.
+        titles = [sentence.window.row["title"] for sentence in sentences]
+        scores = relevance(index, about.without_quantity, titles, sharing=True)
+    if index.lexical and not any(scores):
         return []
     named = _shares_named(said, names)
     with_rank = [
