@@ -204,6 +204,10 @@ def test_folders_patterns_files_of_records_and_ranges_are_met(tmp_path):
     assert kept(label=["a", "c"], labels=frozenset("a")) == [0]
     assert kept(label=["b"], labels=frozenset("a")) == []
     assert kept(uri="lists/pumps.mbox#1") == [2]
+    assert kept(uri="Harbour") == kept(uri="a.md") == kept(uri="Harbour/a.md") == [0]
+    assert kept(uri="pumps.mbox") == kept(uri="lists") == [2, 3]
+    assert kept(uri="pumps.mbox#1") == [2]
+    assert kept(uri="a.md/") == kept(uri="md") == kept(uri="/Harbour") == kept(uri="in/a.md") == []
     assert kept(uri="in/Harbour%") == kept(uri="in_Harbour/*") == []
     assert kept(sender="*@sundport.no") == kept(sender="*@SUNDPORT.no") == [1, 2, 3]
     assert kept(sender=["ole brandt 0*", "*brandt 2"]) == [0, 2]
@@ -226,6 +230,9 @@ def test_a_filter_that_matches_nothing_names_what_there_is_to_who_sees_everythin
         ({"uri": "nowhere/*"}, r"; there is uri = '.*'"),
         ({"year>": 2040}, r"no document has year >= '2040': .*; there is year = '2031'"),
         ({"author": "x"}, r"; documents have title, uri, .*access.*year"),
+        ({"year": 2031, "access": "nobody"}, r"; there is access = "),
+        ({"year": 2031, "author": "x"}, r"; documents have title, uri, .*access.*year"),
+        ({"year": 2031, "uri": "no*"}, r"; there is uri = "),
     ):
         with pytest.raises(InputError, match=there):
             engine.retrieve("What?", "bm25", where=where)

@@ -335,7 +335,9 @@ def _patterns(key: str, values: Sequence[str]) -> list[str]:
         if "*" in value and (key in _COLUMNS or value.strip("*")):
             patterns.append(literal.replace("*", "%"))
         elif key == "uri" and value.strip("/"):
-            patterns += [f"{literal.rstrip('/')}/%", f"{literal}#%"]
+            starts = [""] if value.startswith("/") else ["", "%/"]
+            ends = ("/%",) if value.endswith("/") else ("", "/%", "#%")
+            patterns += [f"{start}{literal.rstrip('/')}{end}" for start in starts for end in ends]
         elif key not in _COLUMNS and _YEAR_OR_LONGER.fullmatch(value):
             patterns += [f"{literal}{sign}%" for sign in "-T "]
     return patterns
@@ -354,8 +356,16 @@ def _nothing_kept(
 
 
 def _what_there_is(con: duckdb.DuckDBPyConnection, where: Where, *, bare: bool) -> str:
-    """Return what the first key could be asked for, or which keys there are, in words."""
-    key = next(iter(where))
+    """Return what the first key that no document meets could be asked for, in words.
+
+    Or which keys there are; or that each is met, but all of them by none.
+    """
+    for key, values in where.items():
+        sql, parameters = matching({key: values}, None, bare=bare)
+        if not con.execute(f"{sql} LIMIT 1", parameters).fetchall():
+            break
+    else:
+        return "; each condition is met by some, and all of them by none"
     key = key[:-1].rstrip() if _is_range(key) else key
     keys = [*_COLUMNS, *(name for (name,) in con.execute(_KEYS).fetchall())]
     if key not in keys:

@@ -227,11 +227,7 @@ def _ranked(
     records = _records_of(sentences, kinds)
     told = with_their_records(question, with_months(question, told, records), records)
     about = without_latest(question)
-    scores = relevance(index, about.without_quantity, told, sharing=index.lexical)
-    if index.lexical and not any(scores):
-        # What a message says of its subject may be called so in the subject alone.
-        titles = [sentence.window.row["title"] for sentence in sentences]
-        scores = relevance(index, about.without_quantity, titles, sharing=True)
+    scores = _relevance(index, about.without_quantity, sentences, told)
     if index.lexical and not any(scores):
         return []
     named = _shares_named(said, names)
@@ -266,6 +262,20 @@ def _ranked(
         floor = LEAST_SHARE * ranking[0][0].score
         ranking.sort(key=lambda row: row[0].score < floor or not wanted.holds(row[1]))
     return _by_turns(question, latest_first(index, question, ranking))
+
+
+def _relevance(
+    index: Release, question: str, sentences: Sequence[Sentence], told: Sequence[str]
+) -> list[float]:
+    """Return how relevant what is told is; where nothing is, how relevant the titles are.
+
+    What a message is about may be named by its subject alone.
+    """
+    scores = relevance(index, question, told, sharing=index.lexical)
+    if index.lexical and not any(scores):
+        titles = [sentence.window.row["title"] for sentence in sentences]
+        return relevance(index, question, titles, sharing=True)
+    return scores
 
 
 def _units(
