@@ -211,7 +211,6 @@ def test_what_is_said_within_a_message_stands_with_who_says_it_and_when(tmp_path
     assert points(first) == ["[2024-03-12 09:16] Jonas Brandt: I booked the blue room."]
 
 
-<<<<<<< HEAD
 def test_a_message_of_a_chat_is_quoted_without_those_after_it_but_with_the_question_before(
     tmp_path,
 ):
@@ -242,7 +241,8 @@ def test_a_number_in_brackets_before_a_name_begins_no_message(tmp_path):
     with QueryEngine(tmp_path, settings=settings_for(tmp_path)) as engine:
         answer = engine.answer("What was the toll in pence?", "bm25", sentences=1)
     assert points(answer) == ["The toll was four pence in those days."]
-=======
+
+
 def test_what_only_its_title_names_answers_where_no_text_does(tmp_path):
     texts = {"Offer for the roof": "We can go down to 48,500 euro.", "Hill": "Nobody climbed it."}
     publish(tmp_path, documents=texts)
@@ -250,4 +250,3 @@ def test_what_only_its_title_names_answers_where_no_text_does(tmp_path):
         roof = engine.answer("What is said about the roof?", "basic", where={"title": "*roof"})
         assert points(roof) == ["We can go down to 48,500 euro."]
         assert not engine.answer("What of elephants?", "basic").citations
->>>>>>> 35d2ce57 (Answer by what only a title names, and know names in -ss)

@@ -361,8 +361,8 @@ def _what_there_is(con: duckdb.DuckDBPyConnection, where: Where, *, bare: bool) 
     Or which keys there are; or that each is met, but all of them by none.
     """
     for key, values in where.items():
-        sql, parameters = matching({key: values}, None, bare=bare)
-        if not con.execute(f"{sql} LIMIT 1", parameters).fetchall():
+        matched, wanted = matching({key: values}, None, bare=bare)
+        if not con.execute(f"{matched} LIMIT 1", wanted).fetchall():
             break
     else:
         return "; each condition is met by some, and all of them by none"
