@@ -487,6 +487,17 @@ def test_who_meets_others_in_some_documents_than_in_the_rest_may_be_two(tmp_path
     assert homonyms(engine) == []
 
 
+def test_a_name_of_one_word_that_is_a_part_of_two_names_may_be_two(tmp_path):
+    texts = {
+        "a.md": "# Ferries\n\nPetra Novak met Jonas Beck in Kelmouth. Novak left on Monday.",
+        "b.md": "# Cranes\n\nMarek Novak met Ida Brandt in Sellenby. Novak stayed.",
+        "c.md": "# Beds\n\nMarek Novak met Ida Brandt again. Brandt left on Tuesday.",
+    }
+    engine = build_graph(tmp_path, texts)
+    ((listed, *documents),) = homonyms(engine)
+    assert (listed, documents) == ("Novak", [["a"], ["b"]])
+
+
 def resolution_current_of(engine: Engine) -> bool:
     with engine.workspace.store.read() as con:
         return resolution_current(con, engine.settings)

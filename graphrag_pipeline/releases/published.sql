@@ -49,17 +49,34 @@ reached AS (
 grouped AS (
     SELECT DISTINCT entity_id, document_id,
            (entity_id, document_id) IN (SELECT (entity_id, document_id) FROM reached) AS is_one
-    FROM few)
+    FROM few),
+persons AS MATERIALIZED (
+    SELECT DISTINCT e.id, e.title, c.document_id
+    FROM entity_chunks l JOIN entities e ON e.id = l.entity_id JOIN chunks c ON c.id = l.chunk_id
+    WHERE e.type = 'PERSON'),
+meant AS MATERIALIZED (
+    SELECT s.id AS entity_id, s.document_id, min(w.title) AS whole
+    FROM persons s JOIN (
+        SELECT document_id, title, unnest(string_split(title, ' ')) AS word FROM persons
+        WHERE contains(title, ' ')) w ON w.document_id = s.document_id AND w.word = s.title
+    GROUP BY s.id, s.document_id HAVING count(DISTINCT w.title) = 1),
+told_apart AS (
+    SELECT entity_id, document_id, whole = min(whole) OVER (PARTITION BY entity_id) AS is_one
+    FROM meant),
+listed AS (
+    FROM told_apart SEMI JOIN (FROM told_apart WHERE NOT is_one) two USING (entity_id)
+    UNION ALL
+    FROM grouped ANTI JOIN (FROM told_apart WHERE NOT is_one) two USING (entity_id))
 SELECT e.id AS entity_id, e.title AS entity, e.type, count(*) AS n_documents,
        list(d.uri ORDER BY d.uri) FILTER (is_one) AS in_some,
        list(d.uri ORDER BY d.uri) FILTER (NOT is_one) AS in_others
-FROM grouped g JOIN entities e ON e.id = g.entity_id JOIN documents d ON d.id = g.document_id
+FROM listed g JOIN entities e ON e.id = g.entity_id JOIN documents d ON d.id = g.document_id
 GROUP BY ALL HAVING NOT bool_and(is_one);
-COMMENT ON VIEW homonyms IS 'Entities that may be two of one name: what they meet in some of their documents (two to twenty, each with two neighbours or more) is neither what they meet in the others nor related to it. A line split of aliases.csv tells two apart.';
+COMMENT ON VIEW homonyms IS 'Entities that may be two of one name: what they meet in some of their documents (two to twenty, each with two neighbours or more) is neither what they meet in the others nor related to it; or, of a person of one word, it is a part of one person''s name there and of another''s elsewhere. A line split of aliases.csv tells two apart.';
 COMMENT ON COLUMN homonyms.entity_id IS 'The entity; joins entities.id.';
 COMMENT ON COLUMN homonyms.entity IS 'Its title.';
 COMMENT ON COLUMN homonyms.type IS 'Its type: neither CONCEPT, DATE nor GEO, of which most that is said is unrelated.';
-COMMENT ON COLUMN homonyms.n_documents IS 'How many documents relate it to two others or more.';
+COMMENT ON COLUMN homonyms.n_documents IS 'How many documents relate it to two others or more, or name one person whose name it is a part of.';
 COMMENT ON COLUMN homonyms.in_some IS 'The documents of the one, as in documents.uri.';
 COMMENT ON COLUMN homonyms.in_others IS 'The other documents, which may be of more than one.';
 
