@@ -357,3 +357,36 @@ def test_an_answer_says_what_a_key_refers_to_and_whom_a_nameless_record_is_about
     assert "Petrel — home_harbour_id: Sellenby (2)" in home
     cargo = index.answer("Who had a cargo of timber?", method="bm25").text
     assert "Marigold (Calls: row-1) — cargo: Timber" in cargo
+
+
+BOARD = {
+    "name": "Refit",
+    "lists": [{"id": "l1", "name": "To do"}, {"id": "l2", "name": "Done"}],
+    "members": [{"id": "m1", "fullName": "Ida Brandt"}, {"id": "m2", "fullName": "Ole Moen"}],
+    "cards": [
+        {"id": "c1", "name": "Paint the hull", "idList": "l2", "idMembers": ["m1"]},
+        {"id": "c2", "name": "Mend the sail", "idList": "l1", "idMembers": ["m1", "m2"]},
+    ],
+}
+
+
+def test_arrays_of_an_object_that_refer_to_each_other_are_tables(engine: Engine):
+    engine.write({"board.json": json.dumps(BOARD)})
+    engine.index()
+    keys = ["about", "cards!c1", "cards!c2", "lists!l1", "lists!l2", "members!m1", "members!m2"]
+    found = engine.rows("SELECT split_part(uri, '#', 2) FROM documents ORDER BY 1")
+    assert found == [(key,) for key in keys]
+    assert engine.rows("SELECT description FROM record_links ORDER BY 1") == [
+        ("Mend the sail — idList: To do",),
+        ("Mend the sail — idMembers: Ida Brandt",),
+        ("Mend the sail — idMembers: Ole Moen",),
+        ("Paint the hull — idList: Done",),
+        ("Paint the hull — idMembers: Ida Brandt",),
+    ]
+
+
+def test_an_array_among_named_things_is_no_envelope_of_records():
+    api = {"info": {"title": "Berth API"}, "servers": [{"url": "https://a.b"}], "paths": {"x": "y"}}
+    (document,) = read("a.json", json.dumps(api))
+    assert "Berth API" in document.text
+    assert len(read("a.json", json.dumps({"page": {"n": 1}, "ships": [{"name": "A"}] * 2}))) == 2

@@ -505,3 +505,12 @@ def test_words_that_lines_break_are_whole():
 )
 def test_a_dash_at_the_end_of_a_line_stays_where_words_are_not_broken(text: str):
     assert only(read("note.txt", text)).text == text
+
+
+def test_fields_side_by_side_are_on_lines_of_theirs():
+    text = "Number: 4711      Month: May 2024\nOwner: Ida Brandt\tPort: Corwen, at 10:30   sharp\n"
+    assert only(read("a.txt", text)).text == (
+        "Number: 4711\nMonth: May 2024\nOwner: Ida Brandt\nPort: Corwen, at 10:30   sharp"
+    )
+    prose = "He said: this   and that: so it is."
+    assert only(read("a.txt", prose)).text == prose

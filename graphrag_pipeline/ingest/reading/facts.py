@@ -31,10 +31,27 @@ _NAME = re.compile(r"(?:(?:[Tt]he|[Aa]n?) )?[^\W\d_a-z][^\s:]*(?: [^\s:]+){0,7}"
 _WITHIN = re.compile(r"(?<!\b[^\W\d_])(?<!\b[^\W\d_]{2})[.!?…。]\s+[^\W\d_a-z]")
 _END = re.compile(r"[.!?…。][\"'”’»)\]*_]*$")
 _END_OF_SHORT = re.compile(r"\b[A-Z][^\W\d_]{0,3}\.$")
+_FIRST = re.compile(rf"{_KEY} ?: *\S")
+_BESIDE = re.compile(rf"(?<=\S)(?: {{3,}}|\t+)(?=[^a-z])(?={_KEY} ?: *\S)")
 _LONGEST, _LONGEST_LINE = 120, 1_000  # characters of a value, and of a line
 _WORDS = word_lists("nlp_records.txt")
 _KINDS = ("person", "place", "organisation", "event", "work")
 _OF_NAMES = frozenset().union(*(_WORDS[kind] for kind in _KINDS))
+
+
+def with_fields_apart(text: str) -> str:
+    """Return a text in which fields side by side, with room between them, stand on lines of theirs.
+
+    >>> with_fields_apart("Number: 4711      Month: May 2024")
+    'Number: 4711\\nMonth: May 2024'
+    """
+    if not _BESIDE.search(text):
+        return text
+    lines = (
+        _BESIDE.sub("\n", line) if len(line) <= _LONGEST_LINE and _FIRST.match(line) else line
+        for line in text.split("\n")
+    )
+    return "\n".join(lines)
 
 
 class _Line(NamedTuple):

@@ -14,7 +14,7 @@ from graphrag_pipeline.ingest.reading.chat_logs import chat_in_lines
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 from graphrag_pipeline.ingest.reading.code import CODE_BY_NAME, CODE_NAMES, CODE_SUFFIXES
 from graphrag_pipeline.ingest.reading.decoding import decode
-from graphrag_pipeline.ingest.reading.facts import with_facts
+from graphrag_pipeline.ingest.reading.facts import with_facts, with_fields_apart
 from graphrag_pipeline.ingest.reading.formats import FORMATS, format_of, supported_suffixes
 from graphrag_pipeline.ingest.reading.line_blocks import line_blocks
 from graphrag_pipeline.ingest.reading.markdown_markup import without_files
@@ -48,7 +48,7 @@ def _read_text(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     if path.suffix.lower() != _LOG:
         written = with_whole_words(written)
     text = with_tables(without_files(clean_text(written)))
-    text, blocks = with_facts(text, title, markdown=False)
+    text, blocks = with_facts(with_fields_apart(text), title, markdown=False)
     return whole_document(path, text, title, blocks=blocks)
 
 

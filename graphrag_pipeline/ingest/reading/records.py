@@ -6,9 +6,10 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
-from graphrag_pipeline.core.records import field_line, field_words, name_columns
+from graphrag_pipeline.core.records import field_head, field_line, field_words, name_columns
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.ingest.reading import fields as by_column
 from graphrag_pipeline.ingest.reading.blocks import Block
@@ -122,7 +123,8 @@ def enveloped_records(
         if len(arrays) == 1:
             beside = {name: item for name, item in value.items() if name != arrays[0]}
             is_called_so = field_words(arrays[0])[-1:] in _ENVELOPES
-            if is_called_so or not any(map(_may_name, beside.values())):
+            named = (text for item in beside.values() for _, text in _leaves(item, ""))
+            if is_called_so or not any(map(_may_name, named)):
                 return _objects(value[arrays[0]]), _scalars(beside)
             return None
         inner = list(value.values())
@@ -130,6 +132,34 @@ def enveloped_records(
             return None
         value = inner[0]
     return None
+
+
+def linked_tables(value: Mapping[str, object]) -> dict[str, list[object]]:
+    """Return the arrays of an object that are tables of a database; none where they are not.
+
+    That is where two or more hold objects that each have an ``id``, and a field called as one of
+    the arrays holds ids of it: the cards of a board with the ``idList`` of its ``lists``.
+    """
+    arrays = {str(name): rows for name, item in value.items() if (rows := _objects(item))}
+    tables = {
+        name: rows
+        for name, rows in arrays.items()
+        if all(isinstance(row, Mapping) and isinstance(row.get("id"), str | int) for row in rows)
+    }
+    ids = {
+        field_words(name)[-1:]: {row["id"] for row in rows if isinstance(row, Mapping)}
+        for name, rows in tables.items()
+    }
+    if len(tables) < 2:
+        return {}
+    rows = chain.from_iterable(tables.values())
+    fields = ((str(name), item) for row in rows for name, item in _children(row) or ())
+    for field_name, item in fields:
+        keys = item if isinstance(item, list) else [item]
+        others = ids.get((field_head(field_name),), ())
+        if any(isinstance(key, str | int) and key in others for key in keys):
+            return tables
+    return {}
 
 
 def _objects(item: object) -> list[object]:

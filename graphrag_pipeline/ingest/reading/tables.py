@@ -7,7 +7,7 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, dropwhile, islice, takewhile
 from pathlib import Path
@@ -35,6 +35,8 @@ from graphrag_pipeline.ingest.reading.record_columns import read_columns
 from graphrag_pipeline.ingest.reading.records import (
     FileRecord,
     enveloped_records,
+    leaves,
+    linked_tables,
     read_object,
     read_records,
     unique_keys,
@@ -419,6 +421,8 @@ def read_value(path: Path, value: object, options: ReadingOptions, kind: str) ->
         records = [FileRecord(number, item) for number, item in enumerate(value, 1)]
         return read_records(path, records, options)
     if isinstance(value, dict):
+        if tables := linked_tables(value):
+            return _read_tables(path, value, tables, options)
         if enveloped := enveloped_records(value, options):
             items, beside = enveloped
             records = [FileRecord(number, item) for number, item in enumerate(items, 1)]
@@ -427,6 +431,25 @@ def read_value(path: Path, value: object, options: ReadingOptions, kind: str) ->
     if isinstance(value, str):
         return whole_document(path, value, blocks=line_blocks(value, markdown=False))
     raise Unreadable(f"the {kind} is a bare value, not text, an object or an array")
+
+
+def _read_tables(
+    path: Path,
+    value: Mapping[str, object],
+    tables: Mapping[str, list[object]],
+    options: ReadingOptions,
+) -> ReadResult:
+    """Read the tables of an object, each by itself, and what it says beside them as one more."""
+    read = [
+        read_records(
+            Path(f"{name}.json"), [*map(FileRecord, range(1, len(rows) + 1), rows)], options
+        ).under(f"{name}!")
+        for name, rows in tables.items()
+    ]
+    rest = {name: item for name, item in value.items() if name not in tables}
+    if leaves(rest):
+        read.append(read_object(path, rest, options).under("about!"))
+    return joined(read)
 
 
 def _has_value_a_line(text: str) -> bool:
