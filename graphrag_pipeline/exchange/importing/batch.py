@@ -14,10 +14,11 @@ import polars as pl
 from graphrag_pipeline.core.identity import content_hash, make_id
 from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.extraction.extractors import Extracted
+from graphrag_pipeline.extraction.mentions import Extraction
 from graphrag_pipeline.extraction.rules.nlp import chunk_names
 from graphrag_pipeline.ingest.chunking import CHUNKS
 from graphrag_pipeline.ingest.documents import Gathered, stage_documents
-from graphrag_pipeline.ingest.mention_files import MentionFiles
+from graphrag_pipeline.ingest.mention_files import mention_files
 from graphrag_pipeline.ingest.reading import ReadDocument
 from graphrag_pipeline.ingest.stages import IMPORTED, STAGES, stage_chunks, stage_extraction
 from graphrag_pipeline.store.batches import Batch, SourceChange, make_batch
@@ -112,16 +113,18 @@ def chunk_frame(documents: Iterable[ImportedDocument], encoding: str) -> pl.Data
 
 def stage_import(
     con: duckdb.DuckDBPyConnection,
+    workspace: Workspace,
     label: str,
     documents: Sequence[ImportedDocument],
     chunks: pl.DataFrame,
     extracted: pl.Series,
-    mentions: MentionFiles,
+    extraction: Extraction,
 ) -> Batch:
     """Stage an import as a batch, in place of what was imported under this label before.
 
-    ``extracted`` are the ids of the chunks that ``mentions`` tell of: the import's own, or
-    others of the index. Call it in a transaction. The batch counts as done under whatever settings.
+    ``extracted`` are the ids of the chunks that the ``extraction`` tells of: the import's own, or
+    others of the index. Call it in a transaction of the workspace. The batch counts as done under
+    whatever settings.
     """
     start = datetime.now(UTC)
     batch = make_batch(import_root(label), list(_changes(con, label, documents)))
@@ -146,7 +149,9 @@ def stage_import(
         {"ids": json.dumps(extracted.to_list())},
     ).pl()
     outcome = Extracted((), names=chunk_names(texts.unique("id")))
-    stage_extraction(con, extracted, mentions, outcome, IMPORTED, IMPORTED, batch.key)
+    home, limits = workspace.settings.home_path, workspace.store.limits
+    with mention_files(home, [extraction], limits) as mentions:
+        stage_extraction(con, extracted, mentions, outcome, IMPORTED, IMPORTED, batch.key)
     seconds = (datetime.now(UTC) - start).total_seconds()
     con.executemany(
         "INSERT INTO batch_stages VALUES (?, ?, ?, ?, ?, true)",

@@ -41,7 +41,6 @@ from graphrag_pipeline.exchange.importing.batch import (
 )
 from graphrag_pipeline.extraction.mentions import ENTITY_MENTIONS, RELATIONSHIP_MENTIONS, Extraction
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
-from graphrag_pipeline.ingest.mention_files import mention_files
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 from graphrag_pipeline.store.frames import value_of
 from graphrag_pipeline.store.index_store import IndexStore
@@ -96,13 +95,8 @@ class _Line:
     triples: tuple[_Triple, ...]
 
 
-@dataclass(frozen=True)
-class _Passage:
-    """A chunk's text, and the line that tells of it."""
-
-    chunk_id: str
-    text: str
-    line: _Line
+_Passage = tuple[str, str, _Line]
+"""A chunk's id and text, and the line that tells of it."""
 
 
 def import_extractions(file: Path, workspace: Workspace) -> ImportResult:
@@ -129,17 +123,12 @@ def import_extractions(file: Path, workspace: Workspace) -> ImportResult:
         raise InputError(f"{file} has no usable line: {'; '.join(warnings[:3]) or 'it is empty'}")
     extraction = _extraction(passages)
     chunks = chunk_frame(documents, workspace.settings.chunks.encoding)
-    extracted = pl.Series([p.chunk_id for p in passages], dtype=pl.String).unique(
+    extracted = pl.Series([chunk for chunk, _, _ in passages], dtype=pl.String).unique(
         maintain_order=True
     )
     report("import", 2, _STEPS)
-    with (
-        workspace.store.transaction() as con,
-        mention_files(
-            workspace.settings.home_path, [extraction], workspace.store.limits
-        ) as mentions,
-    ):
-        batch = stage_import(con, file.stem, documents, chunks, extracted, mentions)
+    with workspace.store.transaction() as con:
+        batch = stage_import(con, workspace, file.stem, documents, chunks, extracted, extraction)
         staged = _count_staged(con, batch.key)
     save_manifest(workspace, batch.key)
     report("import", _STEPS, _STEPS)
@@ -274,7 +263,7 @@ def _own_passages(
 ) -> Iterator[_Passage]:
     new = (line for line in lines if _is_new(line))
     for document, line in zip(documents, new, strict=True):
-        yield _Passage(document.chunk_ids[0], line.text, line)
+        yield document.chunk_ids[0], line.text, line
 
 
 def _known_passages(
@@ -293,7 +282,7 @@ def _known_passages(
     for line in existing:
         chunk_id = line.chunk_id if line.chunk_id in texts else _chunk_of(line, of_uri, texts)
         if chunk_id:
-            yield _Passage(chunk_id, texts[chunk_id], line)
+            yield chunk_id, texts[chunk_id], line
         else:
             label = f"chunk {line.chunk_id}" if line.chunk_id else f"such chunk of {line.uri}"
             warnings.append(f"line {line.number}: there is no {label} in the index")
@@ -342,17 +331,17 @@ def _names(sentence: str, title: str) -> bool:
 def _extraction(passages: Sequence[_Passage]) -> Extraction:
     entities: list[tuple[object, ...]] = []
     relationships: list[tuple[object, ...]] = []
-    for passage in passages:
-        evidence = _Evidence(passage.text)
-        for entity in _entities_of(passage.line):
+    for chunk_id, text, line in passages:
+        evidence = _Evidence(text)
+        for entity in _entities_of(line):
             span = evidence.naming(entity.title)
             about = entity.description or evidence.text_of(span)
             place = span or (None, None)
-            entities.append((passage.chunk_id, entity.title, entity.type, about, *place))
-        for triple in passage.line.triples:
+            entities.append((chunk_id, entity.title, entity.type, about, *place))
+        for triple in line.triples:
             place = evidence.naming(triple.source, triple.target) or (None, None)
             key = (triple.source, triple.target, triple.description, triple.weight)
-            relationships.append((passage.chunk_id, *key, *place, triple.type))
+            relationships.append((chunk_id, *key, *place, triple.type))
     return Extraction(
         pl.DataFrame(entities, schema=ENTITY_MENTIONS, orient="row"),
         pl.DataFrame(relationships, schema=RELATIONSHIP_MENTIONS, orient="row"),

@@ -34,7 +34,6 @@ from graphrag_pipeline.extraction.mentions import ENTITY_MENTIONS, RELATIONSHIP_
 from graphrag_pipeline.graph.communities import adopt_hierarchy
 from graphrag_pipeline.graph.fold import merge_within
 from graphrag_pipeline.ingest.chunking import CHUNKS
-from graphrag_pipeline.ingest.mention_files import mention_files
 from graphrag_pipeline.reports.levels import adopt_reports
 from graphrag_pipeline.store.frames import drop_rows, put_rows
 from graphrag_pipeline.store.hierarchy import GRAPH
@@ -114,13 +113,10 @@ def _import(workspace: Workspace, source: _Source) -> tuple[str, Mapping[str, in
     chunks = source.chunks
     extraction = Extraction(source.entity_mentions, source.relationship_mentions)
     report("import", 2, _STEPS)
-    with (
-        workspace.store.transaction() as con,
-        mention_files(
-            workspace.settings.home_path, [extraction], workspace.store.limits
-        ) as mentions,
-    ):
-        batch = stage_import(con, source.label, source.documents, chunks, chunks["id"], mentions)
+    with workspace.store.transaction() as con:
+        batch = stage_import(
+            con, workspace, source.label, source.documents, chunks, chunks["id"], extraction
+        )
         _stage_claims(con, source, batch.key)
         _keep_numbers(con, source)
         report("import", 3, _STEPS)
