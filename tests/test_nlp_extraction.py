@@ -278,6 +278,21 @@ def test_a_name_may_be_a_word_besides(text, names):
     assert titles(text, noun_phrases=False, dates=False) == names
 
 
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("Anna ist da. Klara kommt morgen, und Petra geht.", {"Anna", "Klara", "Petra"}),
+        ("Claire propose de repeindre la salle avec nous.", {"Claire"}),
+        ("We met. Elizabeth smiled.", {"Elizabeth"}),
+        ("Ken je hem niet? Dat is een goede vraag.", set()),
+        ("April ist der vierte Monat. Will jemand mit?", set()),
+    ],
+)
+def test_a_given_name_that_opens_a_sentence_is_a_name_unless_it_is_a_word(text, names):
+    asked = {"Anna", "Klara", "Petra", "Claire", "Elizabeth", "Ken", "April", "Will"}
+    assert titles(text, noun_phrases=False, dates=False) & asked == names
+
+
 def test_who_is_named_in_full_and_by_a_given_name_in_a_sentence_is_not_related_to_himself():
     found = extract("Kevin Scott says that Kevin Scott is Kevin to Ann Lee.").relationships
     assert found.select("source", "target").rows() == [("Kevin Scott", "Ann Lee")]

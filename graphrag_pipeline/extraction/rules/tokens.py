@@ -15,8 +15,15 @@ from graphrag_pipeline.extraction.rules.entity_types import (
     is_listed_given,
     is_place,
     is_surname,
+    may_be_given,
 )
-from graphrag_pipeline.extraction.rules.nouns import BY_ARTICLE, BY_CAPITAL, is_address, no_noun
+from graphrag_pipeline.extraction.rules.nouns import (
+    BY_ARTICLE,
+    BY_CAPITAL,
+    is_address,
+    is_month,
+    no_noun,
+)
 from graphrag_pipeline.extraction.rules.sentences import Span
 from graphrag_pipeline.extraction.rules.words import Lexicon, recognise_language, usually_lower
 
@@ -173,8 +180,11 @@ def _start_class(
     """Return the class of a capitalised word that opens a sentence."""
     word = token.lower()
     if lexicon.language != "en":
-        by_name = following in "NAI" and not _is_led_by_word(word, lexicon.language, lower)
-        return "N" if by_name or token in name_words else lexicon.lower_class(word)
+        if following in "NAI":
+            is_name = not _is_led_by_word(word, lexicon.language, lower)
+        else:
+            is_name = may_be_given(token) and not _is_word(word, lexicon, lower)
+        return "N" if is_name or token in name_words else lexicon.lower_class(word)
     as_lower = lexicon.lower_class(word)
     if following in "NAI":
         return as_lower if as_lower in "vegkrx" else "N"
@@ -184,6 +194,12 @@ def _start_class(
     if word in lower or usually_lower(word) or following == ".":
         return as_lower
     return "N"
+
+
+def _is_word(word: str, lexicon: Lexicon, lower: set[str]) -> bool:
+    """Say whether a given name may be a word of the language, too: Ken je hem? Caro Rui."""
+    known = word in lower or lexicon.is_function(word) or no_noun(word, lexicon.language)
+    return known or is_address(word) or is_month(word)
 
 
 def _is_led_by_word(word: str, language: str, lower: set[str]) -> bool:
