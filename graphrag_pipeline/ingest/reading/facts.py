@@ -45,7 +45,7 @@ def with_fields_apart(text: str) -> str:
     >>> with_fields_apart("Number: 4711      Month: May 2024")
     'Number: 4711\\nMonth: May 2024'
     """
-    if not _BESIDE.search(text):
+    if ("   " not in text and "\t" not in text) or not _BESIDE.search(text):
         return text
     lines = (
         _BESIDE.sub("\n", line) if len(line) <= _LONGEST_LINE and _FIRST.match(line) else line
