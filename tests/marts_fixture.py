@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import pickle
+import shutil
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import duckdb
 import pytest
+from artefacts import copy_of
+from dagster_helpers import failed_checks, metadata_of
 from query_fixture import publish
 
 from graphrag_pipeline.core.settings import load_settings
@@ -46,15 +54,50 @@ DELETE FROM hierarchy_reports WHERE level = 2 AND title LIKE 'Fezziwig%';
 """
 
 
+_TOLD = "told_of_the_run"
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a run that built all marts has told: checks that did not pass, and metadata."""
+
+    failed: set[str]
+    metadata: dict[tuple[str, str | None], dict[str, Any]]
+
+
 @contextmanager
 def home_with_release(place: Path) -> Iterator[Path]:
     """Make a folder the home, the current folder and Dagster's place; it has a release r1."""
+    with _at_home(place):
+        put_release(place, "r1", MORE)
+        yield place
+
+
+@contextmanager
+def home_with_marts(place: Path) -> Iterator[tuple[Path, Told]]:
+    """Make a folder such a home whose marts are all built: the job runs once for all workers."""
+    copy_of("marts", _make_marts, place)
+    with _at_home(place):
+        # Only what this process has written is read.
+        yield place, pickle.loads((place / _TOLD).read_bytes())
+
+
+def _make_marts(place: Path) -> None:
+    place.mkdir()
+    with home_with_release(place):
+        run = built_in(place)
+    assert run.success
+    told = Told(failed_checks(run), metadata_of(run))
+    (place / _TOLD).write_bytes(pickle.dumps(told))
+
+
+@contextmanager
+def _at_home(place: Path) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GRAPHRAG_HOME", str(place))
         patch.setenv("DAGSTER_HOME", str(place / "dagster"))
         patch.chdir(place)
-        put_release(place, "r1", MORE)
-        yield place
+        yield
 
 
 def put_release(home: Path, release: str, *statements: str) -> None:
@@ -79,3 +122,25 @@ def built_in(home: Path) -> dg.ExecuteInProcessResult:
         return defs.resolve_job_def(MARTS_JOB).execute_in_process(
             instance=instance, run_config=runs._QUIET, raise_on_error=False
         )
+
+
+def build_some(home: Path, *models: str) -> None:
+    """Build some marts of a home, with what they are made from and their data tests.
+
+    dbt does so as for the job, which builds all: a third of what that takes.
+    """
+    parsed = marts.manifest(home).parent
+    with marts.building(home) as build:
+        build.target.mkdir()
+        shutil.copy(parsed / "partial_parse.msgpack", build.target)
+        arguments = [marts.dbt_command(), "build", "--quiet", "--target", marts.TARGET]
+        for name, place in (
+            *(("project-dir", marts.PROJECT), ("profiles-dir", marts.PROJECT)),
+            *(("target-path", build.target), ("log-path", build.target)),
+        ):
+            arguments += [f"--{name}", place]
+        # Tests of other marts beside would look for these.
+        arguments += ["--indirect-selection", "cautious"]
+        arguments += ["--select", *(f"+{model}" for model in (*models, "built_from"))]
+        subprocess.run(arguments, env={**os.environ, **build.environment}, check=True)
+        build.put_in_place()

@@ -76,7 +76,7 @@ def test_p_brings_walks_back_and_q_keeps_them_near():
     one, two = np.array([0, 0, 1, 1]), np.array([1, 2, 2, 3])
     for p, q, wanted in ((0.001, 1, 0), (200, 200, 2), (1, 0.002, 3)):
         graph = WeightedGraph(4, one, two, np.ones(4), p, q)
-        walks = graph.walks(np.zeros(2000, np.int64), np.random.default_rng(1))
+        walks = graph.walks(np.zeros(200, np.int64), np.random.default_rng(1))
         after = walks[walks[:, 1] == 1, 2]
         assert (after == wanted).mean() > 0.97
 

@@ -1,5 +1,6 @@
 import html
 import random
+import shutil
 from pathlib import Path
 
 import networkx as nx
@@ -242,18 +243,21 @@ def test_communities_are_repaired_as_documents_come_and_go(tmp_path):
     assert [how for how, _, _ in updates(engine)] == ["clustered", "repaired", "repaired"]
 
 
-def grown(folder, max_drift):
-    files = sample(28)
-    engine = build(folder, dict(list(files.items())[:4]), communities={"max_drift": max_drift})
-    engine.write(files)
-    engine.index()
-    return engine.cluster()
-
-
 def test_beyond_the_drift_allowed_the_whole_graph_is_gone_over_again(tmp_path):
-    fresh = build(tmp_path / "fresh", sample(28)).cluster()
-    repaired = grown(tmp_path / "lenient", 1.0)
-    improved = grown(tmp_path / "strict", repaired.drift / 2)
+    grown = build(tmp_path / "lenient", sample(4))
+    grown.write(sample(28))
+    grown.index()
+    for name in ("strict", "fresh"):
+        shutil.copytree(tmp_path / "lenient", tmp_path / name)
+
+    def clustered(name, max_drift):
+        settings = CommunitySettings(max_drift=max_drift)
+        return update_communities(Engine(tmp_path / name).store, settings)
+
+    repaired = clustered("lenient", 1.0)
+    improved = clustered("strict", repaired.drift / 2)
+    ask_for_clustering(Engine(tmp_path / "fresh").store)
+    fresh = clustered("fresh", 1.0)
     assert (repaired.how, improved.how) == ("repaired", "improved")
     assert improved.modularity > repaired.modularity
     assert improved.modularity > 0.99 * fresh.modularity

@@ -69,18 +69,26 @@ def change_nothing(engine: Engine) -> None:
     pass
 
 
+DISTURBANCES = (change_nothing, forget_all, be_of_another_duckdb, lose_a_vector)
+
+
 @pytest.mark.parametrize(
-    "disturb", [change_nothing, forget_all, be_of_another_duckdb, lose_a_vector]
+    "disturbances",
+    [
+        DISTURBANCES,
+        *(pytest.param((each,) * 4, marks=pytest.mark.nightly) for each in DISTURBANCES),
+    ],
+    ids=["each once", *(each.__name__ for each in DISTURBANCES)],
 )
-def test_vectors_are_those_of_the_rows_after_any_history(engine: Engine, disturb) -> None:
+def test_vectors_are_those_of_the_rows_after_any_history(engine: Engine, disturbances) -> None:
     chance = random.Random(7)
-    for step in range(5):
+    for step in range(1 + len(disturbances)):
         for number in chance.sample(range(8), 3):
             text = " ".join(chance.choices(WORDS, k=30)) + f". Anna Marisol met Elias {number}."
             engine.write({f"d{number}.txt": None if step and chance.random() < 0.3 else text})
         engine.index()
         if step:
-            disturb(engine)
+            disturbances[step - 1](engine)
         for table in (CHUNKS, ENTITIES):
             there = held(engine, table)
             now = wanted(engine, table)

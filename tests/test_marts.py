@@ -19,9 +19,8 @@ import dagster as dg
 import duckdb
 import pytest
 from commands import PATIENCE, ForkedPython, run_python
-from dagster_helpers import failed_checks, metadata_of
 from killed_command import killed_at
-from marts_fixture import MORE, built_in, home_with_release, put_release, release_wanted
+from marts_fixture import MORE, Told, home_with_marts, put_release, release_wanted
 from query_fixture import DOCUMENTS
 from typer.testing import CliRunner
 
@@ -43,22 +42,25 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def with_marts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Told]]:
     """A home with a release, and its marts built by the job that the command line runs."""
-    with home_with_release(tmp_path_factory.mktemp("marts")) as place:
-        yield place
+    with home_with_marts(tmp_path_factory.mktemp("marts")) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
-def built(home: Path) -> dg.ExecuteInProcessResult:
-    """The run that built the marts."""
-    return built_in(home)
+def home(with_marts: tuple[Path, Told]) -> Path:
+    return with_marts[0]
 
 
 @pytest.fixture(scope="module")
-def ask(home: Path, built: dg.ExecuteInProcessResult):
-    assert built.success
+def built(with_marts: tuple[Path, Told]) -> Told:
+    """What the run that built the marts has told."""
+    return with_marts[1]
 
+
+@pytest.fixture(scope="module")
+def ask(home: Path):
     def rows(statement: str) -> list[tuple]:
         return query_published(home, statement)[1]
 
@@ -161,11 +163,11 @@ def test_growth_and_origin_name_the_release(ask, home: Path) -> None:
 
 
 def test_data_tests_are_asset_checks_and_the_ui_has_counts_columns_and_lineage(
-    built: dg.ExecuteInProcessResult,
+    built: Told,
 ) -> None:
     # One report is missing: the only data test that only warns.
-    assert failed_checks(built) == {"marts/report_freshness:every_report_is_written"}
-    told = metadata_of(built)[("marts/relationship_evidence", None)]
+    assert built.failed == {"marts/report_freshness:every_report_is_written"}
+    told = built.metadata[("marts/relationship_evidence", None)]
     assert told["dagster/row_count"] > 10
     columns = {column.name: column for column in told["dagster/column_schema"].columns}
     assert (columns["quote"].type, columns["weight"].type) == ("VARCHAR", "DOUBLE")
@@ -177,9 +179,7 @@ def test_data_tests_are_asset_checks_and_the_ui_has_counts_columns_and_lineage(
     ]
 
 
-def test_lineage_leads_from_the_published_index_to_the_marts(
-    built: dg.ExecuteInProcessResult, home: Path
-) -> None:
+def test_lineage_leads_from_the_published_index_to_the_marts(home: Path) -> None:
     graph = build_definitions(load_settings(), marts=True).resolve_asset_graph()
     keys = {key for key in graph.get_all_asset_keys() if key.path[0] == "marts"}
     staging = {key for key in keys if key.path[1] == "staging"}
@@ -198,7 +198,7 @@ def test_lineage_leads_from_the_published_index_to_the_marts(
     assert [key.name for key in checks if not graph.get_check_spec(key).description] == []
 
 
-def test_every_model_and_column_is_described_in_the_file_too(built, home: Path) -> None:
+def test_every_model_and_column_is_described_in_the_file_too(home: Path) -> None:
     models = json.loads(marts.manifest(home).read_text())["nodes"]
     described = {
         node["name"]: {name for name, column in node["columns"].items() if column["description"]}
@@ -221,7 +221,7 @@ def test_every_model_and_column_is_described_in_the_file_too(built, home: Path) 
     assert len(staging) == 22
 
 
-def test_nothing_new_builds_nothing_and_writes_nothing_where_one_stands(built, home: Path) -> None:
+def test_nothing_new_builds_nothing_and_writes_nothing_where_one_stands(home: Path) -> None:
     before = (home / "marts.duckdb").stat()
     said = CliRunner().invoke(app, ["marts", "--json"])
     assert said.exit_code == 0, said.output
@@ -238,7 +238,7 @@ def test_nothing_new_builds_nothing_and_writes_nothing_where_one_stands(built, h
 
 
 def test_the_sensor_asks_until_the_marts_tell_of_what_is_published(
-    built, home: Path, monkeypatch: pytest.MonkeyPatch
+    home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sensor = build_marts_sensor(IndexResource.of(load_settings()), Names(), "RUNNING")
 
@@ -277,7 +277,7 @@ def _nothing() -> None:
 
 
 def test_a_failing_data_test_fails_its_check_and_leaves_the_last_marts(
-    built, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = shutil.copytree(home, tmp_path / "home", ignore=shutil.ignore_patterns("dagster"))
     put_release(place, "r2", MORE, BROKEN)
@@ -306,7 +306,7 @@ with marts.building(Path(sys.argv[1])) as build:
 """
 
 
-def test_a_killed_build_leaves_the_last_marts_and_the_next_clears_up(built, home: Path) -> None:
+def test_a_killed_build_leaves_the_last_marts_and_the_next_clears_up(home: Path) -> None:
     done = run_python("-c", KILLED, str(home))
     assert done.returncode == -signal.SIGKILL
     assert len(list((home / "dbt").glob(".building.*"))) == 1
@@ -337,7 +337,7 @@ def seen(what: str, look: Callable[[], Any]) -> Any:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are looked up as Linux shows them")
-def test_dbt_ends_with_a_killed_build_and_readers_keep_the_last_marts(built, home: Path) -> None:
+def test_dbt_ends_with_a_killed_build_and_readers_keep_the_last_marts(home: Path) -> None:
     command = ["-m", "graphrag_pipeline.cli", "marts", "--force"]
     with ForkedPython(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
@@ -356,7 +356,7 @@ def test_dbt_ends_with_a_killed_build_and_readers_keep_the_last_marts(built, hom
 
 @pytest.mark.nightly
 def test_marts_killed_at_any_step_leave_whole_ones_and_the_next_build_is_right(
-    built, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = shutil.copytree(home, tmp_path / "home")
     monkeypatch.setenv("GRAPHRAG_HOME", str(place))
@@ -383,7 +383,7 @@ def test_marts_killed_at_any_step_leave_whole_ones_and_the_next_build_is_right(
 
 
 def test_a_build_is_of_one_release_and_readers_do_not_hold_it_up(
-    built, home: Path, tmp_path: Path
+    home: Path, tmp_path: Path
 ) -> None:
     put_release(tmp_path, "r1")
     parsed = marts.manifest(home).parent

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,8 @@ TEXTS = {
     "boat.md": "# The boat\n\nKarl Berg is the brother of Anna Berg. Karl Berg sails the Petrel.\n",
     "port.md": "# Port Harrow\n\nPort Harrow is a town. The Petrel sails from Port Harrow.\n",
 }
+HALVES = (tuple(systems())[::2], tuple(systems())[1::2])
+"""Each system is gone in one of the two: none needs another, as a contract of imports says."""
 SETTING_OF = {each.name: each.setting.split(".")[1] for each in all_structures()}
 WORKS = """
 import contextlib, io, json, sys
@@ -65,24 +68,24 @@ print(json.dumps({
     "documents": update.counts["documents"],
     "answers": answers | {"limited": limited.text},
     "refused": {name: refused(hierarchies={name: True}) for name in gone["hierarchies"]},
-    "unread": refused(embeddings={"methods": gone["methods"][:1]}),
+    "unread": {name: refused(embeddings={"methods": [name]}) for name in gone["methods"]},
     "methods": command("methods"),
     "query": command("query", "Who owns the Gull Inn?"),
-    "unknown": command("query", "Who?", "--method", gone["methods"][0]),
+    "unknown": {name: command("query", "Who?", "--method", name) for name in gone["methods"]},
     "prompts": prompt_names(),
 }))
 """
 
 
-def without(system: str, folder: Path) -> Path:
-    """Make a package of links to this one's, but for the folder of a system."""
+def without(gone: Sequence[str], folder: Path) -> Path:
+    """Make a package of links to this one's, but for the folders of some systems."""
     package = folder / PACKAGE.name
     (package / FOLDER.name).mkdir(parents=True)
     for path in PACKAGE.iterdir():
         if path != FOLDER:
             (package / path.name).symlink_to(path)
     for path in FOLDER.iterdir():
-        if path.name != system:
+        if path.name not in gone:
             (package / FOLDER.name / path.name).symlink_to(path)
     (folder / "dbt_reports").symlink_to(PACKAGE.parent / "dbt_reports")
     for name, text in TEXTS.items():
@@ -92,7 +95,7 @@ def without(system: str, folder: Path) -> Path:
 
 
 def run(folder: Path, wanted: dict[str, bool], gone: dict[str, Any]) -> dict[str, Any]:
-    """Return what the program without the system did."""
+    """Return what the program without the systems did."""
     bare = {n: v for n, v in os.environ.items() if not n.startswith(("GRAPHRAG_", "PYTEST_"))}
     ended = subprocess.run(
         [sys.executable, "-c", WORKS, json.dumps([wanted, gone])],
@@ -113,40 +116,52 @@ def can_answer(method: Method[Any], structures: list[str]) -> bool:
     return not method.needs_model and method.table in tables
 
 
-@pytest.mark.parametrize("name", systems())
-def test_the_program_works_without_a_system(name: str, tmp_path: Path) -> None:
-    system = systems()[name]
-    others = [each for key, each in systems().items() if key != name]
+@pytest.mark.parametrize(
+    "names",
+    [
+        *HALVES,
+        *(pytest.param((name,), marks=pytest.mark.nightly) for name in systems()),
+    ],
+    ids="-".join,
+)
+def test_the_program_works_without_a_system(names: tuple[str, ...], tmp_path: Path) -> None:
+    gone = [systems()[name] for name in names]
+    others = [each for key, each in systems().items() if key not in names]
+    taken = [key for system in gone for key in system.structures]
     # Other structures are kept only beside one that is not there: a system of methods has none.
-    structures = [key for each in others for key in each.structures if system.structures]
+    structures = [key for each in others for key in each.structures if taken]
     methods = [ALL_METHODS.find(each) for other in others for each in other.methods]
+    lost = [method for system in gone for method in system.methods]
     done = run(
-        without(name, tmp_path),
+        without(names, tmp_path),
         {SETTING_OF[key]: True for key in structures},
         {
             "ask": ["auto", *(m.name for m in methods if m and can_answer(m, structures))],
-            "methods": list(system.methods),
-            "hierarchies": [SETTING_OF[key] for key in system.structures],
+            "methods": lost,
+            "hierarchies": [SETTING_OF[key] for key in taken],
         },
     )
     assert done["documents"] == len(TEXTS)
     assert all("Anna Berg" in text for text in done["answers"].values()), done["answers"]
     code, listed = done["methods"]
     assert code == 0, listed
-    names = {line.split()[0] for line in listed.splitlines() if not line.startswith(" ")}
-    assert names == set(ALL_METHODS.own) - set(system.methods)
+    listed_names = {line.split()[0] for line in listed.splitlines() if not line.startswith(" ")}
+    assert listed_names == set(ALL_METHODS.own) - set(lost)
     code, answer = done["query"]
     assert code == 0, answer
     assert "Anna Berg owns the Gull Inn" in answer
     # What still asks for it is told in one line what to do.
-    code, line = done["unknown"]
-    assert code == 2
-    assert f"unknown method '{next(iter(system.methods))}'" in line
+    assert done["unknown"].keys() == done["unread"].keys() == set(lost)
+    for method, (code, line) in done["unknown"].items():
+        assert code == 2
+        assert f"unknown method '{method}'" in line
+    assert done["refused"].keys() == {SETTING_OF[key] for key in taken}
     for setting, line in done["refused"].items():
         assert line.startswith(f"hierarchies.{setting} = true: there is no system that keeps it")
         assert "\n" not in line
-    assert f"'{next(iter(system.methods))}' is none of" in done["unread"]
-    own = {path.stem for path in (FOLDER / name / "prompts").glob("*.txt")}
+    for method, line in done["unread"].items():
+        assert f"'{method}' is none of" in line
+    own = {path.stem for name in names for path in (FOLDER / name / "prompts").glob("*.txt")}
     assert own.isdisjoint(done["prompts"])
 
 

@@ -14,7 +14,7 @@ from artefacts import copy_of
 from graphrag_server.conversations import Conversations
 from graphrag_server.paths import ServerFiles
 from http_server import Served
-from marts_fixture import built_in
+from marts_fixture import build_some
 
 from graphrag_pipeline import Index
 from graphrag_pipeline.assets import Names
@@ -30,6 +30,7 @@ DOCUMENTS = {
     "mill.txt": "Alba Crane met Dorian Feld at Halden Mill. Dorian Feld repaired Halden Mill.",
     "court.txt": "Judge Imre Tolliver sued Marek Vale over the vexlegal case. Marek Vale lost it.",
 }
+MARTS = ("answer_feedback", "feedback_sources")
 QUESTION = "Who repaired Halden Mill with Dorian Feld?"
 OF_COURT = "What was the vexlegal case of Imre Tolliver?"
 WORDS = "The xylotomy is missing."
@@ -55,7 +56,7 @@ def _make(folder: Path) -> None:
             judged(server, QUESTION, "bm25", "bad", "It names nobody.")
             judged(server, OF_COURT, "bm25", "bad", WORDS)
             judged(server, QUESTION, "global", "good", "")
-        assert built_in(place).success
+        build_some(place, *MARTS)
 
 
 @contextmanager
@@ -80,7 +81,7 @@ def judged(server: Served, question: str, method: str, verdict: str, words: str)
 def feedback(home: Path) -> dict[str, list[dict[str, Any]]]:
     """Return the rows of the marts of feedback."""
     rows = {}
-    for name in ("answer_feedback", "feedback_sources"):
+    for name in MARTS:
         columns, values = query_published(home, f"FROM marts.{name} ORDER BY ALL")
         rows[name] = [dict(zip(columns, row, strict=True)) for row in values]
     return rows
@@ -131,7 +132,7 @@ def test_a_purge_leaves_no_mart_with_words_on_what_is_gone(home: Path) -> None:
     index.purge()
     held = b"".join(file.read_bytes() for file in home.rglob("*") if file.is_file())
     assert b"xylotomy" not in held
-    assert built_in(home).success
+    build_some(home, *MARTS)
     said = {(row["question"], row["method"]): row for row in feedback(home)["answer_feedback"]}
     court, mill = said[OF_COURT, "bm25"], said[QUESTION, "bm25"]
     assert (court["verdict"], court["words"], court["documents"]) == ("bad", "", [])
