@@ -250,3 +250,14 @@ def test_what_only_its_title_names_answers_where_no_text_does(tmp_path):
         roof = engine.answer("What is said about the roof?", "basic", where={"title": "*roof"})
         assert points(roof) == ["We can go down to 48,500 euro."]
         assert not engine.answer("What of elephants?", "basic").citations
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["Combien coûte la chaudière ?", "Quel est le dernier prix de la chaudière aujourd'hui ?"],
+)
+def test_what_is_asked_by_number_or_time_is_found_by_words_with_accents(tmp_path, question):
+    text = "Le conseil décide de remplacer la chaudière pour 18 400 euros. Marc est absent."
+    publish(tmp_path, documents={"Note": text, "Autre": "Le conseil se réunit en juin."})
+    with QueryEngine(tmp_path, settings=settings_for(tmp_path)) as engine:
+        assert "18 400 euros" in points(engine.answer(question, "bm25", sentences=1))[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any, TypeVar
@@ -85,7 +86,20 @@ class AnalysedQuestion(str):
         """Itself without the words that ask for a number, such as "how many"."""
         if self.asks_for != "number":
             return self
-        return AnalysedQuestion(_ASKED["number"].sub(" ", self.folded))
+        return self.without(_ASKED["number"])
+
+    def without(self, pattern: re.Pattern[str]) -> AnalysedQuestion:
+        """Return itself without what a pattern finds in its folded text; the rest as it is written.
+
+        Stems of most languages are told with their marks: chaudière, and not chaudiere.
+        """
+        signs = unicodedata.normalize("NFC", self)
+        folded = [fold(sign) for sign in signs]
+        place_of = [place for place, sign in enumerate(folded) for _ in sign]
+        found = pattern.finditer("".join(folded))
+        gone = {place_of[n] for match in found for n in range(*match.span())}
+        kept = (" " if place in gone else sign for place, sign in enumerate(signs))
+        return AnalysedQuestion("".join(kept))
 
     @cached_property
     def figures(self) -> list[str]:

@@ -45,7 +45,7 @@ def without_latest(question: AnalysedQuestion) -> AnalysedQuestion:
     if not asks_for_latest(question):
         return question
     pattern = _NOW if asks_for_version(question) else _NEWEST_EDITION
-    return AnalysedQuestion(_NOW.sub(" ", pattern.sub(" ", question.folded)))
+    return question.without(pattern).without(_NOW)
 
 
 def version_of(text: str) -> tuple[tuple[int, ...], str] | None:
