@@ -5,13 +5,16 @@ the next stands apart from it: after an empty line or a "#", as an item of a lis
 It is a heading, the term of a definition, or a sentence that a list or an example completes. An
 item of a list announces only what stands further to the right. What is announced ends with its
 paragraph, list or message, or after ``_LONGEST`` characters; it is one sentence at least. A line
-followed by another question or heading announces nothing: a table of contents has no answers.
+followed by another question or heading announces nothing, for a table of contents has no answers,
+and neither does a greeting.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+
+from graphrag_pipeline.extraction.rules.nouns import is_address
 
 Span = tuple[int, int]
 
@@ -30,6 +33,7 @@ _HEADING = re.compile(r"#{1,6} ")
 _SAYS = re.compile(r"[^\W\d_]{2}")
 _FENCE = re.compile(r"`{3,}\w*")
 _TAIL = 8
+_LEADING, _MOST_OF_GREETING = 3, 7  # words
 _QUESTION, _COLON, _LIST, _LINE, _NONE = "?", ":", "-", "#", ""
 
 
@@ -56,7 +60,7 @@ def _sign(text: str, spans: Sequence[Span], place: int) -> str:
         return _NONE
     following, _ = spans[place + 1]
     if last in _TELLS:
-        return _COLON
+        return _NONE if _greets(text[start:end]) else _COLON
     if "\n" not in text[end:following] or last in _ENDS:
         return _NONE
     if not _ITEM.match(text, start):
@@ -65,6 +69,12 @@ def _sign(text: str, spans: Sequence[Span], place: int) -> str:
         if "\n\n" in text[end:following] or _HEADING.match(text, start):
             return _LINE
     return _LINE if _indent(text, following) > _indent(text, start) else _NONE
+
+
+def _greets(line: str) -> bool:
+    """Whether a line ending in a colon addresses a reader and announces nothing: Querida Lucía:"""
+    words = line[:_LONGEST].casefold().split()
+    return len(words) <= _MOST_OF_GREETING and any(map(is_address, words[:_LEADING]))
 
 
 def _indent(text: str, at: int) -> int:
