@@ -162,6 +162,7 @@ def test_a_place_cited_is_what_is_announced_too(harbour):
         ("- a rope\n\n- an anchor\n\n- a buoy", {}),
         ("Anchors hold ships. Ropes hold anchors.", {}),
         ("What is an anchor?\n1.2.\nWhat is a rope?", {}),
+        ("Tides\n\nThey rise.\n```python\nrise(1)\n```", {0: (1, False)}),
         ("Querida Lucía:\nCompré un ancla. La mudanza es hoy.", {}),
         ("Sehr geehrte Frau Kral:\nDer Anker ist da.", {}),
         ("My dear ship needs these two things and no more:\n- a rope", {0: (1, True)}),

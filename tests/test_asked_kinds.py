@@ -18,6 +18,8 @@ SUMMARY:Boat show
 DTSTART;VALUE=DATE:20230304
 DTEND;VALUE=DATE:20230306
 LOCATION:Hall 4
+ATTENDEE;CN=Ole Brandt:mailto:ole@x.org
+ORGANIZER;CN=Sofie Brun:mailto:sofie@x.org
 DESCRIPTION:When the boat show opens\\, all boats of the show are where last year's show was.
 END:VEVENT
 BEGIN:VEVENT
@@ -30,6 +32,7 @@ DESCRIPTION:The rowing lesson is held however often it rains\\, and lasts as lon
 END:VEVENT
 END:VCALENDAR
 """
+TESTS = "Test,Unit,Reference,Result\nFerritin,ng/ml,15-150,9\nThyrotropin,mU/l,0.4-4.0,2.4\n"
 CUSTOMERS = """Opportunity,Account,Owner,Stage,Notes
 Dry dock,Elvik Lines,Ulla Storm,Won,Elvik Lines is responsible for the dry dock itself
 New radar,Hellas Lines,Nikos Pappas,Lost,Hellas Lines wants a radar
@@ -54,7 +57,7 @@ MEETING = (
 def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryEngine]:
     folder, home = tmp_path_factory.mktemp("kinds"), tmp_path_factory.mktemp("home")
     files = {
-        **{"show.ics": EVENTS, "deals.csv": CUSTOMERS, "bills.csv": BILLS},
+        **{"show.ics": EVENTS, "deals.csv": CUSTOMERS, "bills.csv": BILLS, "lab.csv": TESTS},
         **{"contract.txt": CONTRACT, "minutes.txt": MEETING},
     }
     for name, text in files.items():
@@ -82,6 +85,9 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryEngine]:
         ("Who is in charge of the new radar?", "New radar — Owner: Nikos Pappas"),
         ("How much was the October bill of Bolt?", "Bills: B-2 — Amount: 99.50"),
         ("When was the October bill of Bolt paid?", "Bills: B-2 — Paid on: 2023-12-01"),
+        ("Who organises the boat show?", "Boat show — organizer: Sofie Brun"),
+        ("What is the ferritin?", "Ferritin — Result: 9"),
+        ("What is thyrotropin?", "Thyrotropin — Result: 2.4"),
         ("Who attended the rowing club?", "Minutes — Present: Ole Brandt, Runa Vik"),
         (
             "When does the storage end?",

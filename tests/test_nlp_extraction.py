@@ -173,6 +173,11 @@ def test_headings_in_capitals_give_names_and_not_function_words():
     assert "Marley" in found
 
 
+def test_who_made_a_page_is_named_without_what_was_done():
+    text = "Created by Mina Ostrova, last modified on 2024-02-11\n\nThe engineer answers."
+    assert titles(text, noun_phrases=False, dates=False) == {"Mina Ostrova"}
+
+
 def test_shouted_prose_gives_no_name_for_its_function_words():
     assert not titles("I CANNOT BELIEVE THAT THIS WAS NOT ME.") & {"I", "THAT", "THIS", "NOT", "ME"}
 

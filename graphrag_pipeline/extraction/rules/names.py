@@ -393,8 +393,9 @@ def _headings(text: str, tokens: Tokens, sentences: list[Span]) -> Iterator[Ment
         words = tokens.texts[first:stop]
         if _is_shouted_clause(tokens, first, stop) or _is_number_of_part(tokens, first, stop):
             continue
+        is_byline = tokens.classes.startswith("ep", first)  # Created by Mina Ostrova
         is_hour = words[-1:] and words[-1].isdigit() and text.startswith(":", topic.end(1))
-        if is_marked(words) or ends_in_sum(words) or is_hour:
+        if is_marked(words) or ends_in_sum(words) or is_hour or is_byline:
             continue
         if _reads_as_title(words) or (number == 0 and 1 < len(words) <= _MAX_TITLE_WORDS):
             kind = types.name_type(words, tokens.classes[first:stop])

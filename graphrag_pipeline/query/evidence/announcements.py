@@ -4,9 +4,9 @@ A question and a line that ends in a colon announce what follows. So does a line
 the next stands apart from it: after an empty line or a "#", as an item of a list, or indented.
 It is a heading, the term of a definition, or a sentence that a list or an example completes. An
 item of a list announces only what stands further to the right. What is announced ends with its
-paragraph, list or message, or after ``_LONGEST`` characters; it is one sentence at least. A line
-followed by another question or heading announces nothing, for a table of contents has no answers,
-and neither does a greeting.
+paragraph, list or message, before code that is not its first, or after ``_LONGEST`` characters; it
+is one sentence at least. A line followed by another question or heading announces nothing, for a
+table of contents has no answers, and neither does a greeting.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def _last(text: str, spans: Sequence[Span], signs: Sequence[str], place: int) ->
         is_next = signs[last + 1] not in (_QUESTION, _LINE) and end - begin <= _LONGEST
         if signs[last] != _COLON and not (is_next and _goes_on(text, spans[last][1], following)):
             break
-        if MESSAGE.match(text, following):
+        if MESSAGE.match(text, following) or _FENCE.match(text, following):
             break
         last += 1
     return last

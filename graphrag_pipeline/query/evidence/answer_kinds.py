@@ -61,6 +61,8 @@ _IS_A_NUMBER = re.compile(
     rf"\b(?:is|are|was|were)\s+(?:(?:about|only|set to|now)\s+)?(?:{_A_NUMBER})|"
     rf"\b(?:ist|sind|est|sont|es|son)\s+(?:{_A_NUMBER})"
 )
+_NUMBERED = re.compile(r"\b([^\W\d_a-z][^\W\d_]+) (\d+)\b")
+"""What is named by a word and a figure."""
 
 
 def wanted_of(index: Release, question: AnalysedQuestion, chunks: Sequence[str]) -> AskedFor | None:
@@ -111,6 +113,19 @@ def shares_written(question: AnalysedQuestion, texts: Sequence[str]) -> list[flo
         return [0.0] * len(texts)
     return [
         sum(bool(p.search(text)) for p in patterns) / len(patterns) for text in map(fold, texts)
+    ]
+
+
+def name_another(question: AnalysedQuestion, texts: Sequence[str]) -> list[bool]:
+    """Return which texts name by another figure what a question names by one: Quay 5, not 4."""
+    asked = _NUMBERED.findall(question)
+    others = [
+        (re.compile(rf"\b{re.escape(fold(word))} (?!{figure}\b)\d"), re.compile(rf"\b{figure}\b"))
+        for word, figure in asked
+    ]
+    return [
+        any(other.search(text) and not own.search(text) for other, own in others)
+        for text in (map(fold, texts) if others else texts)
     ]
 
 

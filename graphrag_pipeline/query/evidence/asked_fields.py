@@ -29,7 +29,7 @@ _ROLES = {
 """What fields are called that answer to a word of another stem."""
 _WORDS = word_lists("questions.txt")
 _HOW_MUCH = re.compile(words_pattern("how_much"))
-_BY_ROLE = ("in_charge", "took_part", "repeats", "lasts")
+_BY_ROLE = ("in_charge", "took_part", "arranges", "repeats", "lasts")
 _LABELLED = re.compile(r"([^\W\d_][^:\n.,!?]{1,39}): ([^\n]{0,99}[^\n.!?:;,])")
 _IS_VALUE = re.compile(r"\d|[A-ZÀ-ÖØ-ÞА-Я]")
 _FIGURE = re.compile(r"[^\w\s]?\s?\d")
@@ -89,11 +89,14 @@ def says_asked_field(
 
 
 def _is_of_kind(question: AnalysedQuestion, field: str) -> bool:
-    """Whether a field says when, where or how much something is, where a question asks for that."""
+    """Whether a field says when, where, how much or what something is, as a question asks it."""
     if question.asks_for == "place":
         return field_head(field) in _PLACES
-    is_of_money = question.asks_for == "number" and _HOW_MUCH.search(question.folded)
-    kind = "time_field" if question.asks_for == "time" else "amount_field" if is_of_money else ""
+    kind = "time_field" if question.asks_for == "time" else ""
+    if question.asks_for == "number" and _HOW_MUCH.search(question.folded):
+        kind = "amount_field"
+    elif not question.asks_for and question.subject:
+        kind = "result_field"
     if not kind:
         return False
     return not _last_words(kind).isdisjoint([*terms(field)[-1:], *terms(field_head(field))])

@@ -14,6 +14,7 @@ from graphrag_pipeline.extraction.rules.sentences import sentence_spans
 from graphrag_pipeline.query.citations import citations_of, cite_chunk
 from graphrag_pipeline.query.evidence.answer_kinds import (
     AskedFor,
+    name_another,
     shares_written,
     wanted_of,
 )
@@ -214,7 +215,6 @@ def _ranked(
     most: int,
 ) -> list[tuple[RankedPassage, Sentence]]:
     sentences, kinds = _units(index, question, sentences)
-    quotes = [sentence.quote for sentence in sentences]
     lines = with_heads(index, sentences, kinds)
     texts, kinds = _with_subjects(index, sentences, lines, kinds)
     # Who speaks is no answer to a question about that person.
@@ -236,16 +236,20 @@ def _ranked(
         for score, sentence in zip(scores, sentences, strict=True)
     ]
     led = _led_to(question, sentences, with_rank)
-    written = shares_written(question, quotes)
+    written = shares_written(question, texts)
     names_said = said_names(question, said)
     repeated = _repeated(sentences, texts)
     totals: list[float] = []
-    columns = zip(sentences, kinds, texts, told, named, scores, with_rank, written, strict=True)
-    for sentence, kind, text, line, share, score, total, figures in columns:
+    others = name_another(question, texts)
+    columns = zip(
+        sentences, kinds, texts, told, named, scores, with_rank, written, others, strict=True
+    )
+    for sentence, kind, text, line, share, score, total, figures, is_other in columns:
         is_led = bool(led) and sentence.window.row["document_id"] in led
         total += ENTITY_WEIGHT * share
         total += LED_WEIGHT * is_led + FIGURES_WEIGHT * figures
-        if (score or is_led) and wanted is not None and wanted.holds(sentence):
+        is_asked = (score or is_led) and not is_other
+        if is_asked and wanted is not None and wanted.holds(sentence):
             total += KIND_WEIGHT
         title = sentence.window.row["title"]
         if score and kind in TOLD_BY_FIELD:
