@@ -79,6 +79,7 @@ def test_facts_and_the_blocks_around_them_stand_apart():
     [
         ("Who owns Quay 4?", "Owner: Baltor", True),
         ("Who owns Quay 5?", "Owner: Baltor", False),
+        ("Who supplies Quay 4?", "Supplier: Baltor", True),
         ("Who inspects Quay 4?", "Owner: Baltor", False),
         ("Where is Quay 4?", "Location: Elvik", True),
         ("Where is Quay 4?", "Owner: Baltor", False),

@@ -187,4 +187,5 @@ def with_their_records(
 def _are_of_one_stem(one: str, other: str) -> bool:
     short, long = sorted((one, other), key=len)
     is_ending = len(short) >= _LEAST and len(long) - len(short) <= _MOST_MORE
-    return one == other or (is_ending and long.startswith(short))
+    stems = (short, f"{short[:-1]}i") if short[-1:] == "y" else short  # supply: supplier
+    return one == other or (is_ending and long.startswith(stems))
