@@ -184,6 +184,7 @@ def test_the_explorer_opens_at_an_entity_and_the_conversation_is_there_after_it(
 def test_methods_stand_side_by_side_with_what_they_take(browser: Any, served: Served) -> None:
     with opened(browser, served) as page:
         page.click("#to-compare")
+        page.wait_for_selector("#compare-methods [value=local]", state="attached")
         page.fill("#compare-question", QUESTION)
         page.press("#compare-question", "Enter")
         page.wait_for_selector(".column")
