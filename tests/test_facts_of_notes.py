@@ -9,9 +9,10 @@ from read_files import only, read
 
 from benchmarks.answers import passages_of
 from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.core.text import asked_in
 from graphrag_pipeline.index import Index
 from graphrag_pipeline.query import QueryEngine
-from graphrag_pipeline.query.evidence.asked_fields import asks_for_fact
+from graphrag_pipeline.query.evidence.asked_fields import asks_for_fact, says_asked_field
 from graphrag_pipeline.query.question import AnalysedQuestion
 
 NOTES = {
@@ -128,3 +129,13 @@ def test_facts_are_relationships_of_the_note_with_what_is_told(asked: QueryEngin
     assert owned["type"] == "Owner"
     assert owned["description"] == "Quay 4 — Owner: Baltor Freight."
     assert not {"12 m", "1998"} & {row["target"] for row in rows}
+
+
+def test_which_field_is_asked_for_does_not_hang_on_the_language_asked_in_before():
+    told = "Boot — Verantwortliche: Ida Lind"
+    asked = "Wer ist zuständig für das Boot?"
+    for language in ("fr", "de"):
+        with asked_in(language):
+            question = AnalysedQuestion(asked)
+            said = says_asked_field(question, "Boot", told, told, frozenset())
+    assert said == 1

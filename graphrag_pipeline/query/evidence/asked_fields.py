@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence, Set
 from functools import cache
 
 from graphrag_pipeline.core.records import SEPARATOR, field_head, record_line
-from graphrag_pipeline.core.text import terms, terms_batch
+from graphrag_pipeline.core.text import asked_language, terms, terms_batch
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.query.evidence.asked_figures import is_within_bounds
 from graphrag_pipeline.query.evidence.table_rows import CELL_END
@@ -92,24 +92,30 @@ def _is_of_kind(question: AnalysedQuestion, field: str) -> bool:
     """Whether a field says when, where, how much or what something is, as a question asks it."""
     if question.asks_for == "place":
         return field_head(field) in _PLACES
-    kind = "time_field" if question.asks_for == "time" else ""
-    if question.asks_for == "number" and _HOW_MUCH.search(question.folded):
+    words = question.read(_words_of_kind)
+    return bool(words) and not words.isdisjoint([*terms(field)[-1:], *terms(field_head(field))])
+
+
+def _words_of_kind(question: str) -> frozenset[str]:
+    """Return the last words of fields that say what a question asks for; none of most."""
+    asked = AnalysedQuestion.of(question)
+    kind = "time_field" if asked.asks_for == "time" else ""
+    if asked.asks_for == "number" and _HOW_MUCH.search(asked.folded):
         kind = "amount_field"
-    elif not question.asks_for and question.subject:
+    elif not asked.asks_for and asked.subject:
         kind = "result_field"
-    if not kind:
-        return False
-    return not _last_words(kind).isdisjoint([*terms(field)[-1:], *terms(field_head(field))])
+    return _last_words(kind, asked_language()) if kind else frozenset()
 
 
 def _is_said(question: AnalysedQuestion, words: Iterable[str]) -> bool:
     """Whether some words say all that a question is about, but for words such as "take place"."""
     asked = question.without_quantity.terms
-    return not set(asked).difference(words, _last_words("happens"))
+    return not set(asked).difference(words, _last_words("happens", asked_language()))
 
 
 @cache
-def _last_words(kind: str) -> frozenset[str]:
+def _last_words(kind: str, language: str | None) -> frozenset[str]:
+    """Return the terms of a list, which are other ones in each language that is asked in."""
     return frozenset(terms(" ".join(_WORDS[kind])))
 
 
@@ -134,14 +140,15 @@ def _names_field(asked: Set[str], field: str) -> bool:
         for stem, measure in _MEASURES.items()
         if any(_are_of_one_stem(word, stem) for word in asked)
     }
-    roles = {name for word in asked for name in _roles().get(word, ())}
+    fields_of = _roles(asked_language())
+    roles = {name for word in asked for name in fields_of.get(word, ())}
     names = asked | measured | roles
     return any(_are_of_one_stem(word, said) for said in terms(field) for word in names)
 
 
 @cache
-def _roles() -> dict[str, frozenset[str]]:
-    """Return what fields are called that answer to a word of another stem."""
+def _roles(language: str | None) -> dict[str, frozenset[str]]:
+    """Return what fields are called that answer to a word of another stem, in a language."""
     roles = {word: frozenset((name,)) for word, name in _ROLES.items()}
     for role in _BY_ROLE:
         names = frozenset(terms(" ".join(_WORDS[f"{role}_field"])))
@@ -177,7 +184,11 @@ def with_their_records(
             record and separator and (is_named(field) or (record in of_kind and is_of_kind(field)))
         )
         if is_asked and asked.isdisjoint(terms(value)):
-            by_role = {word for word in asked if word in _roles() and _names_field({word}, field)}
+            by_role = {
+                word
+                for word in asked
+                if word in _roles(asked_language()) and _names_field({word}, field)
+            }
             own = said[record] | by_role
             line = f"{line} {' '.join(sorted(own.difference(terms(line))))}"
         together.append(line)
