@@ -311,13 +311,12 @@ def _hint(path: str) -> str | None:
 
 def names_in_field(kind: str, path: str, value: str) -> list[Piece]:
     """Return the names in the value of a field; a title is one name, whatever it holds."""
-    by_field = _type_by_field(path)
+    by_field, is_of_firms = _type_by_field(path), field_head(path) in _WORDS["person_or_firm"]
     if kind == "title":
         title = " ".join(value.split())
-        return [(0, len(value), title, _type_of_record(title, path, by_field))]
+        return [(0, len(value), title, _type_of_name(title, by_field, is_of_firms=is_of_firms))]
     if value.casefold() in _WORDS["unit"] or (kind == "fact" and names_nothing(value)):
         return []
-    is_of_firms = _is_of_firms(path)
     pieces: list[Piece] = []
     for start, end in list(_pieces(path, value, by_field))[:_MOST_PIECES]:
         title = " ".join(value[start:end].split())
@@ -336,19 +335,13 @@ def _type(title: str, by_field: str, *, is_of_firms: bool) -> str:
     is_word = len(title.split()) == 1 and usually_lower(title.casefold())
     if title.islower() or (is_word and by_field != GEO):
         return CONCEPT
+    return _type_of_name(title, by_field, is_of_firms=is_of_firms)
+
+
+def _type_of_name(title: str, by_field: str, *, is_of_firms: bool) -> str:
     if by_field == PERSON:
         return _type_of_person(title, is_of_firms=is_of_firms)
     return by_field or type_of_name(title)
-
-
-def _type_of_record(title: str, path: str, by_field: str) -> str:
-    if by_field == PERSON:
-        return _type_of_person(title, is_of_firms=_is_of_firms(path))
-    return by_field or type_of_name(title)
-
-
-def _is_of_firms(path: str) -> bool:
-    return field_head(path) in _WORDS["person_or_firm"]
 
 
 def _type_of_person(title: str, *, is_of_firms: bool) -> str:

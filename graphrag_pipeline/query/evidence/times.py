@@ -81,11 +81,12 @@ def with_months(
     Records of May are those whose first date is in May: an invoice of April may be due in May.
     ``records`` says of each line which record it is of, "" of none.
     """
-    months = asked_months(question)
-    dated: set[str] = set()
     told = list(lines)
+    if not (months := asked_months(question)):
+        return told
+    dated: set[str] = set()
     for place, (line, record) in enumerate(zip(lines, records, strict=True)):
-        if not months or not record or record in dated or not (said := _said_dates(line)):
+        if not record or record in dated or not (said := _said_dates(line)):
             continue
         dated.add(record)
         told[place] = " ".join((line, *(word for word, month in months if month in said[0])))
