@@ -60,6 +60,29 @@ with duckdb.connect(config={"threads": 1}) as con:
         con.execute("INSERT INTO all_rows SELECT * FROM copied UNION ALL SELECT * FROM once")
     print(con.execute("SELECT count(*) FROM all_rows JOIN copied USING (n, text)").fetchall())
 """
+IN_SQLITE = """
+import resource, sys
+from pathlib import Path
+from sqlalchemy import create_engine, text
+from graphrag_pipeline.llm.database import open_database
+from graphrag_pipeline.orchestration.runs import told_of_history
+place = Path(sys.argv[1])
+engine = create_engine(f"sqlite:///{place / 'history.db'}")
+with engine.connect() as con:
+    con.execute(text("PRAGMA journal_mode = WAL"))
+engine.dispose()
+open_database(place / "calls.db").close()
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used, used))
+try:
+    if sys.argv[2] == "history":
+        with told_of_history(place), engine.connect() as con:
+            con.execute(text("CREATE TABLE runs (id TEXT)"))
+    else:
+        open_database(place / "calls.db")
+except Exception as error:
+    print(repr(error))
+"""
 UNDER_LIMIT = """
 import os, resource, signal, sys, time
 resource.setrlimit(resource.RLIMIT_AS, (4 * 2**30,) * 2)
@@ -101,6 +124,13 @@ def test_what_each_library_says_without_memory_is_understood(work: Callable[[], 
     told = pytest.raises(OutOfMemoryError, match=r"^out of memory in graph: .* run it again$")
     with told, told_out_of_memory("graph"):
         work()
+
+
+@on_linux
+@pytest.mark.parametrize("of", ["history", "calls"])
+def test_memory_that_sqlite_lacks_is_told_as_that(tmp_path: Path, of: str) -> None:
+    ended = run_python("-c", IN_SQLITE, str(tmp_path), of)
+    assert ended.stdout.startswith("OutOfMemoryError("), (ended.stdout, ended.stderr)
 
 
 def test_an_error_on_purpose_that_comes_from_want_of_memory_is_told_as_that() -> None:

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, Protocol
 
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.hardening.files import make_folder, make_private
+from graphrag_pipeline.core.hardening.memory import OutOfMemoryError, as_out_of_memory
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.llm.flights import FlightHolder
 
@@ -469,7 +470,7 @@ def _is_full(path: Path, error: Exception) -> bool:
         return False
 
 
-def storage_error(path: Path, error: Exception) -> StorageError:
+def storage_error(path: Path, error: Exception) -> StorageError | OutOfMemoryError:
     """Return what is said of an error of the file, and what to do."""
     if isinstance(error, PermissionError):
         return StorageError(
@@ -481,6 +482,6 @@ def storage_error(path: Path, error: Exception) -> StorageError:
             f"cannot write {path}: the disk is full; free some of it and run again: nothing that "
             "was kept is lost"
         )
-    return StorageError(
+    return as_out_of_memory(error) or StorageError(
         f"cannot use {path}: {error}; free the disk or move the file away, and run again"
     )

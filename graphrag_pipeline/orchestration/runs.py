@@ -36,7 +36,11 @@ from graphrag_pipeline.core.hardening.files import (
 )
 from graphrag_pipeline.core.hardening.interrupts import end_if_interrupted, hearing_interrupts
 from graphrag_pipeline.core.hardening.locks import locked
-from graphrag_pipeline.core.hardening.memory import OutOfMemoryError, says_out_of_memory
+from graphrag_pipeline.core.hardening.memory import (
+    OutOfMemoryError,
+    as_out_of_memory,
+    says_out_of_memory,
+)
 from graphrag_pipeline.core.hardening.temporary import sweep, sweep_home, temporary_folder
 from graphrag_pipeline.core.home import Home, make_home
 from graphrag_pipeline.core.service_settings import IN_PROCESS
@@ -256,7 +260,10 @@ def run_pending(workspace: Workspace) -> IndexOutcome:
 
 @contextlib.contextmanager
 def told_of_history(home: Path) -> Iterator[None]:
-    """Let what SQLite raises where Dagster's history cannot be written arrive as StorageError."""
+    """Let what SQLite raises where Dagster's history cannot be written arrive as StorageError.
+
+    It arrives as OutOfMemoryError where memory is what it lacks: SQLite calls that a disk's error.
+    """
     from sqlalchemy.exc import DBAPIError
 
     try:
@@ -264,7 +271,7 @@ def told_of_history(home: Path) -> Iterator[None]:
     except DBAPIError as error:
         if not isinstance(error.orig, sqlite3.Error):
             raise
-        raise StorageError(
+        raise as_out_of_memory(error.orig) or StorageError(
             f"cannot use Dagster's history in {home}: {error.orig}; is the disk full? What was "
             "finished is kept; run the command again to continue"
         ) from None

@@ -23,6 +23,7 @@ _USUAL_BYTES = 8 * 2**30
 _PANIC = "PanicException"
 """What a library in Rust raises; it is no Exception."""
 _TYPES = ("MemoryError", "ArrowMemoryError", "_ArrayMemoryError", "OutOfMemoryException")
+_OF_SQLITE = ("SQLITE_NOMEM", "SQLITE_IOERR_NOMEM", "SQLITE_IOERR_SHMMAP")
 _WORDS = (
     "out of memory error",
     "cannot allocate memory",
@@ -167,6 +168,8 @@ def _says_so(error: BaseException) -> bool:
     if isinstance(error, MemoryError):
         return True
     if isinstance(error, OSError) and error.errno == errno.ENOMEM:
+        return True
+    if getattr(error, "sqlite_errorname", None) in _OF_SQLITE:
         return True
     return says_out_of_memory(type(error).__name__, str(error))
 
