@@ -16,7 +16,7 @@ from conftest import Engine, build, workspace_of
 from graphrag_pipeline.assets import Names, build_tail
 from graphrag_pipeline.assets.embeddings import embedding_key
 from graphrag_pipeline.assets.structures import structure_keys
-from graphrag_pipeline.core.errors import InputError, StorageError
+from graphrag_pipeline.core.errors import ConfigError, InputError, StorageError
 from graphrag_pipeline.core.settings import (
     EmbeddingSettings,
     HierarchySettings,
@@ -35,21 +35,22 @@ from graphrag_pipeline.structures.updating import embed_table
 from graphrag_pipeline.structures.vector_tables import ENTITIES
 from graphrag_pipeline.systems.archrag import communities as attributed
 from graphrag_pipeline.systems.archrag import similarity, structure
-from graphrag_pipeline.systems.archrag.communities import (
+from graphrag_pipeline.systems.archrag.clusterings import (
     CLUSTERINGS,
-    COMMUNITY_VECTORS,
     AttributedNodes,
-    LevelClusters,
     augmented,
+    links_of,
+)
+from graphrag_pipeline.systems.archrag.communities import (
+    COMMUNITY_VECTORS,
+    LevelClusters,
     calinski_harabasz,
     communities_of,
     community_graph,
-    links_of,
     update_attributed,
 )
 from graphrag_pipeline.systems.archrag.index import update_chnsw
 from graphrag_pipeline.systems.archrag.similarity import update_similarity
-from graphrag_pipeline.systems.archrag.spectral import spectral_clusters
 
 ASKED = {
     "hierarchies": HierarchySettings(attributed=True),
@@ -164,38 +165,6 @@ def test_links_alone_weigh_one_each():
     assert links_of(graph_of_four()).rows() == [(0, 1, 1.0), (1, 2, 1.0)]
 
 
-def test_spectral_clustering_cuts_where_a_part_hangs_together_least():
-    ids = [f"{n:02}" for n in range(13)]
-    cliques = [
-        (a, b, 0.9) for low in (0, 5) for a in range(low, low + 5) for b in range(a + 1, low + 5)
-    ]
-    schema = {"source": pl.Int64, "target": pl.Int64, "similarity": pl.Float64}
-    edges = pl.DataFrame([*cliques, (4, 5, 0.2), (10, 11, 0.5)], schema, orient="row")
-    clusters = spectral_clusters(ids, edges, 5, 1)
-    found = sorted(cluster.members for cluster in clusters)
-    assert found == [tuple(ids[:5]), tuple(ids[5:10]), ("10", "11"), ("12",)]
-    assert [c.id for c in clusters] == [c.id for c in spectral_clusters(ids, edges, 5, 2)]
-
-
-def test_spectral_clustering_of_links_that_weigh_one_follows_the_links_and_not_likeness():
-    # A path of six, of which the first two are unlike the others.
-    links = [(n, n + 1) for n in range(5)]
-    vectors = np.array([[1, 0]] * 2 + [[0.1, 0.995]] * 4, np.float32)
-    ids = pl.Series(list("abcdef"))
-    own = pl.DataFrame({"node_id": ids, "entity_id": ids})
-    one, two = np.array(links).T
-    nodes = AttributedNodes(ids, vectors, (one, two), own)
-
-    def clusters(by: str) -> list[tuple[str, ...]]:
-        edges = CLUSTERINGS[by].edges(nodes, None)
-        made = spectral_clusters(list(ids), edges, 3, 1)
-        return sorted(tuple(sorted(cluster.members)) for cluster in made)
-
-    assert set(CLUSTERINGS["spectral_unweighted"].edges(nodes, None)["similarity"]) == {1.0}
-    assert clusters("spectral_unweighted") == [("a", "b", "c"), ("d", "e", "f")]
-    assert clusters("spectral_links") == [("a", "b"), ("c", "d", "e", "f")]
-
-
 def test_calinski_harabasz_is_the_papers():
     vectors = np.array([[0, 0], [0, 2], [4, 0], [4, 2]], np.float32)
     # Between: 4 x 2 squared / (2 - 1); within: 4 x 1 / (4 - 2).
@@ -247,7 +216,7 @@ def test_circles_are_communities_and_several_circles_one_above(built):
     assert sorted(clan for _, clans in rows[12:] for clan in clans) == sorted(CLANS)
 
 
-@pytest.mark.parametrize("by", [name for name in CLUSTERINGS if name != "attributed"])
+@pytest.mark.parametrize("by", [name for name in CLUSTERINGS.names() if name != "attributed"])
 def test_ablations_cluster_otherwise_and_are_left_again(copied, by):
     def clustered(by: str) -> Engine:
         asked = HierarchySettings(attributed=True, attributed_clustering=by)
@@ -264,6 +233,12 @@ def test_ablations_cluster_otherwise_and_are_left_again(copied, by):
     assert done.reports[1] == n_reports.get(by, done.reports[1]) > 0
     follow(clustered("attributed"))
     assert copied.rows(query) == before
+
+
+def test_a_clustering_that_is_not_there_is_told_with_what_brings_it():
+    asked = HierarchySettings(attributed=True, attributed_clustering="sorting")
+    with pytest.raises(ConfigError, match=r"no clustering 'sorting' .*attributed, links.* install"):
+        structure.ATTRIBUTED.version(Settings(hierarchies=asked))
 
 
 def test_a_last_level_of_few_communities_is_left_out_where_that_is_asked(copied):

@@ -50,6 +50,7 @@ DOORS = {
     "commands": "a command, or a group of them: a function as Typer has them, or a `typer.Typer`",
     "methods": "a way to answer questions: a `Method`",
     "structures": "a stage after the graph, with tables, vectors and an estimate: a `Structure`",
+    "clusterings": "a way to cluster ArchRAG's communities: a `Clustering`",
     "settings": "a section [packages.NAME] of the settings: a pydantic model, called as it is",
     "definitions": "Dagster's assets, jobs and sensors beside an index: a function of a `Building`",
     "measures": "what is measured of each release once it is published: a `Measure`",

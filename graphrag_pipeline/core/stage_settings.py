@@ -273,16 +273,14 @@ class HierarchySettings(Section):
     each, and an index over them all (ArchRAG): the method archrag needs it."""
     attributed_levels: Annotated[int, Field(ge=1, le=10)] = 4
     """attributed: most levels of communities above the entities."""
-    attributed_clustering: Literal[
-        "attributed", "links", "spectral", "spectral_links", "spectral_unweighted", "scan",
-        "node2vec", "codicil", "codicil_spectral", "codicil_scan", "codicil_node2vec",
-    ] = "attributed"  # fmt: skip
+    attributed_clustering: str = "attributed"
     """attributed: what clusters them. Leiden over links and likeness (attributed, as ArchRAG does)
-    or over links alone (links). What ArchRAG is compared with, made anew at every change: spectral
-    clustering of links and likeness (spectral) or of links alone, weighed by likeness
-    (spectral_links) or all by one as its authors do (spectral_unweighted), SCAN, node2vec with
-    k-means; and Leiden (codicil) or one of these over the edges of CODICIL. Time or memory of
-    spectral clustering and node2vec grow with the square of the entities."""
+    or over links alone (links); or one that another package brings. That of evaluation has what
+    ArchRAG is compared with, made anew at every change: spectral clustering of links and likeness
+    (spectral) or of links alone, weighed by likeness (spectral_links) or all by one as its authors
+    do (spectral_unweighted), SCAN (scan), node2vec with k-means (node2vec); and Leiden (codicil) or
+    one of these over the edges of CODICIL (codicil_spectral, codicil_scan, codicil_node2vec). Time
+    or memory of spectral clustering and node2vec grow with the square of the entities."""
     attributed_parameters: dict[str, Annotated[float, Field(gt=0)]] = {}
     """attributed: parameters of SCAN (epsilon .5, mu 2) or node2vec (p 1, q .5, dimensions 128)."""
     attributed_fewest: Annotated[int, Field(ge=1)] = 1

@@ -14,12 +14,6 @@ of members link two communities is counted, but does not count: in Algorithm 1 e
 anew. A node that joins no other at a level stands on as it is; an entity that does is a community
 of one, without a report, so that every level covers every entity.
 
-``hierarchies.attributed_clustering`` has what the paper compares this with too (table 3, figures 8
-and 9), see :data:`CLUSTERINGS`: Leiden over the links alone, each of weight one; spectral
-clustering, with the edges between like nodes and without them, where each weighs one in the
-authors' code; SCAN; node2vec with k-means; and each of them on the edges of CODICIL, with
-``hierarchies.attributed_parameters``.
-
 The clusters of each level are repaired as the graph changes (:mod:`~graphrag_pipeline.
 community_repair`), and made anew past ``communities.max_drift``. A report is written again only
 where the hash of what it is written from has changed, whoever writes it.
@@ -28,9 +22,8 @@ where the hash of what it is written from has changed, whoever writes it.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -38,11 +31,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.identity import make_id
 from graphrag_pipeline.core.settings import (
     CommunitySettings,
-    HierarchySettings,
     Settings,
     fingerprint,
 )
@@ -61,30 +52,20 @@ from graphrag_pipeline.store.frames import drop_rows, put_rows, value_of
 from graphrag_pipeline.store.hashing import rows_hash
 from graphrag_pipeline.store.index_store import IndexStore, get_meta, set_meta
 from graphrag_pipeline.store.vector_store import VectorStore
-from graphrag_pipeline.structures.cosines import similarities
 from graphrag_pipeline.structures.structure import Outcome, VectorTable
 from graphrag_pipeline.structures.vector_tables import stale_tables
 from graphrag_pipeline.systems.archrag.chnsw import Vectors
-from graphrag_pipeline.systems.archrag.codicil import codicil_edges
-from graphrag_pipeline.systems.archrag.node2vec import node2vec_clusters
+from graphrag_pipeline.systems.archrag.clusterings import AttributedNodes, Clusterer, clustering_of
 from graphrag_pipeline.systems.archrag.reports import (
     ATTRIBUTED_COMMUNITIES,
     ReportDraft,
     reports_version,
 )
-from graphrag_pipeline.systems.archrag.scan import scan_clusters
 from graphrag_pipeline.systems.archrag.similarity import (
-    WIDER,
-    Places,
     entity_vectors,
-    least_similarity,
-    mean_degree,
-    nearest,
     places_of,
-    similar_pairs,
     unit,
 )
-from graphrag_pipeline.systems.archrag.spectral import spectral_clusters
 
 if TYPE_CHECKING:
     from graphrag_pipeline.llm.embedders import Embedder
@@ -101,11 +82,6 @@ COMMUNITY_VECTORS = VectorTable(
     about="Vectors and full text of attributed communities, in LanceDB.",
 )
 
-Clusterer = Callable[[Sequence[str], pl.DataFrame, int, int], list[Cluster]]
-"""What clusters ids by edges, given about how large clusters are to be, and a seed."""
-
-_LEAST_WEIGHT = 1e-6
-_EDGES = pl.Schema({"source": pl.Int64, "target": pl.Int64, "similarity": pl.Float64})
 _TABLE = "attributed_communities"
 _REPORTED = "full_content IS NOT NULL"
 _N_FAILED = f"SELECT count(*) FROM {_TABLE} WHERE error IS NOT NULL"
@@ -156,19 +132,6 @@ FROM own JOIN {communities} c ON c.id = community_id
 
 
 @dataclass(frozen=True)
-class AttributedNodes:
-    """The nodes of a level's graph: ids in order, a vector each, and the pairs that are linked.
-
-    ``entities`` has (node_id, entity_id): what is in each node.
-    """
-
-    ids: pl.Series
-    vectors: Vectors
-    links: tuple[Places, Places]
-    entities: pl.DataFrame
-
-
-@dataclass(frozen=True)
 class LevelClusters:
     """The communities of a level: ``members`` has (community_id, member_id), ascending by member.
 
@@ -211,7 +174,7 @@ def update_attributed(store: IndexStore, vectors: VectorStore, settings: Setting
         embedded = _Embedded.read(con, vectors, configured_embedder(settings))
         draft = ReportDraft(con, settings)
     given = settings.hierarchies
-    clustering, anew = CLUSTERINGS[given.attributed_clustering], clusterer_of(given)
+    clustering = clustering_of(given)
     levels: list[LevelClusters] = []
     quality: Mapping[str, float] = {}
     for level in range(1, given.attributed_levels + 1):
@@ -223,7 +186,7 @@ def update_attributed(store: IndexStore, vectors: VectorStore, settings: Setting
             old.get(level, []),
             settings.communities,
             follows=follows,
-            anew=anew,
+            anew=clustering.clusters,
         )
         if len(found.groups) < given.attributed_fewest:
             break
@@ -260,85 +223,6 @@ def attributed_version(settings: Settings) -> str:
 def forget_clusters(con: duckdb.DuckDBPyConnection) -> None:
     """Let the next update cluster every level anew."""
     con.execute("UPDATE meta SET value = '' WHERE key = 'attributed'")
-
-
-def links_of(nodes: AttributedNodes, similar: pl.DataFrame | None = None) -> pl.DataFrame:
-    """Return the edges (source, target, similarity) of a graph as it is, each of weight one."""
-    one, two = nodes.links
-    ends = pl.DataFrame({"source": np.minimum(one, two), "target": np.maximum(one, two)})
-    return ends.unique().with_columns(similarity=pl.lit(1.0)).sort("source", "target")
-
-
-def augmented(nodes: AttributedNodes, similar: pl.DataFrame | None = None) -> pl.DataFrame:
-    """Return the edges (source, target, similarity) of a graph with those between like nodes.
-
-    ``similar`` are these, if they are known; source and target are places, each pair once.
-    """
-    if similar is None:
-        everything = np.arange(len(nodes.ids))
-        k = mean_degree(nodes.links)
-        near = nearest(nodes.vectors, everything, everything, int(k * WIDER) + 1)
-        threshold = least_similarity(nodes.vectors, nodes.links)
-        similar = similar_pairs(nodes.links, near, k, threshold)
-    one, two = nodes.links
-    linked = pl.DataFrame(
-        [np.minimum(one, two), np.maximum(one, two), similarities(nodes.vectors, one, two)],
-        schema=similar.schema,
-    )
-    weight = pl.col("similarity").clip(lower_bound=_LEAST_WEIGHT)
-    return pl.concat([linked, similar]).with_columns(weight).sort("source", "target")
-
-
-def _fused(nodes: AttributedNodes, similar: pl.DataFrame | None = None) -> pl.DataFrame:
-    """Return CODICIL's edges, weighed by how alike their ends are."""
-    weight = pl.col("similarity").clip(lower_bound=_LEAST_WEIGHT)
-    return codicil_edges(nodes.vectors, nodes.links).with_columns(weight)
-
-
-@dataclass(frozen=True)
-class Clustering:
-    """A way to cluster a level: which edges, and what clusters them, Leiden where it is None.
-
-    ``edges`` takes the nodes and, where they are known, the pairs that are alike.
-    """
-
-    edges: Callable[[AttributedNodes, pl.DataFrame | None], pl.DataFrame]
-    clusters: Clusterer | None = None
-
-
-CLUSTERINGS: Mapping[str, Clustering] = {
-    "attributed": Clustering(augmented),
-    "links": Clustering(links_of),
-    "spectral": Clustering(augmented, spectral_clusters),
-    "spectral_links": Clustering(
-        lambda nodes, similar=None: augmented(nodes, pl.DataFrame(schema=_EDGES)), spectral_clusters
-    ),
-    "spectral_unweighted": Clustering(links_of, spectral_clusters),
-    "scan": Clustering(augmented, scan_clusters),
-    "node2vec": Clustering(augmented, node2vec_clusters),
-    "codicil": Clustering(_fused),
-    "codicil_spectral": Clustering(_fused, spectral_clusters),
-    "codicil_scan": Clustering(_fused, scan_clusters),
-    "codicil_node2vec": Clustering(_fused, node2vec_clusters),
-}
-"""The clusterings by their names in the settings."""
-
-
-def clusterer_of(settings: HierarchySettings) -> Clusterer | None:
-    """Return what makes the clusters of a level anew, with its parameters; None stands for Leiden.
-
-    Raises ConfigError for a parameter that it does not have.
-    """
-    clusters = CLUSTERINGS[settings.attributed_clustering].clusters
-    given = settings.attributed_parameters
-    own = getattr(clusters, "__kwdefaults__", None) or {}
-    if unknown := sorted(given.keys() - own.keys()):
-        has = f"only {', '.join(own)}" if own else "none"
-        raise ConfigError(
-            f"hierarchies.attributed_parameters: {settings.attributed_clustering} has no "
-            f"{unknown[0]}, it has {has}"
-        )
-    return partial(clusters, **given) if clusters is not None and given else clusters
 
 
 def communities_of(
@@ -544,8 +428,8 @@ def _old_clusters(con: duckdb.DuckDBPyConnection) -> Mapping[int, list[Cluster]]
 
 def _clustering(settings: Settings) -> str:
     given, by = settings.communities, settings.hierarchies.attributed_clustering
-    # Raises for parameters that it does not have.
-    clusterer_of(settings.hierarchies)
+    # Raises for one that is not there, and for parameters that it does not have.
+    clustering_of(settings.hierarchies)
     numbers = sorted(settings.hierarchies.attributed_parameters.items())
     named = [by, *(f"{name}={value}" for name, value in numbers)]
     ablation = "" if by == "attributed" else f"/{'/'.join(named)}"

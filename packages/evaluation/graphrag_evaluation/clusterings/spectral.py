@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from graphrag_evaluation.clusterings.flat import labelled
 from graphrag_pipeline.graph.clustering import Cluster
-from graphrag_pipeline.systems.archrag.flat import labelled
 
 
 def spectral_clusters(

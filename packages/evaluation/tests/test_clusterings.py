@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from typing import get_args
-
 import numpy as np
 import polars as pl
 import pytest
+from graphrag_evaluation.clusterings import SPECTRAL_LINKS, SPECTRAL_UNWEIGHTED
+from graphrag_evaluation.clusterings.codicil import codicil_edges
+from graphrag_evaluation.clusterings.flat import common_neighbours
+from graphrag_evaluation.clusterings.node2vec import WeightedGraph, _vectors, node2vec_clusters
+from graphrag_evaluation.clusterings.scan import scan_clusters
+from graphrag_evaluation.clusterings.spectral import spectral_clusters
 
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.settings import HierarchySettings, Settings
-from graphrag_pipeline.systems.archrag.codicil import codicil_edges
-from graphrag_pipeline.systems.archrag.communities import (
-    CLUSTERINGS,
-    attributed_version,
-    clusterer_of,
+from graphrag_pipeline.systems.archrag.clusterings import (
+    AttributedNodes,
+    Clustering,
+    clustering_of,
 )
-from graphrag_pipeline.systems.archrag.flat import common_neighbours
-from graphrag_pipeline.systems.archrag.node2vec import WeightedGraph, _vectors, node2vec_clusters
-from graphrag_pipeline.systems.archrag.scan import scan_clusters
+from graphrag_pipeline.systems.archrag.communities import attributed_version
 
 
 def test_neighbours_in_common_are_counted_as_by_sets():
@@ -65,7 +66,7 @@ def test_scan_joins_what_is_like_a_core_to_it_and_starts_no_cluster_from_it():
     # By the authors of ArchRAG's threshold 4 is not like 0.
     ids, given = list("abcdefg"), {"epsilon": 0.7, "mu": 3.0}
     asked = HierarchySettings(attributed_clustering="scan", attributed_parameters=given)
-    clusters = clusterer_of(asked)
+    clusters = clustering_of(asked).clusters
     assert clusters is not None
     found = sorted(cluster.members for cluster in clusters(ids, edges, 15, 0))
     assert found == [tuple("abcd"), ("e",), ("f",), ("g",)]
@@ -88,10 +89,10 @@ def test_node2vec_takes_its_parameters_from_the_settings(monkeypatch):
         asked.append((graph._back, graph._away, dimensions))
         return _vectors(graph, dimensions, seed)
 
-    monkeypatch.setattr("graphrag_pipeline.systems.archrag.node2vec._vectors", vectors)
-    clusters = clusterer_of(
+    monkeypatch.setattr("graphrag_evaluation.clusterings.node2vec._vectors", vectors)
+    clusters = clustering_of(
         HierarchySettings(attributed_clustering="codicil_node2vec", attributed_parameters=given)
-    )
+    ).clusters
     assert clusters is not None
     ids = [f"{n:02}" for n in range(24)]
     edges = unweighted([*clique(*range(12)), (11, 12), *clique(*range(12, 24))])
@@ -134,7 +135,7 @@ def test_codicil_keeps_of_each_nodes_edges_the_root_of_their_number(monkeypatch)
     ]  # fmt: skip
     assert edges["similarity"].to_list() == [1, 1, 0, 0, 1, 1]
     # What no link joins is joined where it is alike.
-    monkeypatch.setattr("graphrag_pipeline.systems.archrag.codicil.NEAREST", 1)
+    monkeypatch.setattr("graphrag_evaluation.clusterings.codicil.NEAREST", 1)
     apart = codicil_edges(vectors[[0, 3, 0, 3]], (np.array([0]), np.array([1])))
     assert set(apart.select("source", "target").rows()) == {(0, 1), (0, 2), (1, 3)}
     assert codicil_edges(vectors[:0], (one[:0], two[:0])).is_empty()
@@ -163,6 +164,33 @@ def test_a_walk_goes_back_on_and_out_as_often_as_p_and_q_say():
     assert shares == pytest.approx([0.25, 0, 0.25, 0.5], abs=0.01)
 
 
-def test_every_clustering_of_the_settings_is_one():
-    allowed = HierarchySettings.model_fields["attributed_clustering"].annotation
-    assert get_args(allowed) == tuple(CLUSTERINGS)
+def test_spectral_clustering_cuts_where_a_part_hangs_together_least():
+    ids = [f"{n:02}" for n in range(13)]
+    cliques = [
+        (a, b, 0.9) for low in (0, 5) for a in range(low, low + 5) for b in range(a + 1, low + 5)
+    ]
+    schema = {"source": pl.Int64, "target": pl.Int64, "similarity": pl.Float64}
+    edges = pl.DataFrame([*cliques, (4, 5, 0.2), (10, 11, 0.5)], schema, orient="row")
+    clusters = spectral_clusters(ids, edges, 5, 1)
+    found = sorted(cluster.members for cluster in clusters)
+    assert found == [tuple(ids[:5]), tuple(ids[5:10]), ("10", "11"), ("12",)]
+    assert [c.id for c in clusters] == [c.id for c in spectral_clusters(ids, edges, 5, 2)]
+
+
+def test_spectral_clustering_of_links_that_weigh_one_follows_the_links_and_not_likeness():
+    # A path of six, of which the first two are unlike the others.
+    links = [(n, n + 1) for n in range(5)]
+    vectors = np.array([[1, 0]] * 2 + [[0.1, 0.995]] * 4, np.float32)
+    ids = pl.Series(list("abcdef"))
+    own = pl.DataFrame({"node_id": ids, "entity_id": ids})
+    one, two = np.array(links).T
+    nodes = AttributedNodes(ids, vectors, (one, two), own)
+
+    def clusters(by: Clustering) -> list[tuple[str, ...]]:
+        edges = by.edges(nodes, None)
+        made = spectral_clusters(list(ids), edges, 3, 1)
+        return sorted(tuple(sorted(cluster.members)) for cluster in made)
+
+    assert set(SPECTRAL_UNWEIGHTED.edges(nodes, None)["similarity"]) == {1.0}
+    assert clusters(SPECTRAL_UNWEIGHTED) == [("a", "b", "c"), ("d", "e", "f")]
+    assert clusters(SPECTRAL_LINKS) == [("a", "b"), ("c", "d", "e", "f")]

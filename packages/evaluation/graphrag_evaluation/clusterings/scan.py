@@ -19,8 +19,8 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
+from graphrag_evaluation.clusterings.flat import common_neighbours, labelled
 from graphrag_pipeline.graph.clustering import Cluster
-from graphrag_pipeline.systems.archrag.flat import common_neighbours, labelled
 
 EPSILON = 0.5
 MU = 2

@@ -25,10 +25,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from graphrag_evaluation.clusterings.flat import Places, labelled
 from graphrag_pipeline.core.arrays import distinct
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.graph.clustering import Cluster
-from graphrag_pipeline.systems.archrag.flat import Places, labelled
 
 P, Q = 1.0, 0.5
 WALKS, LENGTH, WINDOW = 10, 80, 10

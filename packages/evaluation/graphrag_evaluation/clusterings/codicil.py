@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from graphrag_evaluation.clusterings.flat import Places, common_neighbours
 from graphrag_pipeline.core.arrays import distinct
 from graphrag_pipeline.structures.cosines import similarities
 from graphrag_pipeline.systems.archrag.chnsw import Vectors
-from graphrag_pipeline.systems.archrag.flat import Places, common_neighbours
 from graphrag_pipeline.systems.archrag.similarity import nearest
 
 NEAREST = 50
