@@ -576,7 +576,7 @@ def test_a_message_that_says_the_wrong_charset_is_read_in_the_right_one(charset,
     assert only(read("m.eml", head.encode() + written.encode(encoding))).text == written
 
 
-def test_a_notebook_is_its_cells_without_what_they_printed():
+def test_a_notebook_is_its_cells():
     document = only(read("n.ipynb", NOTEBOOK))
     assert document.title == "Whales"
     assert document.text == "# Whales\nThey swim.\n\n```python\ncount()\n```"

@@ -143,10 +143,10 @@ def test_an_object_with_a_name_or_other_content_of_its_own_is_one_record(record)
     assert len(documents) == 1
 
 
-def test_beside_a_text_only_fields_that_name_something_are_written():
+def test_beside_a_text_fields_that_name_something_and_short_values_are_written():
     rows = "title,text,author,date,url\nPlans,We have some.,Ada Berg,2020-01-01,https://a.b/c\n"
     (document,) = read("news.csv", rows)
-    assert document.text == "We have some.\n\ntitle: Plans\nauthor: Ada Berg"
+    assert document.text == "We have some.\n\ntitle: Plans\nauthor: Ada Berg\ndate: 2020-01-01"
     assert document.metadata == {
         "author": "Ada Berg",
         "date": "2020-01-01",

@@ -53,7 +53,7 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
     f"{_READERS}:mail": _reading("mail mail_headers mail_quoted"),
     f"{_READERS}:Markdown": _reading("markdown markdown_markup note_marks wiki_links"),
     f"{_READERS}:named": _reading("code files text_tables"),
-    f"{_READERS}:notebook": _reading("notebook"),
+    f"{_READERS}:notebook": _reading("notebook notebook_outputs"),
     f"{_READERS}:office": _reading(
         "charts docx epub equations opendocument pptx sheets table_head"
     ),

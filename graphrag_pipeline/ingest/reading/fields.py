@@ -31,6 +31,7 @@ _MOST_WORDS = 14
 _SENTENCE_WORDS = 6
 _MOST_NAMES = 64
 _CONSTANT_IN = 20
+_LONGEST_BESIDE = 30
 
 _NUMBER = (
     r"^[^\p{L}\d]{0,3}\d[\d\s.,'’_/:×%°+-]*(?:T\d\d:[\d:.+-]*Z?$)?"
@@ -206,13 +207,28 @@ def values_of(lines: pl.DataFrame, column: str) -> pl.DataFrame:
 def said_beside_text(lines: pl.DataFrame, columns: Columns) -> pl.DataFrame:
     """Keep, of records with a text of their own, the lines to be read beside it.
 
-    Those are fields that name something and keys that return, with the title before them.
+    Those are fields that name something, keys that return, and short values of the record itself,
+    such as its number and when it was closed: no values of what is within it, but for what that is
+    called, of lists, or that many records share. The title stands before what names something.
     """
     import polars as pl
 
     kind = _line_kind(columns)
-    is_said = (kind == "field") | ((kind == "key") & ~pl.col("column").is_in(columns.unique))
-    return lines.filter(is_said | (pl.col("is_title") & is_said.any().over("record")))
+    value, column = pl.col("value"), pl.col("column")
+    n_records = lines["record"].n_unique()
+    is_shared = (value.n_unique().over(column) == 1) & (n_records >= _CONSTANT_IN)
+    is_single = pl.len().over("record", column) == 1
+    own = [name for name in columns.roles if "." not in name or _is_label(name)]
+    is_own = is_single & column.is_in(own) & ~is_shared
+    is_short = pl.col("kind").is_in(("number", "name", "code")) & (
+        value.str.len_chars() <= _LONGEST_BESIDE
+    )
+    names = (kind == "field") | ((kind == "key") & ~column.is_in(columns.unique))
+    is_value = kind.is_in(("key", "value")) & is_own & is_short
+    marked = lines.with_columns(names=names, is_value=is_value)
+    of_named = pl.col("is_title") & pl.col("names").any().over("record")
+    said = marked.filter(pl.col("names") | pl.col("is_value") | of_named)
+    return said.drop("names", "is_value")
 
 
 def record_texts(lines: pl.DataFrame, columns: Columns) -> pl.DataFrame:

@@ -1,4 +1,4 @@
-"""Jupyter notebooks: their cells as Markdown, code in fences; what cells printed is left out."""
+"""Jupyter notebooks: their cells as Markdown, code in fences, each with its results below it."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from graphrag_pipeline.ingest.reading.model import (
     ReadResult,
     Unreadable,
 )
+from graphrag_pipeline.ingest.reading.notebook_outputs import outputs_of
 
 _FENCE = re.compile(r"^[ \t]*(`{3,})", re.M)
 _INLINE_IMAGE = re.compile(r"!\[([^\]\n]{0,300})\]\(data:[^)\s]*\)")
@@ -74,7 +75,8 @@ def _cell(cell: dict[str, Any], language: str) -> str:
         return ""
     longest = max(map(len, _FENCE.findall(text)), default=2)
     fence = "`" * max(3, longest + 1)
-    return f"{fence}{language}\n{text}\n{fence}"
+    code = f"{fence}{language}\n{text}\n{fence}"
+    return "\n\n".join((code, *filter(None, outputs_of(cell.get("outputs"), text))))
 
 
-NOTEBOOK = FileFormat(read_notebook, versions.of("Markdown", "notebook"), SMALL_RECORDS)
+NOTEBOOK = FileFormat(read_notebook, versions.of("HTML", "Markdown", "notebook"), SMALL_RECORDS)

@@ -55,7 +55,9 @@ _A_TIME = f"{_YEAR}|{_CJK_DATE}|{words_pattern('date_words')}"
 _TIME = re.compile(_A_TIME)
 _LENGTH_OF_TIME = re.compile(f"{_A_TIME}|{words_pattern('duration_words')}")
 _HOW_LONG = re.compile(words_pattern("how_long"))
-_A_NUMBER = rf"\d|{_CJK_NUMBER}|{words_pattern('number_words')}"
+# "In 2023" says when, and not how many.
+_FIGURE = r"(?<!\d)(?!(?<=\bin )(?:1\d|20)\d\d\b)\d"
+_A_NUMBER = rf"{_FIGURE}|{_CJK_NUMBER}|{words_pattern('number_words')}"
 _NUMBER = re.compile(_A_NUMBER)
 _IS_A_NUMBER = re.compile(
     rf"\b(?:is|are|was|were)\s+(?:(?:about|only|set to|now)\s+)?(?:{_A_NUMBER})|"

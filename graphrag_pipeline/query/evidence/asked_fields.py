@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence, Set
 from functools import cache
 
-from graphrag_pipeline.core.records import SEPARATOR, field_head, record_line
+from graphrag_pipeline.core.records import SEPARATOR, field_head, record_line, relation_of
 from graphrag_pipeline.core.text import asked_language, terms, terms_batch
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.query.evidence.asked_figures import is_within_bounds
@@ -29,7 +29,7 @@ _ROLES = {
 """What fields are called that answer to a word of another stem."""
 _WORDS = word_lists("questions.txt")
 _HOW_MUCH = re.compile(words_pattern("how_much"))
-_BY_ROLE = ("in_charge", "took_part", "arranges", "repeats", "lasts")
+_BY_ROLE = ("in_charge", "took_part", "arranges", "reports", "repeats", "lasts")
 _LABELLED = re.compile(r"([^\W\d_][^:\n.,!?]{1,39}): ([^\n]{0,99}[^\n.!?:;,])")
 _IS_VALUE = re.compile(r"\d|[A-ZÀ-ÖØ-ÞА-Я]")
 _FIGURE = re.compile(r"[^\w\s]?\s?\d")
@@ -166,7 +166,7 @@ def with_their_records(
     each line which record it is of, "" of none.
     """
     asked = frozenset(question.terms)
-    is_named = cache(lambda field: _names_whole(asked, terms(field)))
+    is_named = cache(lambda field: _names_whole(asked, terms(relation_of(field))))
     is_of_kind = cache(lambda field: _is_of_kind(question, field))
     said: dict[str, set[str]] = {}
     by_name: set[str] = set()
