@@ -41,8 +41,9 @@ BESIDE = [
     f"graphrag_{project.parent.name}"
     for project in Path(__file__).parent.glob("packages/*/pyproject.toml")
 ]
-# Cases that take most CPU, as tests/dear_list.py has found them.
-DEAR = Path(__file__).parent / "tests" / "dear_cases.txt"
+TESTS = Path(__file__).parent / "tests"
+LISTED = ("dear", "nightly")
+"""Marks of cases by lists: those that take most CPU, and those whose faults another tells too."""
 
 _SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 settings.register_profile(
@@ -54,12 +55,14 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the dear cases, and those to skip. Those that mostly wait run first, others beside."""
-    dear = {*DEAR.read_text().splitlines()} if DEAR.is_file() else set()
+    """Mark the cases of lists, and those to skip. Those that mostly wait run first."""
+    files = {mark: TESTS / f"{mark}_cases.txt" for mark in LISTED}
+    listed = {m: {*f.read_text().splitlines()} for m, f in files.items() if f.is_file()}
     lacking = [name for name in BESIDE if find_spec(name) is None]
     for item in items:
-        if _case(item) in dear:
-            item.add_marker("dear")
+        for mark, cases in listed.items():
+            if _case(item) in cases:
+                item.add_marker(mark)
         if lacking and item.get_closest_marker("beside"):
             item.add_marker(pytest.mark.skip(reason=f"{lacking[0]} is not installed"))
     for first in ("slow", "waits"):
@@ -89,6 +92,11 @@ def pytest_collection_finish() -> None:
 def pytest_xdist_auto_num_workers() -> int:
     """One worker for each processor, and two more: many tests wait for another process."""
     return (os.cpu_count() or 1) + 2
+
+
+def examples(number: int) -> settings:
+    """Return settings for dear examples: so many, and at night 16 times as many."""
+    return settings(max_examples=number * settings().max_examples // 60)
 
 
 def workspace_of(home: Path, settings: Settings) -> Workspace:

@@ -481,11 +481,8 @@ DAMAGES = {
 }
 OFTEN = (
     "the text of a document",
-    "the index is cut",
     "blocks of the newest release",
-    "a manifest is no JSON",
     "a file of vectors is gone",
-    "a vector that is no numbers",
     "a tag of no release",
     "pages of the cache",
 )

@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 from artefacts import copy_of
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from killed_fold import killed_fold
 
-from conftest import Engine
+from conftest import Engine, examples
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.graph import fold
 from graphrag_pipeline.graph.fold import graph_differences, merge_graph, outdate_graph
@@ -136,17 +135,9 @@ def follow(folder: Path, steps: list[tuple], monkeypatch: pytest.MonkeyPatch) ->
     assert how[-1] is True
 
 
-@hypothesis_settings(max_examples=6)
+@examples(4)
 @given(STEPS)
 def test_after_any_history_the_graph_is_that_of_a_fold_of_all(tmp_path_factory, steps):
-    with pytest.MonkeyPatch.context() as patch:
-        follow(tmp_path_factory.mktemp("history"), steps, patch)
-
-
-@pytest.mark.nightly
-@hypothesis_settings(max_examples=150)
-@given(STEPS)
-def test_after_very_many_histories_the_graph_is_that_of_a_fold_of_all(tmp_path_factory, steps):
     with pytest.MonkeyPatch.context() as patch:
         follow(tmp_path_factory.mktemp("history"), steps, patch)
 

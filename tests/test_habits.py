@@ -9,10 +9,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import yaml
 from checkouts import ROOT
 from commands import run_python
 from coverage import CoverageData
+
+from conftest import LISTED, TESTS
 
 HOOKS = ROOT / ".pre-commit-config.yaml"
 BIN = Path(sys.executable).parent
@@ -79,6 +82,15 @@ def test_coverage_counts_what_a_process_of_a_test_reaches(tmp_path: Path) -> Non
     reached.read()
     (levels,) = (file for file in reached.measured_files() if file.endswith("core/levels.py"))
     assert reached.arcs(levels)
+
+
+@pytest.mark.parametrize("mark", LISTED)
+def test_cases_that_are_marked_by_a_list_are_there(mark: str) -> None:
+    places = (ROOT / "tests", ROOT / "packages")
+    files = {path.name: path.read_text() for p in places for path in p.rglob("test_*.py")}
+    for case in (TESTS / f"{mark}_cases.txt").read_text().splitlines():
+        file, _, name = case.partition("::")
+        assert f"def {name.partition('[')[0]}(" in files[file], case
 
 
 _CASES = """

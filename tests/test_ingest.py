@@ -6,7 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
-from conftest import Engine, build_graph
+from conftest import Engine, build_graph, examples
 from graphrag_pipeline.core.hardening.temporary import temporary_folder
 from graphrag_pipeline.core.settings import (
     ChunkSettings,
@@ -178,7 +178,7 @@ def test_whatever_the_history_the_index_is_that_of_the_surviving_files(tmp_path)
     class OfThisTest(Histories):
         folder = tmp_path
 
-    few = settings(max_examples=settings().max_examples // 15, stateful_step_count=6)
+    few = settings(examples(3), stateful_step_count=6)
     run_state_machine_as_test(OfThisTest, settings=few)
 
 

@@ -176,11 +176,10 @@ COMMANDS: dict[str, Command] = {
 
 
 EVERY_DAY = {
-    ("purge", "rollback"): (8, 14),
+    ("purge", "rollback"): (14,),
     ("purge", "backup"): (14,),
     ("rollback", "purge"): (1,),
     ("marts", "purge"): (1,),
-    ("recluster", "purge"): (3,),
 }
 PAIRS = [*(("purge", other) for other in COMMANDS), *((other, "purge") for other in COMMANDS)]
 

@@ -200,7 +200,7 @@ CASES: dict[str, Case] = {
 }
 if "eval" in COMMANDS.names():
     CASES["eval"] = Case(("eval", "run", "small.toml", "--yes"), questions, experiment)
-OFTEN = {"forget": 0.6, "export": 0.6}
+OFTEN = {"forget": 0.6}
 """Commands of each run of the tests, and the share of their steps before which they are killed."""
 
 

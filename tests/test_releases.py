@@ -412,7 +412,7 @@ def killed_copies(
 
 @pytest.mark.slow
 @pytest.mark.waits
-@pytest.mark.parametrize("stride", [6, pytest.param(1, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("stride", [9, pytest.param(1, marks=pytest.mark.nightly)])
 def test_publishing_killed_at_any_step_leaves_releases_whole_and_the_next_one_clears_up(
     indexed, tmp_path, stride
 ):
@@ -438,9 +438,10 @@ def test_publishing_killed_at_any_step_leaves_releases_whole_and_the_next_one_cl
 
 @pytest.mark.slow
 @pytest.mark.waits
-def test_a_rollback_killed_at_any_step_is_done_or_not_begun(indexed, tmp_path):
+@pytest.mark.parametrize("stride", [3, pytest.param(1, marks=pytest.mark.nightly)])
+def test_a_rollback_killed_at_any_step_is_done_or_not_begun(indexed, tmp_path, stride):
     engine, made = indexed
-    copies = killed_copies("rollback", engine.inbox.parent, tmp_path)
+    copies = killed_copies("rollback", engine.inbox.parent, tmp_path, stride)
     assert len(copies) >= 2
     for step, copy in copies:
         home = copy.log.home

@@ -4,10 +4,10 @@ from itertools import combinations, product
 
 import duckdb
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import Engine, build
+from conftest import Engine, build, examples
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.reports import digests, levels
 from graphrag_pipeline.reports.extractive import ExtractiveWriter
@@ -89,7 +89,7 @@ def forgotten(engine):
         con.execute("DELETE FROM report_elements")
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(5)
 @given(history=st.lists(changes, min_size=2, max_size=4), is_paid=st.booleans())
 def test_after_any_history_reports_are_those_made_from_scratch(tmp_path_factory, history, is_paid):
     engine = Engine(tmp_path_factory.mktemp("history"), Settings(**GIVEN))

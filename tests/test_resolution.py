@@ -15,13 +15,12 @@ import polars as pl
 import pytest
 from artefacts import copy_of
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from llm_helpers import KEY
 from model_server import Messages, ModelServer, server_error
 from quick_stores import make_bare_tables
 
-from conftest import Engine, build_graph
+from conftest import Engine, build_graph, examples
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.identity import make_id
 from graphrag_pipeline.core.settings import LlmSettings, ResolutionSettings, Settings
@@ -206,7 +205,7 @@ def test_an_acronym_is_what_the_text_says_and_not_what_it_could_be():
     assert merged(party, other, ("DSP", ORG, "ab"), said=both) == set()
 
 
-@hypothesis_settings(max_examples=5)
+@examples(3)
 @given(st.permutations([entity for pair in ONE + TWO for entity in pair]))
 def test_what_is_merged_does_not_depend_on_the_order(entities):
     unique = {normalize_title(title): (title, kind, docs) for title, kind, docs in entities}
@@ -222,8 +221,7 @@ TITLES += [(f"Ann{i} Scrooge{i % 3}", (P, ORG)[i % 2]) for i in range(14)]
 TITLES += [("whO", C), ("John Smyth", P), ("john smith", C), ("Acme Tool", ORG)]
 
 
-# Few here, very many nightly.
-@hypothesis_settings(max_examples=max(4, hypothesis_settings().max_examples // 20))
+@examples(2)
 @given(st.integers(0, 2**32))
 def test_what_is_decided_after_any_history_is_what_would_be_decided_from_nothing(seed):
     choose = random.Random(seed)
@@ -567,7 +565,7 @@ def test_a_file_that_was_asked_for_must_be_there(tmp_path):
         resolve_entities(workspace.store, workspace.settings)
 
 
-@hypothesis_settings(max_examples=max(3, hypothesis_settings().max_examples // 20))
+@examples(2)
 @given(
     st.lists(
         st.tuples(st.sampled_from("abcd"), st.sampled_from([None, 0, 1, 2])), min_size=1, max_size=4

@@ -27,8 +27,11 @@ THEIRS = {
 @pytest.mark.parametrize(
     "modules",
     [
-        ["config", "query_command", "event_log"],
-        pytest.param(["cli", "pictures", "runs", "docs", "marts"], marks=pytest.mark.nightly),
+        ["config"],
+        pytest.param(
+            ["query_command", "event_log", "cli", "pictures", "runs", "docs", "marts"],
+            marks=pytest.mark.nightly,
+        ),
     ],
     ids=" ".join,
 )

@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 
 import duckdb
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from quick_stores import make_bare_tables
 from take_in_reference import take_in_one_by_one
 
+from conftest import examples
 from graphrag_pipeline.ingest.staging import DERIVED, of_batch, plan_take_in, take_in_staged
 
 SOURCES = ("a", "b", "c", "d", "e")
@@ -208,7 +209,7 @@ class Life:
         return con.execute(sql, given or {}).fetchall()
 
 
-@settings(max_examples=max(5, settings().max_examples // 12))
+@examples(3)
 @given(st.integers(0, 2**32))
 def test_all_batches_at_once_are_as_one_after_the_other(seed):
     Life(seed).live(steps=20)

@@ -24,7 +24,8 @@ from graphrag_pipeline.planning.pending import pending_batches
 from graphrag_pipeline.store.workspace import Workspace
 
 CORPUS = Path(__file__).parents[3] / "examples" / "corpus"
-PAPERS = ("biographical-register.json", "sediment-release-plan-2018.pdf")
+PRESS = ("interview-orsolya-venn.txt", "lin-ruolan-haicao.txt", "the-ice-ledger-review.md")
+PAPER = "sediment-release-plan-2018.pdf"
 SMALL_BATCHES = {"max_files": 2}
 
 
@@ -35,9 +36,9 @@ def settings_of(folder: Path, **sections: Any) -> Settings:
 def write_corpus(folder: Path) -> Path:
     """Write a corpus with two names of one document, a file that nobody can read and a table."""
     documents = folder / "documents"
-    shutil.copytree(CORPUS / "press", documents)
-    for name in PAPERS:
-        shutil.copy(CORPUS / "records" / name, documents)
+    documents.mkdir(parents=True)
+    for path in (*(CORPUS / "press" / name for name in PRESS), CORPUS / "records" / PAPER):
+        shutil.copy(path, documents)
     first = min(path for path in documents.rglob("*") if path.is_file())
     (documents / "copy").mkdir()
     shutil.copy(first, documents / "copy" / first.name)
