@@ -141,10 +141,14 @@ def test_a_changed_level_or_batch_is_written_without_embedding(store, embedder):
     store.sync("chunks", rows(numbered(5), level=1, batch="old"), embedder)
     result = store.sync("chunks", rows(numbered(5), level=2, batch="new"), embedder)
     assert (result.reused, result.embedded, len(embedder.texts)) == (5, 0, 5)
-    found = current(store).fulltext("chunks", "word3", 5, columns=["level", "batch", "text"])
-    assert found.drop_columns("score").to_pylist() == [
-        {"id": "id3", "level": 2, "batch": "new", "text": "passage word3 common"}
+    assert ids(current(store).fulltext("chunks", "word3", 5)) == ["id3"]
+    scanned = [
+        row
+        for part in current(store).scan("chunks", ["id", "level", "batch", "text"])
+        for row in part.to_pylist()
     ]
+    assert {"id": "id3", "level": 2, "batch": "new", "text": "passage word3 common"} in scanned
+    assert {(row["level"], row["batch"]) for row in scanned} == {(2, "new")}
     vector = HashingEmbedder(16).embed(["passage word3 common"])[0]
     np.testing.assert_array_equal(current(store).vectors("chunks", ["id3"])["id3"], vector)
 
@@ -411,11 +415,11 @@ def test_full_text_finds_folded_words_and_bigrams(snapshot):
 @pytest.mark.parametrize("table", ["entities", "relationships"])
 def test_empty_and_missing_tables_find_nothing(snapshot, table):
     for found in (
-        snapshot.search(table, np.ones(16), 3, columns=["level"]),
-        snapshot.fulltext(table, "river", 3, columns=["level"]),
+        snapshot.search(table, np.ones(16), 3),
+        snapshot.fulltext(table, "river", 3),
     ):
         assert found.num_rows == 0
-        assert found.column_names == ["id", "score", "level"]
+        assert found.column_names == ["id", "score"]
     assert snapshot.vectors(table, ["a"]) == {}
     assert snapshot.count(table) == 0
 
@@ -440,10 +444,10 @@ def test_vectors_held_in_memory_give_what_lancedb_gives(tmp_path, embedder, monk
     asked = ["id007", "none", "id299", "id000"]
 
     def found() -> tuple[dict[str, str], dict[str, float], dict[str, float]]:
-        hits = current(store).search("chunks", query, 300, columns=["text"])
+        hits = current(store).search("chunks", query, 300)
         names, scores = ids(hits), hits["score"].to_pylist()
         alike = current(store).similarities("chunks", query, asked)
-        texts_of = dict(zip(names, hits["text"].to_pylist(), strict=True))
+        texts_of = current(store).texts("chunks", names)
         return texts_of, dict(zip(names, scores, strict=True)), alike
 
     in_memory = found()
@@ -464,14 +468,13 @@ def test_equal_scores_are_in_the_order_of_ids_wherever_they_are_cut(tmp_path, em
     assert ids(current(store).fulltext("chunks", "same", 7)) == names[:7]
 
 
-def test_search_filters_before_it_counts(tmp_path, embedder):
+def test_search_filters_before_it_counts(tmp_path, embedder, monkeypatch):
+    monkeypatch.setattr(vectors, "HELD_BYTES", 0)
     store = VectorStore(tmp_path)
-    table = rows(numbered(50), batch="b")
-    levels = pa.array([i % 5 for i in range(50)], pa.int32())
-    store.sync("chunks", table.set_column(2, row_schema().field("level"), levels), embedder)
+    store.sync("chunks", rows(numbered(50)), embedder)
     query = embedder.embed(["word7"])[0]
-    found = current(store).search("chunks", query, 10, where="level = 3", columns=["level"])
-    assert found["level"].to_pylist() == [3] * 10
+    among = [f"id{number}" for number in range(20, 30)]
+    assert sorted(ids(current(store).search("chunks", query, 10, among=among))) == among
 
 
 def test_a_query_vector_of_other_dimensions_is_refused_by_name(snapshot):

@@ -445,12 +445,8 @@ class Release:
         with self._cursor() as cursor, _storage_errors():
             return load(cursor, self._snapshot)
 
-    def search_vectors(
-        self, table: str, question: str, k: int, *, columns: Sequence[str] = ()
-    ) -> pa.Table:
+    def search_vectors(self, table: str, question: str, k: int) -> pa.Table:
         """Return (id, score) of the ``k`` rows of a vector table most similar to a question.
-
-        And the columns asked for, of those that :class:`VectorSnapshot` has.
 
         Raises ConfigError when the release was embedded by another embedder than is configured,
         StorageError when its vectors are gone.
@@ -461,9 +457,7 @@ class Release:
             return self._within(
                 table,
                 k,
-                lambda n, among: self._vectors.search(
-                    table, vector, n, among=among, columns=columns
-                ),
+                lambda n, among: self._vectors.search(table, vector, n, among=among),
             )
 
     def similarities(self, table: str, question: str, ids: Sequence[str]) -> dict[str, float]:
@@ -475,13 +469,7 @@ class Release:
             return self._vectors.similarities(table, self.embed_question(question), found)
 
     def search_text(
-        self,
-        table: str,
-        question: str,
-        k: int,
-        *,
-        columns: Sequence[str] = (),
-        among: Sequence[str] | None = None,
+        self, table: str, question: str, k: int, *, among: Sequence[str] | None = None
     ) -> pa.Table:
         """Return (id, score) of the ``k`` rows that best match a question by BM25.
 
@@ -491,13 +479,11 @@ class Release:
         with _storage_errors():
             if among is not None:
                 found = among if own is None else [key for key in among if key in own]
-                return self._vectors.fulltext(table, question, k, columns=columns, among=found)
+                return self._vectors.fulltext(table, question, k, among=found)
             return self._within(
                 table,
                 k,
-                lambda n, among: self._vectors.fulltext(
-                    table, question, n, columns=columns, among=among
-                ),
+                lambda n, among: self._vectors.fulltext(table, question, n, among=among),
             )
 
     def stored_texts(self, table: str, ids: Sequence[str]) -> dict[str, str]:

@@ -11,7 +11,7 @@ import contextlib
 import threading
 from collections.abc import Callable, Sequence
 from contextvars import Context
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -19,12 +19,11 @@ import numpy.typing as npt
 from graphrag_pipeline.core.text import stored_terms
 from graphrag_pipeline.llm.embedders import Embedder, stored
 from graphrag_pipeline.query.limited_release import found_within
-from graphrag_pipeline.store.full_text import FullText, TextSearch, full_text
+from graphrag_pipeline.store.full_text import FullText, TextSearch, full_text, hits_of, no_hits
 from graphrag_pipeline.store.held_vectors import HeldVectors, places_of
 from graphrag_pipeline.store.vector_store import (
     HALF_DIGEST,
     VectorSnapshot,
-    no_hits,
     row_digest,
     row_digests,
     row_schema,
@@ -62,17 +61,15 @@ class VisibleVectors(TextSearch):
         k: int,
         *,
         among: Sequence[str] | None = None,
-        columns: Sequence[str] = (),
     ) -> pa.Table:
         """Return the ``k`` rows nearest to a vector; see :meth:`VectorSnapshot.search`."""
         own = self._table(table)
         if k < 1 or not len(own.ids):
-            return no_hits(columns)
+            return no_hits()
         if table == CHUNKS.name:
             ids = own.id_set if among is None else own.id_set.intersection(among)
-            hits = found_within(lambda n, of: self._nearest(table, vector, n, of), ids, k)
-            return own.hits(hits["id"].to_pylist(), hits["score"].to_numpy(), columns)
-        return own.hits(*self._held(own).nearest(vector, k, among), columns)
+            return found_within(lambda n, of: self._nearest(table, vector, n, of), ids, k)
+        return hits_of(*self._held(own).nearest(vector, k, among))
 
     def _nearest(
         self, table: str, vector: npt.NDArray[np.float32], k: int, among: Sequence[str] | None
@@ -89,22 +86,12 @@ class VisibleVectors(TextSearch):
             return self._whole.similarities(table, vector, [id for id in ids if id in own.id_set])
         return self._held(own).similarities(vector, ids) if len(own.ids) else {}
 
-    def text_hits(
-        self,
-        table: str,
-        columns: Sequence[str],
-        ids: Sequence[str],
-        scores: npt.NDArray[np.float64],
-    ) -> pa.Table:
-        """Return rows with their scores, best first, and further columns of them."""
-        return self._table(table).hits(ids, scores, columns)
-
     def texts(self, table: str, ids: Sequence[str]) -> dict[str, str]:
         """Return the texts of those ids that the view has."""
         own = self._table(table)
         known = [key for key in ids if key in own.id_set]
-        hits = own.hits(known, np.zeros(len(known)), ("text",))
-        return dict(zip(known, hits["text"].to_pylist(), strict=True))
+        texts = own.rows["text"].take(places_of(own.keys, known)[0])
+        return dict(zip(known, texts.to_pylist(), strict=True))
 
     def link_synonyms(self, least: float) -> None:
         """Link the entities of the view whose titles are so alike, in its tables."""
@@ -213,21 +200,6 @@ class _Table:
         """Return ``id`` and search terms of some rows, or of all."""
         import pyarrow as pa
 
-        rows = self.rows if ids is None else self.rows.take(self._places(ids))
+        rows = self.rows if ids is None else self.rows.take(places_of(self.keys, ids)[0])
         words = pa.array(stored_terms(rows["text"].to_pylist()), pa.string())
         return pa.table({"id": rows["id"], "terms": words})
-
-    def hits(
-        self, ids: Sequence[str], scores: npt.NDArray[np.float64], columns: Sequence[str]
-    ) -> pa.Table:
-        """Return hits, best first, with the columns asked for."""
-        import pyarrow as pa
-
-        if not len(ids):
-            return no_hits(columns)
-        hits: dict[str, Any] = {"id": pa.array(ids, pa.string()), "score": scores}
-        rows = self.rows.take(self._places(ids)) if columns else self.rows
-        return pa.table(hits | {name: rows[name] for name in columns})
-
-    def _places(self, ids: Sequence[str]) -> npt.NDArray[np.int64]:
-        return places_of(self.keys, ids)[0]

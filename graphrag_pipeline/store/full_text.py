@@ -165,16 +165,6 @@ class TextSearch(ABC):
     def held_text(self, table: str) -> FullText:
         """Return the full-text index of a table."""
 
-    @abstractmethod
-    def text_hits(
-        self,
-        table: str,
-        columns: Sequence[str],
-        ids: Sequence[str],
-        scores: npt.NDArray[np.float64],
-    ) -> pa.Table:
-        """Return rows with their scores, best first, and further columns of them."""
-
     def match_terms(
         self,
         table: str,
@@ -182,29 +172,21 @@ class TextSearch(ABC):
         k: int,
         *,
         among: Sequence[str] | None = None,
-        columns: Sequence[str] = (),
     ) -> pa.Table:
         """Return the ``k`` rows that best match search terms by BM25, each by its weight."""
-        return self.text_hits(table, columns, *self.held_text(table).best(weights, k, among))
+        return hits_of(*self.held_text(table).best(weights, k, among))
 
     def fulltext(
-        self,
-        table: str,
-        query: str,
-        k: int,
-        *,
-        among: Sequence[str] | None = None,
-        columns: Sequence[str] = (),
+        self, table: str, query: str, k: int, *, among: Sequence[str] | None = None
     ) -> pa.Table:
         """Return the ``k`` rows that best match a text by BM25 over search terms.
 
         Any string is a valid query: it is split into terms and has no operators. ``among`` are the
-        ids of the rows to look at, ``columns`` further ones to return beside ``id`` and ``score``,
-        which is positive and unbounded.
+        ids of the rows to look at. The ``score`` is positive and unbounded.
         """
         full_text = self.held_text(table)
         weights = full_text.weights(asked_terms(query, full_text.languages))
-        return self.match_terms(table, weights, k, among=among, columns=columns)
+        return self.match_terms(table, weights, k, among=among)
 
     def term_counts(self, table: str, terms: Sequence[str]) -> tuple[dict[str, int], int]:
         """Return how many rows hold each search term, and of how many rows."""
@@ -220,6 +202,18 @@ class TextSearch(ABC):
     ) -> npt.NDArray[np.bool_]:
         """Return which rows hold which search terms, shape (ids, terms)."""
         return self.held_text(table).held(ids, terms)
+
+
+def hits_of(ids: Sequence[str], scores: npt.NDArray[np.float64]) -> pa.Table:
+    """Return hits, best first, as a table of ``id`` and ``score``."""
+    import pyarrow as pa
+
+    return pa.table({"id": pa.array(ids, pa.string()), "score": pa.array(scores, pa.float64())})
+
+
+def no_hits() -> pa.Table:
+    """Return no hits."""
+    return hits_of([], np.empty(0))
 
 
 def full_text(

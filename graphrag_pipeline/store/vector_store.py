@@ -33,7 +33,7 @@ from graphrag_pipeline.core.hardening.memory import require_memory
 from graphrag_pipeline.core.languages import analysis_version, language_of
 from graphrag_pipeline.core.text import stored_terms
 from graphrag_pipeline.llm.embedders import Embedder, PartEmbedder, stored
-from graphrag_pipeline.store.full_text import FullText, TextSearch, full_text
+from graphrag_pipeline.store.full_text import FullText, TextSearch, full_text, hits_of, no_hits
 from graphrag_pipeline.store.held_vectors import HeldVectors, SearchedVectors, rounded
 from graphrag_pipeline.store.lance import connect
 from graphrag_pipeline.store.sparse_vectors import (
@@ -445,9 +445,7 @@ class VectorSnapshot(TextSearch):
         vector: Sequence[float] | npt.NDArray[np.floating[Any]],
         k: int,
         *,
-        where: str | None = None,
         among: Sequence[str] | None = None,
-        columns: Sequence[str] = (),
         exact: bool = False,
     ) -> pa.Table:
         """Return the ``k`` rows nearest to a vector.
@@ -456,40 +454,35 @@ class VectorSnapshot(TextSearch):
 
         Parameters
         ----------
-        where
-            SQL condition on ``level`` and ``batch``, applied before the search. It is code: never
-            build it from what a user typed.
         among
-            The ids of the rows to look at, in place of ``where``.
-        columns
-            Further columns to return (``text``, ``level``, ``batch``).
+            The ids of the rows to look at.
         exact
             Look at all rows, however many there are: no row is missed.
 
         Returns
         -------
         pyarrow.Table
-            ``id``, ``score`` (cosine similarity, -1 to 1, to six decimals, best first), and the
-            columns asked for. What has no direction, a vector of zeros, is like nothing.
+            ``id`` and ``score`` (cosine similarity, -1 to 1, to six decimals, best first). What has
+            no direction, a vector of zeros, is like nothing.
         """
         in_memory = self._hold(table)
-        if k < 1 or (in_memory is None and self._table(table) is None):
-            return no_hits(columns)
+        lance_table = self._table(table) if in_memory is None else None
+        if k < 1 or (in_memory is None and lance_table is None):
+            return no_hits()
         query = self._checked_query(table, vector)
-        if in_memory is not None and (among is not None or where is None):
-            return self.text_hits(table, columns, *in_memory.nearest(query, k, among))
-        lance_table = self._table(table)
+        if in_memory is not None:
+            return hits_of(*in_memory.nearest(query, k, among))
         assert lance_table is not None
-        rows = where if among is None else _has_id(among)
         search: Any = lance_table.search(query, vector_column_name=_VECTOR, query_type="vector")
         search = search.distance_type("cosine").refine_factor(_REFINE).limit(k)
-        search = search.select(["id", *columns, "_distance"])
+        search = search.select(["id", "_distance"])
         if exact:
             search = search.bypass_vector_index()
-        if rows is not None:
-            search = search.where(rows, prefilter=True)
+        if among is not None:
+            search = search.where(_has_id(among), prefilter=True)
         hits = search.to_arrow()
-        return _hits(hits, rounded(1.0 - hits["_distance"].to_numpy()), columns)
+        found = hits_of(hits["id"].to_pylist(), rounded(1.0 - hits["_distance"].to_numpy()))
+        return found.sort_by([("score", "descending"), ("id", "ascending")])
 
     @_read
     def similarities(
@@ -622,27 +615,6 @@ class VectorSnapshot(TextSearch):
                 f"{dimensions} dimensions: embed the query with {self.embedder_name(table)}"
             )
         return query
-
-    @_read
-    def text_hits(
-        self,
-        table: str,
-        columns: Sequence[str],
-        ids: Sequence[str],
-        scores: npt.NDArray[np.float64],
-    ) -> pa.Table:
-        """Return rows with their scores, and with columns that LanceDB is asked for."""
-        import pyarrow as pa
-
-        if not ids:
-            return no_hits(columns)
-        if not columns:
-            return pa.table({"id": pa.array(ids, pa.string()), "score": scores})
-        lance_table = self._table(table)
-        assert lance_table is not None
-        parts = [_scan(lance_table, ["id", *columns], _has_id(p)) for p in _batched(ids)]
-        rows, score_of = pa.concat_tables(parts), dict(zip(ids, scores, strict=True))
-        return _hits(rows, np.array([score_of[key] for key in rows["id"].to_pylist()]), columns)
 
     def sparse(
         self, table: str, text: FullText, before: Versioned | None = None
@@ -1015,20 +987,3 @@ def _batched(ids: Sequence[str]) -> Iterator[Sequence[str]]:
 def _slices(rows: pa.Table, size: int) -> Iterator[pa.Table]:
     starts = range(0, len(rows), size)
     return (rows.slice(start, size).combine_chunks() for start in starts)
-
-
-def _hits(rows: pa.Table, score: npt.NDArray[np.floating[Any]], columns: Sequence[str]) -> pa.Table:
-    import pyarrow as pa
-
-    hits = rows.select(["id"]).append_column("score", pa.array(score, pa.float64()))
-    for name in columns:
-        hits = hits.append_column(rows.schema.field(name), rows[name])
-    return hits.sort_by([("score", "descending"), ("id", "ascending")])
-
-
-def no_hits(columns: Sequence[str]) -> pa.Table:
-    """Return no hits, with the columns that a search was asked for."""
-    import pyarrow as pa
-
-    fields = [pa.field("id", pa.string()), pa.field("score", pa.float64())]
-    return pa.schema([*fields, *(row_schema().field(name) for name in columns)]).empty_table()
