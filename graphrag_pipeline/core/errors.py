@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 _SQL_INTERRUPTED = "Query interrupted"
 
@@ -17,6 +17,14 @@ def is_interrupt(error: BaseException) -> bool:
 def first_line(error: BaseException) -> str:
     """Return the first line of what an error says: libraries add their own traces below."""
     return next(iter(str(error).splitlines()), "")
+
+
+def did_you_mean(name: str, names: Iterable[str], otherwise: str, *, section: str = "") -> str:
+    """Ask for the name nearest to one that nobody knows, in its section; else say ``otherwise``."""
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, [*names], 1)
+    return f"did you mean {section}{close[0]}?" if close else otherwise
 
 
 class GraphRAGError(Exception):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import Annotated, Any, ClassVar, Literal, get_args
 from urllib.parse import urlsplit
 
@@ -17,7 +17,7 @@ from pydantic import (
 )
 
 from graphrag_pipeline.core.environment import NO_KEY, variable
-from graphrag_pipeline.core.errors import ConfigError
+from graphrag_pipeline.core.errors import ConfigError, did_you_mean
 from graphrag_pipeline.core.setting_values import (
     Address,
     Dollars,
@@ -255,13 +255,6 @@ def check_models(models: Collection[str], roles: RoleSettings) -> None:
             )
     for role, name in roles:
         if name and name not in {LLM, *models}:
-            raise ConfigError(f"roles.{role} = {name!r}: {_no_model(name, [*models])}")
-
-
-def _no_model(name: str, names: Sequence[str]) -> str:
-    import difflib
-
-    close = difflib.get_close_matches(name, [*names, LLM], n=1)
-    if close:
-        return f"there is no such model: did you mean {close[0]}?"
-    return f"there is no such model: write a section [models.{name}], or name one that there is"
+            write = f"write a section [models.{name}], or name one that there is"
+            instead = did_you_mean(name, (*models, LLM), write)
+            raise ConfigError(f"roles.{role} = {name!r}: there is no such model: {instead}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic_core import ErrorDetails
 
+from graphrag_pipeline.core.errors import did_you_mean
 from graphrag_pipeline.core.model_settings import LLM, LlmSettings, ModelSettings
 
 
@@ -19,16 +20,11 @@ def shown(item: ErrorDetails) -> str:
 
 def instead_in_a_model(section: str, name: str) -> str:
     """Return what to write in place of a setting that no section of a model has."""
-    import difflib
-
-    close = difflib.get_close_matches(name, [*ModelSettings.model_fields], n=1)
-    if name in LlmSettings.model_fields and name != "embedding_model":
+    if name == "embedding_model":
+        return f"did you mean {section}.model?"
+    if name in LlmSettings.model_fields:
         return f"it is for all models: set {LLM}.{name}"
-    return (
-        f"did you mean {section}.{'model' if name == 'embedding_model' else close[0]}?"
-        if (close)
-        else "remove it"
-    )
+    return did_you_mean(name, ModelSettings.model_fields, "remove it", section=f"{section}.")
 
 
 def what_is_right(item: ErrorDetails) -> str:

@@ -27,7 +27,7 @@ from pydantic_settings import (
 
 from graphrag_pipeline.core import showing
 from graphrag_pipeline.core.environment import BROKER, POSTGRES, Secret, variable
-from graphrag_pipeline.core.errors import ConfigError, StorageError
+from graphrag_pipeline.core.errors import ConfigError, StorageError, did_you_mean
 from graphrag_pipeline.core.model_settings import (
     CHAT,
     EMBEDDINGS,
@@ -426,15 +426,12 @@ def _is_setting(variable: str) -> bool:
 
 
 def _closest(variable: str) -> str:
-    import difflib
-
     names = [f"{PREFIX}{name.upper()}" for name in sorted(_known_names())]
     model = variable[len(PREFIX) :].upper().split("__")
     if len(model) > 1 and model[0] == MODELS.upper():
         start = f"{PREFIX}{'__'.join(model[:2])}__"
         names = [f"{start}{name.upper()}" for name in ModelSettings.model_fields]
-    close = difflib.get_close_matches(variable.upper(), names, n=1)
-    return f"did you mean {close[0]}?" if close else "see graphrag-pipeline init for all settings"
+    return did_you_mean(variable.upper(), names, "see graphrag-pipeline init for all settings")
 
 
 def _explain(error: ValidationError, layers: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
@@ -451,8 +448,6 @@ def _explain(error: ValidationError, layers: Mapping[str, Mapping[str, Any]]) ->
 
 def _instead_of(name: str) -> str:
     """Say what to write in place of a setting there is not."""
-    import difflib
-
     section, _, own = name.rpartition(".")
     if own == "api_key":
         return "no key stands in settings: set OPENAI_API_KEY, or write it to .env"
@@ -461,13 +456,12 @@ def _instead_of(name: str) -> str:
     names = [n.replace("__", ".") for n in sorted(_known_names())]
     if section.startswith(f"{MODELS}."):
         return instead_in_a_model(section, own)
-    if section in Settings.model_fields:
-        owns = [n.rpartition(".")[2] for n in names if n.startswith(f"{section}.")]
-        close = [f"{section}.{n}" for n in difflib.get_close_matches(own, owns, n=1)]
-        close += [n for n in names if n.rpartition(".")[2] == own]
-    else:
-        close = difflib.get_close_matches(name, [*Settings.model_fields, *names], n=1)
-    return f"did you mean {close[0]}?" if close else "remove it"
+    if section not in Settings.model_fields:
+        return did_you_mean(name, (*Settings.model_fields, *names), "remove it")
+    elsewhere = [n for n in names if n.rpartition(".")[2] == own]
+    otherwise = f"did you mean {elsewhere[0]}?" if elsewhere else "remove it"
+    owns = [n.rpartition(".")[2] for n in names if n.startswith(f"{section}.")]
+    return did_you_mean(own, owns, otherwise, section=f"{section}.")
 
 
 def _source(place: tuple[int | str, ...], layers: Mapping[str, Mapping[str, Any]]) -> str:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Collection
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.core.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -45,8 +44,7 @@ def _reason(item: ErrorDetails, model: type[BaseModel]) -> str:
     kind, shown = item["type"], repr(item["input"])[:80]
     if kind == "extra_forbidden":
         names = _fields_at(item["loc"], model)
-        close = get_close_matches(str(item["loc"][-1]), names, 1)
-        instead = f"did you mean {close[0]}?" if close else f"there are {', '.join(names)}"
+        instead = did_you_mean(str(item["loc"][-1]), names, f"there are {', '.join(names)}")
         return f"there is no such field: {instead}"
     if kind == "missing":
         return "it is missing"
