@@ -30,6 +30,7 @@ from graphrag_pipeline.core.settings import load_settings
 from graphrag_pipeline.definitions import build_definitions
 from graphrag_pipeline.query import QueryEngine
 from graphrag_pipeline.reports.parsing import parse_report
+from graphrag_pipeline.reports.references import check_references
 
 EXTRACT = {"entity_types": "PERSON", "examples": "(none)"}
 
@@ -124,12 +125,16 @@ def test_the_worked_report_is_read_as_it_is_and_cites_what_it_was_written_from()
     before, _, example = load_prompt("community_report").system.rpartition("\n{")
     numbers = {int(number) for number in re.findall(r"^(\d+),", before, re.M)}
     shown = json.loads(f"{{{example}")
-    report = parse_report(f"{{{example}", {"Entities": numbers, "Relationships": numbers})
-    assert (report.rating, report.n_removed) == (shown["rating"], 0)
+    allowed = {"Entities": numbers, "Relationships": numbers}
+    report = parse_report(f"{{{example}", allowed)
+    assert report.rating == shown["rating"]
     assert report.title
     assert report.rating_explanation
     assert report.findings
-    assert {number for _, number in report.cited} == numbers
+    written = check_references(f"{report.full_content} {report.rating_explanation}", allowed)
+    assert {number for _, number in written.cited} == numbers
+    # All that it refers to is among them.
+    assert check_references(example, allowed).n_removed == 0
 
 
 @pytest.mark.parametrize("name", ["filter_facts", "ircot_step"])

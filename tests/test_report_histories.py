@@ -38,9 +38,7 @@ class Teller:
 
     name = "teller"
     version = "1"
-    is_paid = True
-    reads_claims = True
-    cites_places = False
+    is_model = True
 
     def __init__(self):
         self.calls = []

@@ -23,6 +23,7 @@ from graphrag_pipeline.reports.parsing import (
     report_schema,
 )
 from graphrag_pipeline.reports.references import check_references
+from graphrag_pipeline.reports.text import Finding
 
 REPORT = {
     "title": "Ada and the Engine",
@@ -47,7 +48,7 @@ def answer_to(schema, name="answer"):
 def test_what_a_schema_asks_for_is_read_whole():
     report = parse_report(json.dumps(answer_to(report_schema(5))), {})
     assert (report.title, report.rating) == ("the title", 3.0)
-    assert report.findings == (("the summary", "the explanation"),)
+    assert report.findings == (Finding("the summary", "the explanation", None, None, None),)
     points = parse_points(json.dumps(answer_to(POINTS_SCHEMA)))
     assert points == (Point("the description", 3.0),)
     drift = parse_drift(json.dumps(answer_to(DRIFT_SCHEMA)))
@@ -78,11 +79,8 @@ def test_every_recorded_report_is_read_whole(shared_data):
 def test_a_report_is_read_and_its_references_checked():
     report = parse_report(f"Here it is:\n```json\n{json.dumps(REPORT)}\n```", ALLOWED)
     assert report.summary == "Ada programs it [Data: Entities (5)]."
-    assert report.cited == (("Entities", 5), ("Relationships", 23))
-    assert report.n_removed == 1
-    text = report.to_text()
-    assert text.findings[0].explanation == "Notes [Data: Relationships (23)]."
-    assert text.full_content.startswith("# Ada and the Engine\n")
+    assert report.findings[0].explanation == "Notes [Data: Relationships (23)]."
+    assert report.full_content.startswith("# Ada and the Engine\n")
 
 
 @pytest.mark.parametrize(
@@ -99,7 +97,7 @@ def test_a_report_is_read_and_its_references_checked():
 )
 def test_findings_are_read_in_any_shape(findings, read):
     report = parse_report(json.dumps({**REPORT, "findings": findings}), ALLOWED)
-    assert report.findings == read
+    assert tuple((each.summary, each.explanation) for each in report.findings) == read
 
 
 def test_missing_parts_are_filled():

@@ -20,9 +20,7 @@ class Teller:
 
     name = "teller"
     version = "1"
-    is_paid = True
-    reads_claims = False
-    cites_places = False
+    is_model = True
 
     def __init__(self):
         self.written = []

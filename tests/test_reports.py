@@ -218,7 +218,7 @@ class Untouched:
     """A writer that reads claims and must not be asked for anything."""
 
     name = version = "untouched"
-    reads_claims, cites_places = True, False
+    is_model = True
 
     def write(self, store, contexts):
         raise AssertionError([context.community_id for context in contexts])

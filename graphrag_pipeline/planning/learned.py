@@ -131,7 +131,7 @@ def _rewritten(con: duckdb.DuckDBPyConnection, settings: Settings) -> pl.DataFra
     a report may be part of another.
     """
     reports, changes, parts = (con.sql(sql).pl() for sql in (_REPORTS, _CHANGES, _PARTS))
-    most = settings.reports.max_outdated if report_writer(settings).is_paid else 0.0
+    most = settings.reports.max_outdated if report_writer(settings).is_model else 0.0
     largest = settings.communities.max_cluster_size
     divided = con.execute(_DIVIDED, {"most": largest}).pl().join(reports, on="community_id")
     made = divided.select(

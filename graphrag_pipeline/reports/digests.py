@@ -208,6 +208,6 @@ def reports_digest(con: duckdb.DuckDBPyConnection, level: int, hierarchy: Hierar
 
 
 def _sql(query: str, hierarchy: Hierarchy, writer: ReportWriter) -> str:
-    mentions = _MENTIONS if writer.cites_places else _NO_MENTIONS
-    claims = _CLAIMS if writer.reads_claims else _NO_CLAIMS
+    mentions = _NO_MENTIONS if writer.is_model else _MENTIONS
+    claims = _CLAIMS if writer.is_model else _NO_CLAIMS
     return hierarchy.sql(query.replace("{mentions}", mentions).replace("{claims}", claims))

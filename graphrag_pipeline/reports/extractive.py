@@ -76,9 +76,7 @@ class ExtractiveWriter:
     """Writes reports from the evidence of a community's relationships; it cannot fail."""
 
     name = "extractive"
-    is_paid = False
-    reads_claims = False
-    cites_places = True
+    is_model = False
 
     def __init__(self, settings: ReportSettings) -> None:
         self._max_findings = settings.max_findings

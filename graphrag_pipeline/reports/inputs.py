@@ -196,7 +196,7 @@ def read_elements(
     put_rows(con, "told_of", told_of)
     relationships = con.sql(sql(_RELATIONSHIPS)).pl()
     entities = con.sql(sql(_ENTITIES)).pl()
-    claims = con.sql(_CLAIMS).pl() if writer.reads_claims else None
+    claims = con.sql(_CLAIMS).pl() if writer.is_model else None
     drop_rows(con, "told_of")
     return Elements(entities, claims, relationships)
 

@@ -353,7 +353,7 @@ def _graph(
     store: IndexStore, con: duckdb.DuckDBPyConnection, writer: ReportWriter, hierarchy: Hierarchy
 ) -> _Graph:
     """Return the graph as it is now: what an earlier level has read of it, where it is the same."""
-    key = f"{hierarchy.name}:{_STATE}graph:{writer.reads_claims}:{writer.cites_places}"
+    key = f"{hierarchy.name}:{_STATE}graph:{writer.is_model}"
     known = store.recall(key)
     if isinstance(known, _Graph) and known.n_changes == store.n_changes:
         return known
@@ -375,7 +375,7 @@ def _slices(
 def _cited(
     con: duckdb.DuckDBPyConnection, part: Slice, writer: ReportWriter, graph: _Graph
 ) -> Slice:
-    if not writer.cites_places:
+    if writer.is_model:
         return part
     evidence = read_evidence(con, part.contexts, graph.hierarchy, graph.sentences(con))
     return replace(part, contexts=with_places(part.contexts, evidence), evidence=evidence)
@@ -446,7 +446,7 @@ def _tolerated(
     ``changed`` are the elements of the contexts that are not as they were.
     None may that tells of something which has lost evidence: removal leaves no trace.
     """
-    if changed.is_empty() or not (writer.is_paid and settings.max_outdated):
+    if changed.is_empty() or not (writer.is_model and settings.max_outdated):
         return {}
     put_rows(con, "now_told", changed)
     values = {

@@ -42,9 +42,7 @@ _RETRIES = 2
 class ModelWriter:
     """Writes reports by the configured model; a report that cannot be read is asked for again."""
 
-    is_paid = True
-    reads_claims = True
-    cites_places = False
+    is_model = True
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -120,7 +118,7 @@ class ModelWriter:
         allowed = {section: frozenset(some) for section, some in context.numbers.items()}
         return await client.read(
             report_messages(ask, self.settings.reports, context.text),
-            lambda text: parse_report(text, allowed).to_text(),
+            lambda text: parse_report(text, allowed),
             stage=STAGE,
             json_schema=report_schema(self.settings.reports.written_findings),
             again=lambda error: ask_again.render(error=error),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 from graphrag_pipeline.llm.errors import ModelOutputError
@@ -71,33 +71,6 @@ _LIST = re.compile(r"\[\s*[\[{\]\"]")
 
 
 @dataclass(frozen=True)
-class ParsedReport:
-    """A community report as a model wrote it, its references checked.
-
-    ``findings`` are (summary, explanation). ``cited`` are the records it refers to, ``n_removed``
-    counts numbers that were not in the context.
-    """
-
-    title: str
-    summary: str
-    rating: float
-    rating_explanation: str
-    findings: tuple[tuple[str, str], ...]
-    cited: tuple[tuple[str, int], ...]
-    n_removed: int
-
-    def to_text(self) -> ReportText:
-        """Return the report as every writer gives it; its findings have no spans."""
-        return ReportText(
-            self.title,
-            self.summary,
-            self.rating,
-            self.rating_explanation,
-            tuple(Finding(*finding, None, None, None) for finding in self.findings),
-        )
-
-
-@dataclass(frozen=True)
 class Point:
     """One point of a map answer: what it says, and how much it helps, 0 to 100."""
 
@@ -126,11 +99,11 @@ def report_schema(findings: int) -> Schema:
     )
 
 
-def parse_report(text: str, allowed: Mapping[str, Collection[int]]) -> ParsedReport:
-    """Read a community report (paper, E.2).
+def parse_report(text: str, allowed: Mapping[str, Collection[int]]) -> ReportText:
+    """Read a community report (paper, E.2); its findings have no spans.
 
     ``allowed`` has the human-readable ids that were in the context by kind, such as
-    ``{"Entities": {5, 7}}``; references to others are taken out and counted.
+    ``{"Entities": {5, 7}}``; references to others are taken out, and all in a title.
 
     Raises
     ------
@@ -145,16 +118,22 @@ def parse_report(text: str, allowed: Mapping[str, Collection[int]]) -> ParsedRep
     explanation = _text(_get(fields, "rating_explanation"))
     if not has_words(" ".join([summary, *(text for _, text in findings)])):
         raise ModelOutputError('the JSON object has neither a "summary" nor any "findings"')
-    report = ParsedReport(
-        title=title or _headline(findings[0][0] if findings else summary),
-        summary=summary or " ".join(headline for headline, _ in findings),
+
+    def checked(text: str) -> str:
+        return check_references(text, allowed).text.strip()
+
+    title = title or _headline(findings[0][0] if findings else summary)
+    title = check_references(title, {}).text.strip()[:_MAX_TITLE_CHARS]
+    return ReportText(
+        title=" ".join(title.split()) or "Community",
+        summary=checked(summary or " ".join(headline for headline, _ in findings)),
         rating=_MIDDLE_RATING if rating is None else rating,
-        rating_explanation=explanation,
-        findings=findings,
-        cited=(),
-        n_removed=0,
+        rating_explanation=checked(explanation),
+        findings=tuple(
+            Finding(checked(headline), checked(text), None, None, None)
+            for headline, text in findings
+        ),
     )
-    return _check(report, allowed)
 
 
 def parse_points(text: str) -> tuple[Point, ...]:
@@ -287,29 +266,6 @@ def _headline(text: str) -> str:
     if len(first) <= _HEADLINE_CHARS:
         return first
     return first[:_HEADLINE_CHARS].rsplit(" ", 1)[0] + "…"
-
-
-def _check(report: ParsedReport, allowed: Mapping[str, Collection[int]]) -> ParsedReport:
-    """Return the report with its references checked; a title and headlines have none."""
-    references: dict[tuple[str, int], None] = {}
-    n_removed = 0
-
-    def check(text: str) -> str:
-        nonlocal n_removed
-        checked = check_references(text, allowed)
-        references.update(dict.fromkeys(checked.cited))
-        n_removed += checked.n_removed
-        return checked.text.strip()
-
-    title = check_references(report.title, {}).text.strip()[:_MAX_TITLE_CHARS]
-    checked = replace(
-        report,
-        title=" ".join(title.split()) or "Community",
-        summary=check(report.summary),
-        rating_explanation=check(report.rating_explanation),
-        findings=tuple((check(headline), check(text)) for headline, text in report.findings),
-    )
-    return replace(checked, cited=tuple(references), n_removed=n_removed)
 
 
 def _points(items: Iterable[object]) -> tuple[Point, ...]:

@@ -64,18 +64,12 @@ class ReportWriter(Protocol):
         ...
 
     @property
-    def is_paid(self) -> bool:
-        """Whether writing costs money, so that small changes are let gather."""
-        ...
+    def is_model(self) -> bool:
+        """Whether a model writes.
 
-    @property
-    def reads_claims(self) -> bool:
-        """Whether the claims about an entity are part of what the writer is told."""
-        ...
-
-    @property
-    def cites_places(self) -> bool:
-        """Whether a report says where its evidence stands, so that it changes when that moves."""
+        That costs money, so that small changes are let gather, and it is told the claims about an
+        entity. Rules cite the places of their evidence, so that a report changes when that moves.
+        """
         ...
 
     def write(
@@ -87,6 +81,6 @@ class ReportWriter(Protocol):
     ) -> WrittenReports:
         """Write a report for each context, of communities of this hierarchy.
 
-        Where it cites places, ``evidence`` is what the contexts rest on, or it reads that itself.
+        Where rules write, ``evidence`` is what the contexts rest on, or it reads that itself.
         """
         ...

@@ -108,7 +108,7 @@ class ReportDraft:
             self._elements = _with_those_alone(self._elements, own)
         held = self._level(level, members, within)
         contexts = level_contexts(self._elements, held, self._budget, self._version)
-        if self._writer.cites_places:
+        if not self._writer.is_model:
             with _DraftStore(store.path, self._tables()).read() as con:
                 contexts = with_places(contexts, read_evidence(con, contexts, _DRAFT))
         before = dict(self._before.select("community_id", "context_hash").iter_rows())
