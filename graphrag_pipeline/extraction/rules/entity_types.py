@@ -13,7 +13,13 @@ from itertools import chain
 
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.extraction.rules.declensions import declensions
-from graphrag_pipeline.extraction.rules.nouns import is_address
+from graphrag_pipeline.extraction.rules.nouns import BY_ARTICLE, BY_CAPITAL, is_address
+from graphrag_pipeline.extraction.rules.organisations import (
+    ends_as_body,
+    is_known_body,
+    is_workplace,
+    leads_to_body,
+)
 from graphrag_pipeline.extraction.rules.words import usually_lower
 
 PERSON = "PERSON"
@@ -86,7 +92,10 @@ def _place_key(name: str) -> str:
 
 @cache
 def _people(section: str) -> frozenset[str]:
-    return frozenset(_plain(name) for name in word_lists("nlp_people.txt")[section])
+    names = word_lists("nlp_people.txt")[section] | word_lists("nlp_names.txt").get(
+        f"{section}_abroad", frozenset()
+    )
+    return frozenset(map(_plain, names))
 
 
 def _plain(name: str) -> str:
@@ -135,6 +144,11 @@ def is_place_kind(word: str) -> bool:
     return any(folded in _lower_cues(name) for name in ("geo", "geo_first", "foreign_geo_first"))
 
 
+def is_firm(words: list[str]) -> bool:
+    """Say whether words, as written, are a well-known body's name or end in a firm's legal form."""
+    return words[-1:] != [] and (words[-1] in _cues("firm") or is_known_body(words))
+
+
 def ends_as_firm(name: str) -> bool:
     """Say whether a word of a name ends as what firms are called: Hausverwaltung, Bäckerei."""
     ends = tuple(_cues("firm_end"))
@@ -164,7 +178,7 @@ def is_event_word(word: str) -> bool:
 
 def looks_like_code(word: str) -> bool:
     """Say whether a word is an identifier, a file, a version or an address rather than a name."""
-    if word in _cues("org"):
+    if word in _cues("org") or word in _cues("firm"):
         return False
     if word.isalpha():
         return bool(_SMALL_CAMEL.match(word)) and not _CAMEL_SURNAME.match(word)
@@ -177,6 +191,8 @@ def looks_like_code(word: str) -> bool:
 
 def name_type(words: list[str], codes: str, context: NameContext = NO_CONTEXT) -> str:
     """Return the type of a name from its words, their classes and its neighbours in the text."""
+    if is_known_body(words):
+        return ORGANIZATION
     if context.language != "en" and (kind := _by_foreign_words(words, codes, context)):
         return kind
     if is_place(" ".join(words)):
@@ -200,15 +216,33 @@ def _by_foreign_words(words: list[str], codes: str, context: NameContext) -> str
     is_addressed = before in _cues("kin_before") or is_address(before)
     if is_name and is_addressed and may_be_given(words[0]):
         return PERSON
-    if len(words) < 2 or codes[0] not in "NA":
-        return ""
     first = words[0].casefold()
-    if first in _cues("foreign_geo_first") and not is_given_name(first):
+    is_long = len(words) > 1 and codes[0] in "NA"
+    if is_long and first in _cues("foreign_geo_first") and not is_given_name(first):
         return GEO
-    if may_be_given(words[0]):
-        return ""
-    is_firm = codes[1] in "NA" and first.endswith(tuple(_cues("firm_end")))
-    return ORGANIZATION if is_firm or first in _cues("foreign_org_first") else ""
+    return ORGANIZATION if _is_foreign_body(words, codes, context) else ""
+
+
+def _is_foreign_body(words: list[str], codes: str, context: NameContext) -> bool:
+    """Say whether a name is a body's by its words, or by what leads to it."""
+    if codes[0] not in "NA" or may_be_given(words[0]) or is_place(" ".join(words)):
+        return False
+    before = context.before.casefold()
+    if leads_to_body(context.before):
+        return True
+    if is_workplace(before, context.second_before.casefold(), context.after):
+        return not is_surname(words[0])
+    ends = any(ends_as_body(word) and not is_surname(word) for word in words)
+    if ends and (len(words) > 1 or "-" in words[0] or context.language not in BY_CAPITAL):
+        return True
+    if len(words) < 2:
+        return False
+    first = words[0].casefold()
+    does = codes[1] in "NA" and first.endswith(tuple(_cues("firm_end")))
+    kinds = _cues("foreign_org_first")
+    if context.language not in BY_ARTICLE - {"nl"} and words[-1].casefold() in kinds:
+        return True
+    return does or first in kinds
 
 
 def _may_be_place(words: list[str], codes: str) -> bool:
@@ -223,6 +257,7 @@ def _may_be_place(words: list[str], codes: str) -> bool:
         or is_surname(words[-1])
         or folded in _cues("foreign_org_first")
         or folded.endswith(tuple(_cues("firm_end")))
+        or any(map(ends_as_body, words))
     )
 
 

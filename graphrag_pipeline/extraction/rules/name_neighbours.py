@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.extraction.rules import entity_types as types
+from graphrag_pipeline.extraction.rules.organisations import ends_as_body, is_known_body
 from graphrag_pipeline.extraction.rules.tokens import Tokens
 
 _MIN_LISTED = 3
@@ -49,8 +50,11 @@ def is_person_of(tokens: Tokens, first: int, position: int, stop: int) -> bool:
     if tokens.language != "en" and len(before) > _FULL and not types.begins_name(before[0]):
         before = before[1:]
     after = _after_articles(tokens, position + 1, stop)
-    if tokens.classes[first] != "N" or not _is_full_name(before):
+    if tokens.classes[first] != "N":
         return False
+    if not _is_full_name(before):
+        may_be_full = len(before) == _FULL and not any(map(_is_kind, before))
+        return may_be_full and link in _GERMANIC_OF and _names_kind(tokens, after, stop)
     if _is_place(tokens.texts[after:stop]):
         # Families are named by places as well: Anna Maria van Gent.
         return link in _OF or not types.may_be_given(before[-1])
@@ -67,6 +71,17 @@ def _is_full_name(words: list[str]) -> bool:
     )
 
 
+def _is_kind(word: str) -> bool:
+    return types.begins_name_of_body(word) or types.is_place_kind(word) or ends_as_body(word)
+
+
+def _names_kind(tokens: Tokens, first: int, stop: int) -> bool:
+    """Say whether words are a body's by what they say, or the first letters of one."""
+    words = tokens.texts[first:stop]
+    is_kind = any(types.begins_name_of_body(word) or ends_as_body(word) for word in words)
+    return is_kind or is_known_body(words) or tokens.classes[first:stop] == "A"
+
+
 def _after_articles(tokens: Tokens, place: int, stop: int) -> int:
     while place < stop and tokens.texts[place].casefold() in _ARTICLES:
         place += 1
@@ -76,6 +91,8 @@ def _after_articles(tokens: Tokens, place: int, stop: int) -> int:
 def _is_body(tokens: Tokens, link: str, first: int, stop: int) -> bool:
     """Say whether words name a body, and no place, where they say what a person is of."""
     words, codes = tokens.texts[first:stop], tokens.classes[first:stop]
+    if link in _GERMANIC_OF and _names_kind(tokens, first, stop):
+        return True
     if len(words) < 2 or set(codes) - set("NAJ&") or types.may_be_given(words[0]):
         return False
     if _is_place(words):
@@ -153,7 +170,7 @@ def _type_short(tokens: Tokens, mentions: list[Mention], places: list[Piece]) ->
             places[number] = begin, stop
             start = tokens.starts[begin]
             mentions[number] = replace(mentions[number], start=start, type=types.PERSON)
-        elif mentions[number].type == types.OTHER:
+        elif mentions[number].type in (types.OTHER, types.ORGANIZATION):
             mentions[number] = replace(mentions[number], type=types.PERSON)
 
 

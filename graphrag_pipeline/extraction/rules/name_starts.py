@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.extraction.rules import entity_types as types
-from graphrag_pipeline.extraction.rules.nouns import BY_CAPITAL
+from graphrag_pipeline.extraction.rules.nouns import BY_ARTICLE, BY_CAPITAL
+from graphrag_pipeline.extraction.rules.organisations import is_article_before, is_known_body
 from graphrag_pipeline.extraction.rules.tokens import Tokens
 from graphrag_pipeline.extraction.rules.words import usually_lower
 
@@ -16,6 +17,8 @@ _BEFORE_A_SENTENCE = '|:#"('
 def words_before_name(tokens: Tokens, first: int, stop: int) -> int:
     """Return how many of the first words are no part of the name that follows them."""
     words = tokens.texts[first:stop]
+    if _opens(tokens, first) and (n := _words_before_body(tokens.language, words)):
+        return n
     n = int(_is_noun_before_name(tokens, first, stop))
     n += is_marked(words[n:])
     return n + 2 * _is_part_of_person(words[n:])
@@ -56,8 +59,23 @@ def _is_noun_before_name(tokens: Tokens, first: int, stop: int) -> bool:
         if types.begins_name(words[0]):
             return False
         return types.is_place(" ".join(words[1:])) or _begins_person(words[1:])
-    opens = tokens.classes[first - 1] in _BEFORE_A_SENTENCE and tokens.classes[first] == "N"
-    return opens and not types.begins_name(words[0]) and _follows_person(words)
+    return _opens(tokens, first) and not types.begins_name(words[0]) and _follows_person(words)
+
+
+def _opens(tokens: Tokens, first: int) -> bool:
+    return tokens.classes[first - 1] in _BEFORE_A_SENTENCE and tokens.classes[first] == "N"
+
+
+def _words_before_body(language: str, words: list[str]) -> int:
+    """Return how many words that open a sentence lead to a body: El Banco, Ieri la Croce Rossa."""
+    if language not in BY_ARTICLE or types.begins_name(words[0]):
+        return 0
+    for n, article in enumerate(words[:2], 1):
+        body = words[n:]
+        is_body = body and (types.begins_name_of_body(body[0]) or is_known_body(body))
+        if is_body and is_article_before(article) and not is_known_body(words):
+            return n
+    return 0
 
 
 def _follows_person(words: list[str]) -> bool:

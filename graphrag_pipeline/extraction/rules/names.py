@@ -20,12 +20,18 @@ from graphrag_pipeline.extraction.rules.name_starts import (
     is_office_before_name,
     words_before_name,
 )
-from graphrag_pipeline.extraction.rules.nouns import is_month
+from graphrag_pipeline.extraction.rules.nouns import BY_ARTICLE, is_month
 from graphrag_pipeline.extraction.rules.numbers import (
     ends_in_sum,
     is_money,
     without_number,
     without_sum,
+)
+from graphrag_pipeline.extraction.rules.organisations import (
+    ends_as_body,
+    goes_on_with_body,
+    is_body_word,
+    is_known_body,
 )
 from graphrag_pipeline.extraction.rules.sentences import Span
 from graphrag_pipeline.extraction.rules.tokens import Tokens
@@ -55,6 +61,7 @@ _CONSTANTS = word_lists("nlp_names.txt")["constant"]
 _ROLES = word_lists("nlp_names.txt")["role_in_brackets"]
 _PARTS = word_lists("nlp_names.txt")["part"]
 _NUMBERS = word_lists("nlp_english.txt")["number"]
+_FOR_IN_GERMAN = "für"
 _GERMAN_ARTICLES = word_lists("nlp_names.txt")["german_article"]
 
 
@@ -132,7 +139,9 @@ def _cuts(tokens: Tokens, first: int, position: int, stop: int) -> bool:
         return _cuts_of(tokens, first, position, stop)
     if code == "w" and tokens.texts[position] == "y" and tokens.language == "es":
         return not _is_double_surname(before, tokens.texts[position + 1 : stop])
-    if code == "w" and is_person_of(tokens, first, position, stop):
+    if tokens.texts[position] == _FOR_IN_GERMAN:
+        return not is_body_word(before[-1])
+    if code == "w" and (types.is_firm(before) or is_person_of(tokens, first, position, stop)):
         return True
     if code == "w" and tokens.language == "de":
         return tokens.classes[position - 1] not in "wHI" and not types.may_be_given(before[-1])
@@ -213,7 +222,18 @@ def _trimmed(tokens: Tokens, first: int, stop: int) -> Iterator[Piece]:
         return
     if _is_number_of_part(tokens, first, stop):
         return
-    yield first, stop
+    yield first, _end_of_body(tokens, first, stop)
+
+
+def _end_of_body(tokens: Tokens, first: int, stop: int) -> int:
+    """Return where a body's name ends that goes on in lower case: Bibliothèque nationale."""
+    word = tokens.texts[first]
+    if tokens.language not in BY_ARTICLE or stop - first > 1:
+        return stop
+    if tokens.classes[first] == "N" and types.begins_name_of_body(word):
+        while goes_on_with_body(*tokens.texts[stop : stop + 1] or ("",)):
+            stop += 1
+    return stop
 
 
 def _is_numbered(tokens: Tokens, first: int, stop: int) -> bool:
@@ -291,6 +311,8 @@ def _type_of(tokens: Tokens, first: int, stop: int) -> str:
     classes = tokens.classes[first:stop]
     words = tokens.texts[first:stop]
     if tokens.language == "de" and stop - first == 1 and _is_german_noun(tokens, first):
+        if is_known_body(words) or ("-" in words[0] and ends_as_body(words[0])):
+            return types.ORGANIZATION
         return types.GEO if types.is_place(words[0]) else types.CONCEPT
     speaks = tokens.texts[stop : stop + 1] == [":"] and tokens.classes[first - 1] == "|"
     if speaks and types.like_full_name(words, classes.replace("A", "N")):
