@@ -6,12 +6,13 @@ from pathlib import Path
 import networkx as nx
 import polars as pl
 import pytest
+from artefacts import copy_of
 from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import Engine, build
 from graphrag_pipeline.core.identity import make_id
-from graphrag_pipeline.core.settings import CommunitySettings
+from graphrag_pipeline.core.settings import CommunitySettings, Settings
 from graphrag_pipeline.graph.clustering import Graph, build_hierarchy, hierarchical_leiden
 from graphrag_pipeline.graph.communities import ask_for_clustering, update_communities
 from graphrag_pipeline.releases import invariants
@@ -219,12 +220,18 @@ def sample(n):
     return {path.name: path.read_bytes() for path in files[:n]}
 
 
+def sampled(folder, **given):
+    """Return a copy of an index of twelve documents, from now on under these settings."""
+    copy_of("sampled", lambda made: build(made, sample(12)), folder)
+    return Engine(folder, Settings(**given))
+
+
 def updates(engine):
     return engine.rows("SELECT how, modularity, drift FROM community_updates ORDER BY updated_at")
 
 
 def test_communities_are_repaired_as_documents_come_and_go(tmp_path):
-    engine = build(tmp_path, sample(20), communities={"max_drift": 0.05})
+    engine = sampled(tmp_path, communities={"max_drift": 0.05})
     before = dict(engine.rows("SELECT id, title FROM communities WHERE size > 1"))
     engine.write({"one.txt": "Nadia Fenwright met Zeno Quillon of the Halcyon Trust."})
     engine.index()
@@ -245,7 +252,7 @@ def test_communities_are_repaired_as_documents_come_and_go(tmp_path):
 
 def test_beyond_the_drift_allowed_the_whole_graph_is_gone_over_again(tmp_path):
     grown = build(tmp_path / "lenient", sample(4))
-    grown.write(sample(28))
+    grown.write(sample(14))
     grown.index()
     for name in ("strict", "fresh"):
         shutil.copytree(tmp_path / "lenient", tmp_path / name)
@@ -264,7 +271,7 @@ def test_beyond_the_drift_allowed_the_whole_graph_is_gone_over_again(tmp_path):
 
 
 def test_clustering_anew_can_be_asked_for_and_keeps_the_ids_of_what_it_finds_again(tmp_path):
-    engine = build(tmp_path, sample(12))
+    engine = sampled(tmp_path)
     before = stored(engine)
     ask_for_clustering(engine.store)
     assert engine.cluster().how == "clustered"
@@ -273,14 +280,15 @@ def test_clustering_anew_can_be_asked_for_and_keeps_the_ids_of_what_it_finds_aga
 
 
 def test_other_settings_cluster_anew(tmp_path):
-    engine = build(tmp_path, sample(12))
+    engine = sampled(tmp_path)
     finer = CommunitySettings(resolution=3.0)
     assert update_communities(engine.store, finer).how == "clustered"
     assert update_communities(engine.store, finer.model_copy(update={"max_drift": 0.5})).how is None
 
 
 def test_drift_is_measured_at_the_resolution_that_was_clustered_at(tmp_path):
-    engine = build(tmp_path, sample(14), communities={"resolution": 0.4, "max_drift": 0.05})
+    engine = sampled(tmp_path, communities={"resolution": 0.4, "max_drift": 0.05})
+    assert engine.cluster().how == "clustered"
     engine.write({"one.txt": "Nadia Fenwright met Zeno Quillon of the Halcyon Trust."})
     engine.index()
     changes = engine.cluster()
@@ -301,7 +309,7 @@ def test_relationships_to_which_a_model_gave_no_strength_hold_a_community_togeth
 
 def test_communities_clustered_anew_get_reports_though_the_graph_is_as_it_was(tmp_path):
     engine = build(tmp_path, sample(4))
-    engine.write(sample(20))
+    engine.write(sample(12))
     engine.update()
     before = stored(engine)
     ask_for_clustering(engine.store)
