@@ -47,8 +47,8 @@ demo: install ## Index the sample corpus and answer two questions
 test: dev ## Run the tests (or TESTS=...), but for the dearest
 	@$(BIN)/python -m pytest $(TESTS:beside=$(BESIDE)) -n auto --dist worksteal -m 'not nightly and not dear'
 
-dear: dev ## Run the tests that take most time
-	@$(BIN)/python -m pytest -n auto --dist worksteal -m 'dear and not nightly'
+dear: dev ## Run the tests that take most time (ALSO=beside: and all of those)
+	@DEAR_TOO="$(ALSO:beside=$(BESIDE))" $(BIN)/python -m pytest -n auto --dist worksteal -m 'dear and not nightly'
 
 core: dev ## Run the core's own tests with none of the packages beside installed
 	@$(PIP) uninstall --quiet --yes $(patsubst packages/%/pyproject.toml,graphrag-pipeline-%,$(wildcard packages/*/pyproject.toml))

@@ -58,8 +58,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the cases of lists, and those to skip. Those that mostly wait run first."""
     files = {mark: TESTS / f"{mark}_cases.txt" for mark in LISTED}
     listed = {m: {*f.read_text().splitlines()} for m, f in files.items() if f.is_file()}
+    # What `make test` has not run before: one run of all that is left wastes least.
+    also = [Path(path).resolve() for path in os.environ.get("DEAR_TOO", "").split()]
     lacking = [name for name in BESIDE if find_spec(name) is None]
     for item in items:
+        if any(item.path.is_relative_to(path) for path in also):
+            item.add_marker("dear")
         for mark, cases in listed.items():
             if _case(item) in cases:
                 item.add_marker(mark)

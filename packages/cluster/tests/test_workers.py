@@ -210,6 +210,7 @@ def test_workers_elsewhere_make_the_index_of_one_machine_also_where_one_is_kille
 ) -> None:
     documents = tmp_path / "documents"
     documents.mkdir()
+    (documents / "unreadable.pdf").write_bytes(b"%PDF-1.7 and no more")
     for file in FILES:
         shutil.copy(file, documents)
     coordinator = tmp_path / "coordinator"
