@@ -72,7 +72,13 @@ def _note(name: str, text: str) -> str:
     return read_file(Path(name), ReadingOptions(), data=text.encode()).documents[0].text
 
 
+PAYMENTS = """Buchungstag;Buchungstext;Auftraggeber / Empfänger;Verwendungszweck;Betrag
+04.06.2021;Kartenzahlung;Rewe Markus Hahn;REWE HAHN SAGT DANKE;-31,80
+07.06.2021;Lastschrift;McFit;Beitrag Juni;-19,90
+09.06.2021;Überweisung;Imke Hansen;Miete Juni;-710,00
+"""
 FILES = {
+    "umsatz.csv": PAYMENTS,
     "issues/issues.json": json.dumps(ISSUES),
     "birds.ipynb": json.dumps(NOTEBOOK),
 }
@@ -104,10 +110,20 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryEngine]:
         ("What is the median weight?", "Birds of the coast — median_weight: 0.41"),
         ("What is the share of young birds?", "Birds of the coast — Share of young birds: 0.23"),
         ("How many eggs has the North face?", "Birds of the coast — cliff: North face; eggs: 91"),
+        ("Wie viel habe ich bei Rewe bezahlt?", "Rewe Markus Hahn — Betrag: -31,80"),
+        ("Wie hoch ist der Beitrag von McFit?", "McFit — Betrag: -19,90"),
+        ("Wann wurde die Miete überwiesen?", "Imke Hansen — Buchungstag: 09.06.2021"),
     ],
 )
 def test_what_is_asked_stands_first(asked: QueryEngine, question: str, told: str) -> None:
     assert passages_of(asked.answer(question, method="bm25").text)[0].startswith(told)
+
+
+def test_shops_are_no_people(asked: QueryEngine) -> None:
+    rows = asked.index.rows("SELECT title, type FROM entities")
+    types = {row["title"]: row["type"] for row in rows}
+    assert types["Rewe Markus Hahn"] == types["McFit"] == "ORGANIZATION"
+    assert types["Imke Hansen"] == "PERSON"
 
 
 def test_a_notebook_says_results_and_no_warnings_tracebacks_or_pictures() -> None:

@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 from benchmarks.language_names import HALVES, languages, read_texts, scores
+from graphrag_pipeline.extraction.rules.letters import letter_parts
 from graphrag_pipeline.extraction.rules.nlp import NlpOptions, extract_nlp
 
 PERSON, GEO, ORGANIZATION = "PERSON", "GEO", "ORGANIZATION"
@@ -309,3 +310,27 @@ def test_a_known_body_is_one_without_a_word_that_says_so(text: str, body: str) -
 def test_a_person_whose_name_is_that_of_a_known_body_stays_a_person() -> None:
     found = titles("Werner Siemens was born in Lenthe. Later Siemens moved to Berlin.")
     assert found["Werner Siemens"] == found.get("Siemens", PERSON) == PERSON
+
+
+@pytest.mark.parametrize(
+    ("text", "people"),
+    [
+        ("Sean O'Brien lives in Cork since nine o'clock.", {"Sean O'Brien"}),
+        (
+            "CREW: IDA MOEN, SEAN O'BRIEN, JEAN-LUC PICARD.",
+            {"IDA MOEN", "SEAN O'BRIEN", "JEAN-LUC PICARD"},
+        ),
+        ("RONALD MCBRIDE: Yes. Ronald said no.", {"RONALD MCBRIDE", "Ronald McBride"}),
+        ("Ania kupiła rower. Wojtek mieszka w mieście od roku.", {"Ania", "Wojtek"}),
+        ("Bis dann, viele Grüße aus Kiel! Mit lieben Gruessen Anna Berg", {"Anna Berg"}),
+    ],
+)
+def test_names_with_an_apostrophe_short_ones_and_none_of_greetings(text: str, people: set) -> None:
+    found = titles(text)
+    assert {title for title, kind in found.items() if kind == PERSON} == people
+    assert not [title for title in found if "Gr" in title]
+
+
+def test_greetings_within_lines_are_read_in_linear_time() -> None:
+    for hostile in ("liebe " * 16_000, "viele liebe Grü" * 7_000, "Grüße" * 20_000):
+        assert letter_parts(hostile + "Grüße") is not None

@@ -28,7 +28,7 @@ def extractive_answer(
     spent, on embedding the question and the passages, is in the trace of ``index``.
     """
     start = time.perf_counter()
-    with index.asked_in(retrieval.query):
+    with index.compared_in(retrieval.query):
         passages = find_evidence(index, retrieval.query, retrieval.records, sentences, context)
     citations = numbered(passage.citation for passage in passages)
     seconds = time.perf_counter() - start

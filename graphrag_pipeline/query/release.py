@@ -24,7 +24,7 @@ from graphrag_pipeline.core.errors import (
 )
 from graphrag_pipeline.core.hardening.memory import return_freed_memory
 from graphrag_pipeline.core.home import Home
-from graphrag_pipeline.core.languages import language_asked
+from graphrag_pipeline.core.languages import LANGUAGES, language_asked
 from graphrag_pipeline.core.settings import load_settings
 from graphrag_pipeline.core.sharing import sharing_of
 from graphrag_pipeline.core.text import asked_in, asked_language, counted
@@ -519,10 +519,20 @@ class Release:
         """
         return asked_in(self._language_of(question))
 
-    def _language_of(self, question: str) -> str:
+    def compared_in(self, question: str) -> contextlib.AbstractContextManager[None]:
+        """Let texts be compared, in this context, as the language of a question has them.
+
+        That is any that words are stemmed in: no passage of records may be long enough to be known
+        to be in it.
+        """
+        return asked_in(self._language_of(question, LANGUAGES))
+
+    def _language_of(self, question: str, others: Iterable[str] = ()) -> str:
         # A question that needs no passages is answered without them.
         with contextlib.suppress(StorageError), _storage_errors():
-            return language_asked(question, self._vectors.languages("chunks"))
+            return language_asked(
+                question, {**dict.fromkeys(others, 0), **self._vectors.languages("chunks")}
+            )
         return ""
 
     @property

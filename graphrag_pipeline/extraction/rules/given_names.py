@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable
 
@@ -12,6 +13,8 @@ from graphrag_pipeline.extraction.rules.entity_types import (
     is_common,
     may_be_given,
 )
+
+_AFTER_MC = re.compile(r"(?<=\bMc)[^\W\d_]")
 
 
 def full_names(names: Iterable[tuple[str, str]]) -> dict[str, str]:
@@ -39,5 +42,10 @@ def full_names(names: Iterable[tuple[str, str]]) -> dict[str, str]:
             continue
         (full,) = fulls
         if kinds[full] == PERSON and not (is_common(name) and not may_be_given(name)):
-            found[name] = full.title() if full.isupper() and not name.isupper() else full
+            found[name] = _written(full) if full.isupper() and not name.isupper() else full
     return found
+
+
+def _written(full: str) -> str:
+    """Return a name in capitals as it is written otherwise: Ann McBride, Sean O'Brien."""
+    return _AFTER_MC.sub(lambda match: match[0].upper(), full.title())

@@ -6,7 +6,7 @@ Whom a greeting is for, and who signs below a closing, are people.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.extraction.rules.sentences import Span
@@ -27,6 +27,11 @@ _SIGNED = re.compile(
     r"\s{0,9}(?P<name>[^\W\d_a-z][^\W\d_]*\.?(?:[ -](?:[^\W\d_]{1,3} )?"
     r"[^\W\d_a-z][^\W\d_'’-]*\.?){0,3})(?=[ \t]*(?:$|[,(|/]))",
     re.M,
+)
+
+
+_GREETED = re.compile(
+    r"\b(?P<two>[^\W\d_]{3,12}[ \t])?(?P<one>[^\W\d_]{4,15}[ \t])Gr(?:ü|ue)(?:ß|ss)en?\b"
 )
 
 
@@ -58,7 +63,26 @@ def letter_parts(text: str) -> tuple[list[Span], list[Span]]:
         end = len(text) if end < 0 else end
         if end - start <= _LONGEST:
             _read_line(text, start, end, words, people)
+    words += [span for span in _greetings_within(text) if not any(_meet(span, w) for w in words)]
     return words, people
+
+
+def _greetings_within(text: str) -> Iterator[Span]:
+    """Yield the words of closings that stand within a line: Viele Grüße aus Kiel."""
+    for match in _GREETED.finditer(text) if "Grü" in text or "Grue" in text else ():
+        begins = (match.start(name) for name in ("two", "one") if match.start(name) >= 0)
+        written = (text[begin : match.end()] for begin in begins)
+        phrase = next((p for p in written if _as_listed(p) in _CLOSINGS), None)
+        if phrase:
+            yield match.end() - len(phrase), match.end()
+
+
+def _as_listed(phrase: str) -> str:
+    return "_".join(phrase.split()).casefold().replace("grueß", "grüß").replace("gruess", "grüss")
+
+
+def _meet(one: Span, other: Span) -> bool:
+    return one[0] < other[1] and other[0] < one[1]
 
 
 def _read_line(text: str, start: int, end: int, words: list[Span], people: list[Span]) -> None:

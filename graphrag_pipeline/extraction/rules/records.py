@@ -314,7 +314,9 @@ def names_in_field(kind: str, path: str, value: str) -> list[Piece]:
     by_field, is_of_firms = _type_by_field(path), field_head(path) in _WORDS["person_or_firm"]
     if kind == "title":
         title = " ".join(value.split())
-        return [(0, len(value), title, _type_of_name(title, by_field, is_of_firms=is_of_firms))]
+        type_of_record = _type_of_name(title, by_field, is_of_firms=is_of_firms)
+        is_shop = is_of_firms and _is_shop(title)
+        return [(0, len(value), title, ORGANIZATION if is_shop else type_of_record)]
     if value.casefold() in _WORDS["unit"] or (kind == "fact" and names_nothing(value)):
         return []
     pieces: list[Piece] = []
@@ -332,6 +334,8 @@ def _type_by_field(path: str) -> str:
 
 
 def _type(title: str, by_field: str, *, is_of_firms: bool) -> str:
+    if is_of_firms and _is_shop(title):
+        return ORGANIZATION
     is_word = len(title.split()) == 1 and usually_lower(title.casefold())
     if title.islower() or (is_word and by_field != GEO):
         return CONCEPT
@@ -352,6 +356,13 @@ def _type_of_person(title: str, *, is_of_firms: bool) -> str:
     is_shop = ends_as_firm(title) or (title.isupper() and " " not in title)
     is_no_person = by_words in (OTHER, GEO) and _is_firm(title)
     return ORGANIZATION if is_shop or is_no_person else PERSON
+
+
+def _is_shop(title: str) -> bool:
+    """Say whether a name is that of a shop, with that of a branch or alone: no Douglas Adams."""
+    first, _, others = title.partition(" ")
+    may_be_person = others and (is_listed_given(first) or is_surname(first))
+    return first.casefold() in _WORDS["shop"] and not may_be_person
 
 
 def _is_firm(title: str) -> bool:

@@ -70,6 +70,8 @@ _PUNCTUATION = {
 }  # fmt: skip
 # A space, or one of the three signs after it, in base64.
 _BEFORE_WORDS = b"I"
+_ELIDED_NAME = re.compile(r"(?!o'clock|o'er|d'ya|d'you)[odl]'[^\W\d_]{2}")
+"""O'Brien, D'Angelo."""
 QUOTES = frozenset("\"'“”‘’«»„‚`´「」『』《》〈〉")
 
 
@@ -329,7 +331,7 @@ class Lexicon(dict[str, str]):
 
     def _by_spelling(self, token: str) -> str:
         if "'" in token:
-            return "r"
+            return "n" if _ELIDED_NAME.match(token) else "r"
         if "-" in token:
             return self._compound(token)
         if len(token) > 4 and token.endswith(_ADVERB_END) and not _names_somebody(token):

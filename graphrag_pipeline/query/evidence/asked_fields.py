@@ -18,6 +18,7 @@ from graphrag_pipeline.query.evidence.table_rows import CELL_END
 from graphrag_pipeline.query.question import AnalysedQuestion, words_pattern
 
 _LEAST, _MOST_MORE = 3, 5  # characters of a stem, and of the ending after it
+_LEAST_OF_COMPOUND = 5  # characters: Rechnungsbetrag is a Betrag
 _MEASURES = {
     **{"deep": "depth", "long": "length", "high": "height", "tall": "height", "wide": "width"},
     **{"broad": "breadth", "heavy": "weight", "old": "age", "fast": "speed"},
@@ -93,7 +94,12 @@ def _is_of_kind(question: AnalysedQuestion, field: str) -> bool:
     if question.asks_for == "place":
         return field_head(field) in _PLACES
     words = question.read(_words_of_kind)
-    return bool(words) and not words.isdisjoint([*terms(field)[-1:], *terms(field_head(field))])
+    last = [*terms(field)[-1:], *terms(field_head(field))]
+    return bool(words) and any(
+        said == word or (len(word) >= _LEAST_OF_COMPOUND and said.endswith(word))
+        for said in last
+        for word in words
+    )
 
 
 def _words_of_kind(question: str) -> frozenset[str]:
