@@ -12,8 +12,7 @@ from graphrag_pipeline.assets import Names
 from graphrag_pipeline.core.settings import fingerprint
 from graphrag_pipeline.core.text import counted
 from graphrag_pipeline.resources import IndexResource
-from graphrag_pipeline.resources.liveness import end_dead_runs
-from graphrag_pipeline.sensors.runs import Status, unfinished_runs
+from graphrag_pipeline.sensors.runs import Status, why_wait
 
 FETCH_JOB = "fetch_addresses"
 
@@ -38,9 +37,8 @@ def build_addresses_sensor(
         f"every {options.urls_every_minutes:g} minutes.",
     )
     def addresses_sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
-        end_dead_runs(context.instance)
-        if under_way := unfinished_runs(context.instance, job.name):
-            return dg.SkipReason(f"run {under_way[0].run_id} is still under way")
+        if waits := why_wait(context.instance, job.name):
+            return waits
         fetched, _, asked_at = (context.cursor or "").partition(" ")
         now, due = time.time(), float(asked_at or 0) + every
         if fetched == wanted and now < due:

@@ -18,8 +18,7 @@ from graphrag_pipeline.marts.build import (
 )
 from graphrag_pipeline.releases.older_releases import release_file
 from graphrag_pipeline.resources import IndexResource
-from graphrag_pipeline.resources.liveness import end_dead_runs
-from graphrag_pipeline.sensors.runs import Status, unfinished_runs
+from graphrag_pipeline.sensors.runs import Status, why_wait
 
 MOST_ATTEMPTS = 3
 RELEASE = "graphrag/release"
@@ -51,10 +50,8 @@ def build_marts_sensor(index: IndexResource, names: Names, status: Status) -> dg
         "most once an hour of what people said of answers.",
     )
     def marts_sensor(context: dg.SensorEvaluationContext) -> dg.RunRequest | dg.SkipReason:
-        end_dead_runs(context.instance)
-        under_way = unfinished_runs(context.instance, job_name)
-        if under_way:
-            return dg.SkipReason(f"run {under_way[0].run_id} is still under way")
+        if waits := why_wait(context.instance, job_name):
+            return waits
         try:
             reason = marts_outdated(index.home)
             readable = reason is None or is_of_this_version(release_file(index.home))

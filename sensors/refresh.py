@@ -11,9 +11,8 @@ from graphrag_pipeline.assets import Names
 from graphrag_pipeline.core.errors import BusyError, GraphRAGError
 from graphrag_pipeline.releases.publishing import refresh_needed
 from graphrag_pipeline.resources import IndexResource
-from graphrag_pipeline.resources.liveness import end_dead_runs
 from graphrag_pipeline.sensors.consent import Consent
-from graphrag_pipeline.sensors.runs import Status, concerns, unfinished_runs
+from graphrag_pipeline.sensors.runs import Status, concerns, why_wait
 
 _SECONDS = 5
 
@@ -78,10 +77,8 @@ def _refresh(
     consent: Consent,
 ) -> dg.RunRequest | dg.SkipReason:
     """Ask for a refresh if there is something new, none is on its way, and it may be paid for."""
-    end_dead_runs(context.instance)
-    under_way = unfinished_runs(context.instance, job_name)
-    if under_way:
-        return dg.SkipReason(f"run {under_way[0].run_id} is still under way")
+    if reason := why_wait(context.instance, job_name):
+        return reason
     try:
         needed = refresh_needed(index.workspace)
     except BusyError as error:

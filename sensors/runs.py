@@ -42,13 +42,19 @@ def unfinished_runs(
     return list(instance.get_runs(dg.RunsFilter(job_name=job_name, statuses=_UNFINISHED)))
 
 
+def why_wait(instance: dg.DagsterInstance, job_name: str) -> dg.SkipReason | None:
+    """Return why a job is not to be run now: a run of it is under way. Dead ones are ended."""
+    end_dead_runs(instance)
+    under_way = unfinished_runs(instance, job_name)
+    return dg.SkipReason(f"run {under_way[0].run_id} is still under way") if under_way else None
+
+
 def run_of_release(
     instance: dg.DagsterInstance, job_name: str, home: Path
 ) -> dg.RunRequest | dg.SkipReason:
     """Ask for a run of a job on the published release, unless one is under way or none is there."""
-    end_dead_runs(instance)
-    if under_way := unfinished_runs(instance, job_name):
-        return dg.SkipReason(f"run {under_way[0].run_id} is still under way")
+    if reason := why_wait(instance, job_name):
+        return reason
     if published_release(home) is None:
         return dg.SkipReason("nothing is published yet")
     return dg.RunRequest()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import json
@@ -9,6 +10,7 @@ import multiprocessing
 import os
 import shutil
 import signal
+import sqlite3
 import tarfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -37,9 +39,11 @@ from graphrag_pipeline.releases.kept_releases import published_release
 from graphrag_pipeline.store.hashing import rows_hash
 from graphrag_pipeline.store.index_store import IndexStore
 from graphrag_pipeline.store.workspace import Workspace
+from graphrag_pipeline.upkeep import home_files
 from graphrag_pipeline.upkeep.archives import CONTENTS
 from graphrag_pipeline.upkeep.backups import back_up, restore
 from graphrag_pipeline.upkeep.checking import check
+from graphrag_pipeline.upkeep.home_files import HOME_FILES
 from graphrag_pipeline.upkeep.purging import purge
 
 _TABLES = "SELECT schema_name, table_name FROM duckdb_tables() WHERE NOT temporary ORDER BY ALL"
@@ -482,6 +486,22 @@ def test_a_backup_that_is_killed_is_whole_or_not_there_and_the_next_clears_up(
     assert digests(restored.home).keys() <= before.keys()
     settings = PLAIN.model_copy(update={"home": str(restored.home)})
     assert check(Workspace(settings)).problems == ()
+
+
+def test_conversations_are_backed_up_whole_where_the_server_is_not_installed(
+    index, tmp_path, monkeypatch
+):
+    core = {name: HOME_FILES.find(name) for name in HOME_FILES.own}
+    monkeypatch.setattr(home_files.HOME_FILES, "usable", lambda: core)
+    with contextlib.closing(sqlite3.connect(index.home / "conversations.sqlite")) as served:
+        served.execute("PRAGMA journal_mode = WAL")
+        served.execute("CREATE TABLE turns (question VARCHAR)")
+        served.execute("INSERT INTO turns VALUES ('Who met Bob?')")
+        served.commit()
+        back_up(index, tmp_path / "served.tar.zst")
+    restored = restore(tmp_path / "served.tar.zst", tmp_path / "restored").home
+    with contextlib.closing(sqlite3.connect(restored / "conversations.sqlite")) as con:
+        assert con.execute("SELECT * FROM turns").fetchall() == [("Who met Bob?",)]
 
 
 def test_no_folder_is_made_for_an_archive(index, tmp_path):

@@ -34,9 +34,9 @@ SELECT count(*) FROM (
     GROUP BY e.id, l.level)
 WHERE n <> 1
 """
-EVERY_COMMUNITY_REPORTED = f"""
-{GRAPH.sql(COMMUNITIES_REPORTED)} AND c.level BETWEEN $first AND $last
-"""
+EVERY_COMMUNITY_REPORTED = GRAPH.count(
+    f"{COMMUNITIES_REPORTED} AND c.level BETWEEN $first AND $last"
+)
 REPORTS_ON_NOTHING = """
 SELECT count(*) FROM community_reports WHERE coverage = 0 AND level BETWEEN $first AND $last
 """

@@ -95,11 +95,12 @@ _ANSWERS_DEPEND_ON = {
     "extra",
     "prompts",
 }
-_COUNTS = """
+COUNTS = """
 SELECT (SELECT count(*) FROM documents), (SELECT count(*) FROM chunks),
        (SELECT count(*) FROM entities), (SELECT count(*) FROM relationships),
        (SELECT count(*) FROM communities), (SELECT count(*) FROM community_reports)
 """
+"""Rows of a release, in the order of the columns of ``releases`` that hold their numbers."""
 _COUNTED = """
 SELECT n_documents, n_chunks, n_entities, n_relationships, n_communities, n_reports
 FROM releases WHERE id = ?
@@ -349,7 +350,7 @@ def _new_release(
     with workspace.store.transaction() as con:
         con.execute(
             f"""INSERT INTO releases SELECT ?, ?, ?, ?, counts.*, ({_MODULARITY}), ?, ?
-                FROM ({_COUNTS}) counts""",
+                FROM ({COUNTS}) counts""",
             [
                 release,
                 now,

@@ -22,15 +22,14 @@ TABLES = {
 The table ``hierarchy_NAME`` has the rows of all hierarchies.
 """
 ENTITIES_COVERED_ONCE = """
-SELECT count(*) FROM (
-    SELECT e.id, l.level, count(m.entity_id) AS n FROM {entities} e
-    CROSS JOIN (SELECT unnest(range(min(level), max(last_level) + 1)) AS level FROM {communities}) l
-    LEFT JOIN {members} m ON m.entity_id = e.id AND m.level = l.level
-    GROUP BY ALL) WHERE n <> 1
+SELECT e.id FROM {entities} e
+CROSS JOIN (SELECT unnest(range(min(level), max(last_level) + 1)) AS level FROM {communities}) l
+LEFT JOIN {members} m ON m.entity_id = e.id AND m.level = l.level
+GROUP BY e.id, l.level HAVING count(m.entity_id) <> 1
 """
-"""An invariant: every level has every entity in one community."""
+"""An invariant, by what is against it: every level has every entity in one community."""
 COMMUNITIES_REPORTED = """
-SELECT count(*) FROM {communities} c
+SELECT c.id FROM {communities} c
 ANTI JOIN (SELECT community_id FROM {reports} UNION ALL SELECT community_id FROM {failures}) r
     ON r.community_id = c.id
 WHERE c.size >= 2
@@ -70,6 +69,10 @@ class Hierarchy:
             query = query.replace(f"{{{name}}}", own)
         query = query.replace("{entities}", self.entities)
         return query.replace("{relationships}", self.relationships)
+
+    def count(self, broken: str) -> str:
+        """Return the query that counts what such a query selects."""
+        return f"SELECT count(*) FROM ({self.sql(broken)})"
 
     def insert(self, con: duckdb.DuckDBPyConnection, table: str, rows: pl.DataFrame) -> None:
         """Append rows to one of the tables."""

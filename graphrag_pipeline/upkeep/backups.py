@@ -14,8 +14,7 @@ import errno
 import os
 import re
 import shutil
-import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -45,7 +44,7 @@ from graphrag_pipeline.upkeep.archives import (
     sha256_of,
     write_archive,
 )
-from graphrag_pipeline.upkeep.home_files import HOME_FILES, HomeFile, files
+from graphrag_pipeline.upkeep.home_files import HOME_FILES, HomeFile, copy_sqlite, files
 from graphrag_pipeline.upkeep.purging import between_purges
 from graphrag_pipeline.upkeep.release_files import release_paths, versions_named
 from graphrag_pipeline.upkeep.vector_tables import reading_vectors
@@ -186,7 +185,6 @@ def _gather(workspace: Workspace, folder: Path, *, with_history: bool) -> list[s
             f"nothing was backed up: version {lacking[1]} of vector table {lacking[0]} is not "
             "there: run graphrag-pipeline check"
         )
-    _copy_sqlite(Home(home).calls, folder / Home(home).calls.name)
     _copy_files(home, folder)
     if with_history:
         _copy_history(Home(home).dagster, folder / "dagster")
@@ -199,31 +197,22 @@ def _gather(workspace: Workspace, folder: Path, *, with_history: bool) -> list[s
 
 def _link_files(home: Path, folder: Path) -> None:
     """Give all files that are never changed a second name below a folder."""
-    for name, file in _backed_up(is_linked=True):
-        if not file.is_folder:
-            if (home / name).is_file():
-                link_or_copy(home / name, folder / name)
-            continue
-        for path in _files_below(home / name):
+    for name, _ in _backed_up(is_linked=True):
+        for path in _files_of(home / name):
             # LanceDB may have cleaned up meanwhile; what is needed is looked for in the end.
             with contextlib.suppress(FileNotFoundError):
-                target = folder / path.relative_to(home)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                link_or_copy(path, target)
+                _put(path, folder / path.relative_to(home), link_or_copy)
 
 
 def _copy_files(home: Path, folder: Path) -> None:
     """Copy the files of other parts that these change where they stand."""
     for name, file in _backed_up(is_linked=False):
-        if file.copy is not None and (home / name).exists():
-            file.copy(home / name, folder / name)
-        if file.copy is not None or name in HOME_FILES.own:
-            continue
-        for path in _files_below(home / name) if file.is_folder else [home / name]:
-            if path.is_file():
-                target = folder / path.relative_to(home)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(path, target)
+        if file.copy is not None:
+            if (home / name).exists():
+                file.copy(home / name, folder / name)
+        elif name not in HOME_FILES.own:
+            for path in _files_of(home / name):
+                _put(path, folder / path.relative_to(home), shutil.copyfile)
 
 
 def _backed_up(*, is_linked: bool) -> list[tuple[str, HomeFile]]:
@@ -232,6 +221,16 @@ def _backed_up(*, is_linked: bool) -> list[tuple[str, HomeFile]]:
         for name, file in files().items()
         if file.in_backup and file.is_linked is is_linked
     ]
+
+
+def _put(path: Path, target: Path, by: Callable[[Path, Path], object]) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    by(path, target)
+
+
+def _files_of(place: Path) -> Iterator[Path]:
+    """Yield a file, or those of a folder, if it is there."""
+    yield from [place] if place.is_file() else _files_below(place)
 
 
 def _files_below(folder: Path) -> Iterator[Path]:
@@ -281,29 +280,13 @@ def _lacking_vectors(folder: Path, versions: Mapping[str, int]) -> tuple[str, in
     return None
 
 
-def _copy_sqlite(source: Path, target: Path) -> None:
-    """Copy a SQLite file that others may be writing to, by SQLite's own means."""
-    if not source.is_file():
-        return
-    target.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with (
-            contextlib.closing(sqlite3.connect(source)) as live,
-            contextlib.closing(sqlite3.connect(target)) as copy,
-        ):
-            live.backup(copy, pages=4096)
-    except sqlite3.Error as error:
-        raise StorageError(f"cannot copy {source}: {error}") from error
-
-
 def _copy_history(source: Path, target: Path) -> None:
     for path in _files_below(source):
         relative = path.relative_to(source)
         if path.suffix in (".db", ".sqlite"):
-            _copy_sqlite(path, target / relative)
+            _put(path, target / relative, copy_sqlite)
         elif relative.parts[0] not in ("alive", "compute_logs"):
-            (target / relative).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, target / relative)
+            _put(path, target / relative, shutil.copyfile)
 
 
 def _contents(folder: Path) -> Contents:

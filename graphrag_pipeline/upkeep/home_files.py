@@ -6,7 +6,9 @@ it where the extra is not installed. A purge asks the extra itself, and is refus
 
 from __future__ import annotations
 
+import contextlib
 import re
+import sqlite3
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +21,7 @@ from graphrag_pipeline.store.index_store import OtherStore
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.upkeep.index_tables import fault_of
 
+_MOST_SAID = 200
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*(?<!\.tmp)(?<!\.lock)(?<!\.wal)(?<!\.new)(?<!\.pid)")
 
 
@@ -119,8 +122,37 @@ def copy_database(path: Path, target: Path) -> None:
     OtherStore(path).copy_to(target)
 
 
+def copy_sqlite(path: Path, target: Path) -> None:
+    """Copy a SQLite file that others may be writing to, by SQLite's own means.
+
+    Raises StorageError where it cannot be.
+    """
+    try:
+        with (
+            contextlib.closing(sqlite3.connect(path)) as live,
+            contextlib.closing(sqlite3.connect(target)) as copy,
+        ):
+            live.backup(copy, pages=4096)
+    except sqlite3.Error as error:
+        raise StorageError(f"cannot copy {path}: {error}") from error
+
+
+def sqlite_fault(path: Path) -> str:
+    """Return in one line what SQLite finds wrong with a file; nothing where it is whole."""
+    try:
+        with contextlib.closing(
+            sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True)
+        ) as con:
+            said = [line for (line,) in con.execute("PRAGMA integrity_check(3)").fetchall()]
+    except sqlite3.Error as error:
+        said = [str(error)]
+    return "" if said == ["ok"] else " ".join("; ".join(said).split())[:_MOST_SAID]
+
+
 INDEX = HomeFile(about="The pipeline's own tables.", in_backup=True, is_linked=False)
-CALLS = HomeFile(about="Answers of models, and each call.", in_backup=True, is_linked=False)
+CALLS = HomeFile(
+    about="Answers of models, and each call.", in_backup=True, is_linked=False, copy=copy_sqlite
+)
 HISTORY = HomeFile(about="Dagster's runs.", is_folder=True, in_backup=True, is_linked=False)
 REPLACED = HomeFile(about="A file that is only ever replaced.", in_backup=True)
 FOLDER = HomeFile(about="Files that are never changed.", is_folder=True, in_backup=True)
@@ -186,7 +218,13 @@ DOCUMENT_INDEXES = HomeFile(
     about="Indexes of single documents.", is_folder=True, extra="evaluation"
 )
 CONVERSATIONS = HomeFile(
-    about="What callers of the server asked, and the answers.", in_backup=True, extra="server"
+    about="What callers of the server asked, and the answers.",
+    in_backup=True,
+    is_linked=False,
+    copy=copy_sqlite,
+    fault=sqlite_fault,
+    remedy="delete it: conversations are lost then, and nothing else",
+    extra="server",
 )
 OF_EXTRAS: Mapping[str, HomeFile] = {
     "conversations.sqlite": CONVERSATIONS,

@@ -19,7 +19,7 @@ from graphrag_pipeline.store.array_file import is_whole
 from graphrag_pipeline.store.batches import Batch, read_manifest
 from graphrag_pipeline.store.index_store import get_meta
 from graphrag_pipeline.store.workspace import Workspace
-from graphrag_pipeline.upkeep.home_files import faults
+from graphrag_pipeline.upkeep.home_files import faults, sqlite_fault
 from graphrag_pipeline.upkeep.index_tables import FILE
 from graphrag_pipeline.upkeep.problems import REPAIR, RESTORE, Problem, problem_of_some
 from graphrag_pipeline.upkeep.salvaging import count_changed
@@ -176,18 +176,6 @@ def find_damaged_history(workspace: Workspace) -> Iterator[Problem]:
                 remedy="move the file away: it tells of past runs, and the index needs none of it",
                 can_repair=False,
             )
-
-
-def sqlite_fault(path: Path) -> str:
-    """Return in one line what SQLite finds wrong with a file; nothing where it is whole."""
-    try:
-        with contextlib.closing(
-            sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True)
-        ) as con:
-            said = [line for (line,) in con.execute("PRAGMA integrity_check(3)").fetchall()]
-    except sqlite3.Error as error:
-        said = [str(error)]
-    return "" if said == ["ok"] else " ".join("; ".join(said).split())[:_MOST_SAID]
 
 
 def find_damaged_files(workspace: Workspace) -> Iterator[Problem]:

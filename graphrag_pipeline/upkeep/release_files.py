@@ -25,6 +25,7 @@ from graphrag_pipeline.releases.kept_releases import (
 )
 from graphrag_pipeline.releases.older_releases import OpenedRelease, each_release
 from graphrag_pipeline.releases.publishing import (
+    COUNTS,
     VIEWS_MADE_BY,
     config_hash,
     content_hash,
@@ -69,11 +70,6 @@ _FACTS = """
 SELECT id, content_hash, config_hash, embedder, vector_versions::VARCHAR, n_documents, n_chunks,
        n_entities, n_relationships, n_communities, n_reports
 FROM releases ORDER BY created_at DESC, id DESC LIMIT 1
-"""
-_COUNTS = """
-SELECT (SELECT count(*) FROM documents), (SELECT count(*) FROM chunks),
-       (SELECT count(*) FROM entities), (SELECT count(*) FROM relationships),
-       (SELECT count(*) FROM communities), (SELECT count(*) FROM community_reports)
 """
 
 
@@ -253,7 +249,7 @@ def _faults(path: Path, release: str, settings: Settings) -> Iterator[Broken]:
         if facts is None or facts[0] != release:
             yield Broken("releases", f"its newest row is not {release}")
             return
-        if con.execute(_COUNTS).fetchone() != facts[5:]:
+        if con.execute(COUNTS).fetchone() != facts[5:]:
             yield Broken("releases", "its counts are not those of its tables")
         if is_verifiable(con):
             if content_hash(con) != facts[1]:

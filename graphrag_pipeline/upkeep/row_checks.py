@@ -14,7 +14,7 @@ import duckdb
 
 from graphrag_pipeline.core.identity import content_hash, make_id
 from graphrag_pipeline.store.frames import value_of
-from graphrag_pipeline.store.hierarchy import COMMUNITIES_REPORTED, Hierarchy
+from graphrag_pipeline.store.hierarchy import COMMUNITIES_REPORTED, ENTITIES_COVERED_ONCE, Hierarchy
 from graphrag_pipeline.upkeep.problems import Problem
 
 _DOCUMENTS_AT_ONCE = 16
@@ -238,13 +238,7 @@ def hierarchy_checks(hierarchy: Hierarchy) -> Iterator[RowCheck]:
     yield RowCheck(
         "hierarchy_members",
         f"entities that are not in one of {names['communities']} at each level",
-        hierarchy.sql(
-            """SELECT e.id FROM {entities} e CROSS JOIN (
-                   SELECT unnest(range(min(level), max(last_level) + 1)) AS level
-                   FROM {communities}) l
-               LEFT JOIN {members} m ON m.entity_id = e.id AND m.level = l.level
-               GROUP BY e.id, l.level HAVING count(m.entity_id) <> 1"""
-        ),
+        hierarchy.sql(ENTITIES_COVERED_ONCE),
     )
 
 
@@ -271,7 +265,7 @@ def report_checks(hierarchy: Hierarchy) -> Iterator[RowCheck]:
     yield RowCheck(
         "hierarchy_reports",
         f"{hierarchy.views[0]} without a report",
-        hierarchy.sql(COMMUNITIES_REPORTED).replace("count(*)", "c.id", 1),
+        hierarchy.sql(COMMUNITIES_REPORTED),
     )
     cited = hierarchy.sql(
         "(SELECT id, unnest(findings) AS finding FROM {reports} WHERE len(findings) > 0)"

@@ -32,7 +32,7 @@ SIMILAR_EXIST = """
 SELECT count(*) FROM similarity_edges
 WHERE source_id NOT IN (SELECT id FROM entities) OR target_id NOT IN (SELECT id FROM entities)
 """
-ENTITIES_COVERED_ONCE = ATTRIBUTED_COMMUNITIES.sql(hierarchy.ENTITIES_COVERED_ONCE)
+ENTITIES_COVERED_ONCE = ATTRIBUTED_COMMUNITIES.count(hierarchy.ENTITIES_COVERED_ONCE)
 LEAD_TO_ENTITIES = ATTRIBUTED_COMMUNITIES.sql(
     """SELECT count(*) FROM {communities} c ANTI JOIN (
            SELECT community_id FROM {members} SEMI JOIN entities e ON e.id = entity_id) m

@@ -60,8 +60,8 @@ SELECT count(*) FROM hirag_entities ANTI JOIN reached USING (id)
 SPARSITY_KNOWN = """
 SELECT count(DISTINCT layer) FROM hirag_entities ANTI JOIN hirag_layers USING (layer)
 """
-ENTITIES_COVERED_ONCE = LAYERED.sql(hierarchy.ENTITIES_COVERED_ONCE)
-EVERY_COMMUNITY_REPORTED = LAYERED.sql(hierarchy.COMMUNITIES_REPORTED)
+ENTITIES_COVERED_ONCE = LAYERED.count(hierarchy.ENTITIES_COVERED_ONCE)
+EVERY_COMMUNITY_REPORTED = LAYERED.count(hierarchy.COMMUNITIES_REPORTED)
 _ENTITY_FACTS = """
 SELECT count(*) AS "dagster/row_count", max(layer) AS layers,
        (SELECT count(*) FROM hirag_relationships) AS relationships FROM hirag_entities

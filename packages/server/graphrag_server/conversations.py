@@ -261,28 +261,6 @@ def purge_conversations(path: Path, published: Path) -> None:
     Conversations(path, 0).purge(chunks)
 
 
-def copy_conversations(path: Path, target: Path) -> None:
-    """Copy a file of conversations, while others may write to it."""
-    try:
-        with (
-            contextlib.closing(sqlite3.connect(path, timeout=_BUSY_SECONDS)) as con,
-            contextlib.closing(sqlite3.connect(target)) as copy,
-        ):
-            con.backup(copy)
-    except sqlite3.Error as error:
-        raise StorageError(f"cannot copy {path}: {error}") from None
-
-
-def damage_of(path: Path) -> str:
-    """Return what is wrong with a file of conversations, nothing where it is whole."""
-    try:
-        with contextlib.closing(sqlite3.connect(path, timeout=_BUSY_SECONDS)) as con:
-            said = con.execute("PRAGMA quick_check").fetchone()[0]
-    except sqlite3.Error as error:
-        return str(error)
-    return "" if said == "ok" else said
-
-
 def _kept(row: sqlite3.Row) -> KeptAnswer:
     values = {name: row[name] for name in row.keys() if name != "chunks"}  # noqa: SIM118
     labels = row["labels"]

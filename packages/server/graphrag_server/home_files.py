@@ -1,7 +1,7 @@
 """The server's files in a home, as checks, backups and purges treat them."""
 
-from graphrag_pipeline.upkeep.home_files import HomeFile
-from graphrag_server.conversations import copy_conversations, damage_of, purge_conversations
+from graphrag_pipeline.upkeep.home_files import HomeFile, copy_sqlite, sqlite_fault
+from graphrag_server.conversations import purge_conversations
 
 KEYS = HomeFile(about="The keys of those who call the server, as hashes.")
 ACCOUNTS = HomeFile(about="What each key has taken.")
@@ -10,8 +10,8 @@ CONVERSATIONS = HomeFile(
     about="What callers asked, the answers, and what people said of them.",
     in_backup=True,
     is_linked=False,
-    copy=copy_conversations,
-    fault=damage_of,
+    copy=copy_sqlite,
+    fault=sqlite_fault,
     remedy="delete it: conversations are lost then, and nothing else",
     purge=purge_conversations,
 )
