@@ -244,7 +244,7 @@ class ModelClient:
         )
         return CompletionStream(self, request)
 
-    async def embed(self, texts: Sequence[str], *, stage: str, batch: str | None = None) -> Vectors:
+    async def embed(self, texts: Sequence[str], *, stage: str) -> Vectors:
         """Return the vectors of texts: (texts, dimensions), float32, each of length one.
 
         A text beyond ``embedding_max_tokens`` is embedded in pieces and their mean taken, weighed
@@ -252,7 +252,7 @@ class ModelClient:
         """
         self._refuse_unpriced(self.options.embedding_model)
         with self._connected.running():
-            return await self._vectors.embed(texts, stage, batch)
+            return await self._vectors.embed(texts, stage)
 
     async def embedding_width(self, *, stage: str) -> int:
         """Return how long the embedding model's vectors are, asked where it is not known yet."""

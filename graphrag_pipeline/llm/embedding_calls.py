@@ -62,7 +62,7 @@ class EmbeddingCalls:
         self._width = paid.width(self._source)
         self._other_width, self._others_in_a_row = 0, 0
 
-    async def embed(self, texts: Sequence[str], stage: str, batch: str | None) -> Vectors:
+    async def embed(self, texts: Sequence[str], stage: str) -> Vectors:
         """Return one vector of length one for each text, in order."""
         options = self._options
         if not texts:
@@ -73,13 +73,13 @@ class EmbeddingCalls:
         vectors = await self._cached(list(wanted), stage)
         if vectors:
             n_tokens = self._n_tokens(wanted[key].text for key in vectors)
-            call = Call(stage, options.embedding_model, batch, n_tokens, cached=True)
+            call = Call(stage, options.embedding_model, None, n_tokens, cached=True)
             self._paid.own.write_later([put_calls(call)])
         while missing := [key for key in wanted if key not in vectors]:
             async with self._flights.leading(missing) as mine:
                 vectors |= await self._cached(mine, stage)
                 new = {key: wanted[key] for key in mine if key not in vectors}
-                vectors |= await self._buy_vectors(new, stage, batch)
+                vectors |= await self._buy_vectors(new, stage)
             rest = [key for key in missing if key not in vectors]
             vectors |= await self._cached(rest, stage)
             # Their length may have turned out to be another meanwhile.
@@ -90,7 +90,7 @@ class EmbeddingCalls:
         """Return how long the vectors are. What is not known yet two answers in a row must say."""
         while self._width is None:
             answers = [
-                await self._request_vectors([_PROBE], stage, None, any_width=True) for _ in range(2)
+                await self._request_vectors([_PROBE], stage, any_width=True) for _ in range(2)
             ]
             calls = [write for _, turn in answers for write in turn.accounted()]
             bought, keys = list[Write](), list[bytes]()
@@ -108,7 +108,7 @@ class EmbeddingCalls:
         if self._width is None:
             await self.width(stage)
             return
-        _, turn = await self._request_vectors([_PROBE], stage, None)
+        _, turn = await self._request_vectors([_PROBE], stage)
         await self._paid.keep(turn.accounted(), [], [])
 
     async def _cut(self, texts: Sequence[str]) -> list[list[TextPiece]]:
@@ -145,7 +145,7 @@ class EmbeddingCalls:
         return usable
 
     async def _buy_vectors(
-        self, wanted: Mapping[bytes, TextPiece], stage: str, batch: str | None
+        self, wanted: Mapping[bytes, TextPiece], stage: str
     ) -> dict[bytes, Vectors]:
         keys = iter(wanted)
         groups = [
@@ -153,7 +153,7 @@ class EmbeddingCalls:
             for group in batches(wanted.values())
         ]
         done = await asyncio.gather(
-            *(self._buy_group(group, stage, batch) for group in groups), return_exceptions=True
+            *(self._buy_group(group, stage) for group in groups), return_exceptions=True
         )
         failed = next((result for result in done if isinstance(result, BaseException)), None)
         if failed is not None:
@@ -161,10 +161,10 @@ class EmbeddingCalls:
         return {key: v for part in done if isinstance(part, dict) for key, v in part.items()}
 
     async def _buy_group(
-        self, group: Mapping[bytes, TextPiece], stage: str, batch: str | None
+        self, group: Mapping[bytes, TextPiece], stage: str
     ) -> dict[bytes, Vectors]:
         texts = [piece.text for piece in group.values()]
-        rows, turn = await self._request_vectors(texts, stage, batch)
+        rows, turn = await self._request_vectors(texts, stage)
         vectors = dict(zip(group, normalised(rows), strict=True))
         bought = self._bought(vectors, stage, rows.shape[1])
         await self._paid.keep(turn.accounted(), bought, vectors)
@@ -175,7 +175,7 @@ class EmbeddingCalls:
         return [vectors_kept, self._source.put_width(width)]
 
     async def _request_vectors(
-        self, texts: Sequence[str], stage: str, batch: str | None, *, any_width: bool = False
+        self, texts: Sequence[str], stage: str, *, any_width: bool = False
     ) -> tuple[Vectors, CallTurn]:
         options = self._options
         body: dict[str, Any] = {"model": options.embedding_model, "input": list(texts)}
@@ -192,7 +192,7 @@ class EmbeddingCalls:
                 self._check_width(vectors.shape[1])
             return vectors, read_usage(raw) or TokenUsage(count(), 0)
 
-        outgoing = Outgoing(EMBEDDINGS_PATH, options.embedding_model, stage, batch, body, count, 0)
+        outgoing = Outgoing(EMBEDDINGS_PATH, options.embedding_model, stage, None, body, count, 0)
         return await self._caller.send(outgoing, read)
 
     def _check_width(self, width: int) -> None:
