@@ -25,7 +25,14 @@ from graphrag_pipeline.graph.resolution.state import (
     store_names,
     titled,
 )
-from graphrag_pipeline.graph.resolution.user_aliases import NEVER, RENAME, SPLIT, TYPE, UserRow
+from graphrag_pipeline.graph.resolution.user_aliases import (
+    NEVER,
+    RENAME,
+    SPLIT,
+    TYPE,
+    UserRow,
+    connected,
+)
 from graphrag_pipeline.llm.configured import configured_embedder
 from graphrag_pipeline.llm.embedders import Embedder, HashingEmbedder
 from graphrag_pipeline.store.frames import put_rows, streamed
@@ -247,7 +254,7 @@ def _components(
     """Cut pairs into parts of bounded size that have no entity in common."""
     ends = pl.concat([rows["one_id"], pl.Series([pair.one.id for pair in told], dtype=pl.String)])
     others = pl.concat([rows["two_id"], pl.Series([pair.two.id for pair in told], dtype=pl.String)])
-    groups = _connected(zip(ends, others, strict=True))
+    groups = connected(zip(ends, others, strict=True))
     parts = (
         pl.DataFrame({"group": ends.replace_strict(groups, return_dtype=pl.String)})
         .with_row_index("place")
@@ -259,21 +266,6 @@ def _components(
         places = part["place"].sort()
         own = [told[place] for place in (places.filter(places >= len(rows)) - len(rows))]
         yield rows[places.filter(places < len(rows))], own
-
-
-def _connected(edges: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return, of each end of an edge, one end that stands for all it is connected with."""
-    group: dict[str, str] = {}
-
-    def root(id: str) -> str:
-        while (parent := group.setdefault(id, id)) != id:
-            group[id] = group[parent]
-            id = parent
-        return id
-
-    for one, two in edges:
-        group[root(one)] = root(two)
-    return {id: root(id) for id in group}
 
 
 def _pairs(rows: pl.DataFrame) -> list[Pair]:

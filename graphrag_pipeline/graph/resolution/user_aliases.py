@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -128,21 +128,27 @@ def _rows(path: Path, reader: csv.DictReader[str]) -> Iterator[UserRow]:
         yield row
 
 
-def _check(path: Path, rows: Sequence[UserRow]) -> None:
-    """Refuse lines that keep apart what other lines merge, directly or through others."""
+def connected(edges: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return, of each end of an edge, one end that stands for all it is connected with."""
     group: dict[str, str] = {}
 
     def root(id: str) -> str:
-        while (parent := group.get(id, id)) != id:
-            group[id] = group.get(parent, parent)
+        while (parent := group.setdefault(id, id)) != id:
+            group[id] = group[parent]
             id = parent
         return id
 
+    for one, two in edges:
+        group[root(one)] = root(two)
+    return {id: root(id) for id in group}
+
+
+def _check(path: Path, rows: Sequence[UserRow]) -> None:
+    """Refuse lines that keep apart what other lines merge, directly or through others."""
+    group = connected((row.a_id, row.b_id) for row in rows if row.action in (MERGE, RENAME))
     for row in rows:
-        if row.action in (MERGE, RENAME):
-            group[root(row.a_id)] = root(row.b_id)
-    for row in rows:
-        if row.action in (NEVER, SPLIT) and root(row.a_id) == root(row.b_id):
+        one, two = row.a_id, row.b_id
+        if row.action in (NEVER, SPLIT) and group.get(one, one) == group.get(two, two):
             raise ConfigError(
                 f"{path}:{row.line}: {row.action} {row.a!r} and {row.b!r} contradicts the lines "
                 "that merge them: remove one"
