@@ -77,7 +77,33 @@ PAYMENTS = """Buchungstag;Buchungstext;Auftraggeber / Empfänger;Verwendungszwec
 07.06.2021;Lastschrift;McFit;Beitrag Juni;-19,90
 09.06.2021;Überweisung;Imke Hansen;Miete Juni;-710,00
 """
+WARD = """# Ward 8
+
+## Siri Dahl
+
+| Test | Result |
+|---|---|
+| Folate | 12 |
+| Zinc | 90 |
+
+## Odd Vik
+
+| Test | Result |
+|---|---|
+| Folate | 4 |
+| Zinc | 71 |
+"""
+SERVICE = """kind: Deployment
+metadata: {name: tide-clock, namespace: coast}
+spec:
+  replicas: 4
+"""
 FILES = {
+    "ward.md": WARD,
+    "lab.csv": "Patient: Elin Rask\nPage: Two\n\nTest,Result\nFolate,8\nZinc,66\n",
+    "nets.csv": "SKU,Net,Price (EUR),Stock\nN-4,Herring,310.00,5\nN-9,Cod,455.50,2\n",
+    "clock.yaml": SERVICE,
+    "refs.bib": "@book{a, title={Rafts of the Glomma}, publisher={Aker}, year={1987}}",
     "umsatz.csv": PAYMENTS,
     "issues/issues.json": json.dumps(ISSUES),
     "birds.ipynb": json.dumps(NOTEBOOK),
@@ -110,6 +136,12 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryEngine]:
         ("What is the median weight?", "Birds of the coast — median_weight: 0.41"),
         ("What is the share of young birds?", "Birds of the coast — Share of young birds: 0.23"),
         ("How many eggs has the North face?", "Birds of the coast — cliff: North face; eggs: 91"),
+        ("What is the folate of Odd Vik?", "Ward 8 — Odd Vik; Test: Folate; Result: 4"),
+        ("What is the zinc of Siri Dahl?", "Ward 8 — Siri Dahl; Test: Zinc; Result: 90"),
+        ("What is the folate of Elin Rask?", "Folate — Result: 8"),
+        ("How much does N-9 cost?", "Cod — Price (EUR): 455.50"),
+        ("What is the namespace of tide-clock?", "Clock — metadata.namespace: coast"),
+        ("When was Rafts of the Glomma published?", "Rafts of the Glomma — year: 1987"),
         ("Wie viel habe ich bei Rewe bezahlt?", "Rewe Markus Hahn — Betrag: -31,80"),
         ("Wie hoch ist der Beitrag von McFit?", "McFit — Betrag: -19,90"),
         ("Wann wurde die Miete überwiesen?", "Imke Hansen — Buchungstag: 09.06.2021"),
@@ -124,6 +156,12 @@ def test_shops_are_no_people(asked: QueryEngine) -> None:
     types = {row["title"]: row["type"] for row in rows}
     assert types["Rewe Markus Hahn"] == types["McFit"] == "ORGANIZATION"
     assert types["Imke Hansen"] == "PERSON"
+
+
+def test_a_row_is_related_to_the_person_named_above_its_table(asked: QueryEngine) -> None:
+    rows = asked.index.rows("SELECT source, target, type FROM relationships")
+    of_elin = {row["type"] for row in rows if "Elin Rask" in (row["source"], row["target"])}
+    assert of_elin == {"Patient"}
 
 
 def test_a_notebook_says_results_and_no_warnings_tracebacks_or_pictures() -> None:

@@ -6,6 +6,8 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
+from graphrag_pipeline.core.records import field_head
+from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.ingest.reading.cleaning import one_line
 
 LOOKED_AT = 50
@@ -28,6 +30,9 @@ _NO_VALUE = re.compile(
     re.IGNORECASE,
 )
 MOST_NOTES = 20
+_LABEL = re.compile(r"([^\W\d_][^:\n]{1,29}): (?=[^\W\d_])[^\n:;]{2,80}")
+_WORDS = word_lists("nlp_records.txt")
+_NAMED = _WORDS["person"] | _WORDS["organisation"] | _WORDS["place"]
 
 Row = Sequence[str]
 Spans = Collection[tuple[int, int, int, int]]
@@ -193,6 +198,12 @@ def _are_units(names: Row, units: Row, others: Sequence[Row]) -> bool:
         and all(len(units[place].strip()) <= _LONGEST_UNIT for place in filled)
         and not any(is_number(units[place]) for place in filled)
     )
+
+
+def names_of_all(captions: Sequence[str]) -> list[str]:
+    """Return the lines above a table that name whose or of what all of it is: Patient: Ida Moen."""
+    labels = ((_LABEL.fullmatch(line), line) for line in captions)
+    return [line for label, line in labels if label and field_head(label[1]) in _NAMED]
 
 
 def begins_table(above: Sequence[Row], below: Sequence[Row]) -> bool:

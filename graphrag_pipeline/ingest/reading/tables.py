@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.ingest.reading import versions
+from graphrag_pipeline.ingest.reading.blocks import Block
 from graphrag_pipeline.ingest.reading.chats import conversations_in
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 from graphrag_pipeline.ingest.reading.decoding import decode
@@ -50,6 +51,7 @@ from graphrag_pipeline.ingest.reading.table_head import (
     head_of,
     is_note,
     names_numbers,
+    names_of_all,
     notes_below,
 )
 
@@ -69,6 +71,7 @@ _LOOKED_THROUGH = 100_000
 _ROWS_AT_ONCE = 10_000
 _MOST_ROWS = 1_000_000  # about 1.5 kB each
 _MOST_PADDED = 10_000_000
+_MOST_NAMED = 1_000  # records that say again what stands above their table
 _LETTER_ESCAPE = re.compile(r"((?<!\\)(?:\\\\)*)\\([nrtN])")
 _OF_LETTERS = {"n": " ", "r": "", "t": " ", "N": ""}
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -219,7 +222,17 @@ def with_captions(path: Path, captions: Sequence[str], table: ReadResult) -> Rea
     if not captions or any(document.key == _CAPTION for document in table.documents):
         return table
     caption = ReadDocument(_CAPTION, readable_name(path), clean_text("\n".join(captions)))
-    return ReadResult([caption, *table.documents], table.quarantined)
+    documents = table.documents
+    if (named := "\n".join(names_of_all(captions))) and len(documents) <= _MOST_NAMED:
+        documents = [_with_names(document, named) for document in documents]
+    return ReadResult([caption, *documents], table.quarantined)
+
+
+def _with_names(document: ReadDocument, named: str) -> ReadDocument:
+    """Return a record that says, too, whose or of what all of its table is."""
+    start = len(document.text) + 1
+    block = Block(start, start + len(named), "field")
+    return replace(document, text=f"{document.text}\n{named}", blocks=(*document.blocks, block))
 
 
 def _usual_delimiter(path: Path) -> str:

@@ -30,7 +30,7 @@ VERSIONS = {
     "packed": "2",
     "PDF": "6",
     "plain": "7",
-    "records": "16",
+    "records": "17",
     "reStructuredText": "3",
     "RTF": "4",
     "subtitles": "2",

@@ -94,6 +94,7 @@ def _is_of_kind(question: AnalysedQuestion, field: str) -> bool:
     if question.asks_for == "place":
         return field_head(field) in _PLACES
     words = question.read(_words_of_kind)
+    field = field.partition(" (")[0]
     last = [*terms(field)[-1:], *terms(field_head(field))]
     return bool(words) and any(
         said == word or (len(word) >= _LEAST_OF_COMPOUND and said.endswith(word))
@@ -172,7 +173,7 @@ def with_their_records(
     each line which record it is of, "" of none.
     """
     asked = frozenset(question.terms)
-    is_named = cache(lambda field: _names_whole(asked, terms(relation_of(field))))
+    is_named = cache(lambda field: _names_whole(asked, terms(_own_name(field))))
     is_of_kind = cache(lambda field: _is_of_kind(question, field))
     said: dict[str, set[str]] = {}
     by_name: set[str] = set()
@@ -199,6 +200,11 @@ def with_their_records(
             line = f"{line} {' '.join(sorted(own.difference(terms(line))))}"
         together.append(line)
     return together
+
+
+def _own_name(field: str) -> str:
+    """Return the name of a field without what it is within: memory of spec.limits.memory."""
+    return relation_of(field).rpartition(".")[2]
 
 
 def _are_of_one_stem(one: str, other: str) -> bool:

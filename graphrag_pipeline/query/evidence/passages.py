@@ -215,7 +215,7 @@ def _ranked(
     most: int,
 ) -> list[tuple[RankedPassage, Sentence]]:
     sentences, kinds = _units(index, question, sentences)
-    lines = with_heads(index, sentences, kinds)
+    lines = with_heads(index, sentences, kinds, question.terms)
     texts, kinds = _with_subjects(index, sentences, lines, kinds)
     # Who speaks is no answer to a question about that person.
     said = [_unspoken(text, sentence) for text, sentence in zip(texts, sentences, strict=True)]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.records import SEPARATOR
+from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.query.evidence.sentences import Sentence
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ CELL_END = "; "
 _RULE = re.compile(r":?-{2,}:?")
 _EDGE = re.compile(r"(?<!\\)\|")
 _MOST_CELLS = 60
+_LONGEST_CAPTION = 100
 _LONGEST = 1_000_000  # characters of a table above a row
 _TABLES = """
 SELECT b.document_id, b.start_char,
@@ -76,8 +78,16 @@ def _is_rule(line: str) -> bool:
     return all(map(_RULE.fullmatch, _cells(line)))
 
 
-def with_heads(index: Release, sentences: Sequence[Sentence], kinds: Sequence[str]) -> list[str]:
+def with_heads(
+    index: Release,
+    sentences: Sequence[Sentence],
+    kinds: Sequence[str],
+    asked: Collection[str] = (),
+) -> list[str]:
     """Return what sentences say, rows of tables with the head of each cell before it.
+
+    What stands above the table is said first, where it says a word that is asked: whose results a
+    table has is often said by a heading alone.
 
     ``| Astrid | Norway |`` below ``| ship | country |`` is ``ship: Astrid; country: Norway``. A row
     without a head stays as it stands. Of a long table, the head is looked for in its document.
@@ -87,7 +97,8 @@ def with_heads(index: Release, sentences: Sequence[Sentence], kinds: Sequence[st
     far = [row for row in rows if not heads[_document(row), row.start]]
     heads |= _heads_far(index, far) if far else {}
     return [
-        _told(sentence.quote, heads.get((_document(sentence), sentence.start), []))
+        _under(_caption(sentence), asked)
+        + _told(sentence.quote, heads.get((_document(sentence), sentence.start), []))
         if kind == ROW
         else sentence.quote
         for sentence, kind in zip(sentences, kinds, strict=True)
@@ -108,6 +119,20 @@ def _heads_near(row: Sentence) -> list[str]:
         if _is_rule(above[place]):
             return _cells(above[place - 1])
     return []
+
+
+def _under(caption: str, asked: Collection[str]) -> str:
+    return "" if set(terms(caption)).isdisjoint(asked) else f"{caption}{CELL_END}"
+
+
+def _caption(row: Sentence) -> str:
+    """Return the line above the table of a row: its heading, or a short one that ends as such."""
+    offset, text = row.window.row["window_start"], row.window.row["text"]
+    whole = text[: row.start - offset].split("\n")[offset > 0 :]
+    lines = (line.strip() for line in reversed(whole))
+    line = next((line for line in lines if line and not line.startswith("|")), "")
+    is_short = len(line) <= _LONGEST_CAPTION and not line.endswith((".", "!", "?"))
+    return line.lstrip("# ").strip("*_: ") if is_short else ""
 
 
 def _heads_far(index: Release, rows: Sequence[Sentence]) -> dict[_Place, list[str]]:
