@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 from graphrag_pipeline.core.text import normalize_title
 from graphrag_pipeline.extraction.rules.entity_types import (
@@ -17,14 +17,17 @@ from graphrag_pipeline.extraction.rules.entity_types import (
 _AFTER_MC = re.compile(r"(?<=\bMc)[^\W\d_]")
 
 
-def full_names(names: Iterable[tuple[str, str]]) -> dict[str, str]:
+def full_names(types: Mapping[str, str]) -> dict[str, str]:
     """Return for each given name of a text the one person's full name that begins with it.
 
-    ``names`` are names and their types. A name that several bear, as a given or a last name, is
+    ``types`` are those of the names. A name that several bear, as a given or a last name, is
     left out; also those of unknown type may bear it. The full name is in capitals only where the
     given name is, too.
     """
-    kinds = {name: kind for name, kind in names if kind in (PERSON, OTHER)}
+    alone = [name for name, kind in types.items() if kind == PERSON and " " not in name]
+    if not alone:
+        return {}
+    kinds = {name: kind for name, kind in types.items() if kind in (PERSON, OTHER)}
     bearers: dict[str, dict[str, str]] = defaultdict(dict)
     last = set()
     for name in kinds:
@@ -36,9 +39,9 @@ def full_names(names: Iterable[tuple[str, str]]) -> dict[str, str]:
             # A speaker's name in capitals is written otherwise in running text.
             same[normalize_title(name)] = name if written.isupper() else written
     found = {}
-    for name, kind in kinds.items():
+    for name in alone:
         fulls = list(bearers.get(name.casefold(), {}).values())
-        if kind != PERSON or len(fulls) != 1 or name.casefold() in last:
+        if len(fulls) != 1 or name.casefold() in last:
             continue
         (full,) = fulls
         if kinds[full] == PERSON and not (is_common(name) and not may_be_given(name)):

@@ -55,7 +55,7 @@ def related_by_links(
     text: str, title: str, sentences: Sequence[Span]
 ) -> Iterator[tuple[Link, Span]]:
     """Yield the links in sentences from a document of this title, each target once a sentence."""
-    if "](" not in text or not normalize_title(title):
+    if not normalize_title(title):
         return
     seen = {(normalize_title(title), span) for span in sentences}
     links = iter(links_in(text))

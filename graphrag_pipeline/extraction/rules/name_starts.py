@@ -16,6 +16,8 @@ _BEFORE_A_SENTENCE = '|:#"('
 
 def words_before_name(tokens: Tokens, first: int, stop: int) -> int:
     """Return how many of the first words are no part of the name that follows them."""
+    if stop - first < 2:
+        return 0
     words = tokens.texts[first:stop]
     if _opens(tokens, first) and (n := _words_before_body(tokens.language, words)):
         return n
@@ -53,7 +55,7 @@ def _is_noun_before_name(tokens: Tokens, first: int, stop: int) -> bool:
     settles what opens its sentences by the usual case of a word.
     """
     words = tokens.texts[first:stop]
-    if tokens.language == "en" or len(words) < 2 or types.is_place(words[0]):
+    if tokens.language == "en" or types.is_place(words[0]):
         return False
     if tokens.language in BY_CAPITAL:
         if types.begins_name(words[0]):

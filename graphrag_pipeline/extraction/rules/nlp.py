@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -68,15 +68,16 @@ _MESSAGE = re.compile(
     re.MULTILINE,
 )
 _LABEL = re.compile(
-    r"^[ \t>*_:-]{0,9}(?P<label>[^\W\d_]+(?:[ /-]{1,3}[^\W\d_]+){0,3})"
-    r"[*_]{0,2}:(?=[ \t*_]|$)",
-    re.M,
+    r"\n[ \t>*_:-]{0,9}(?P<label>[^\W\d_]+(?:[ /-]{1,3}[^\W\d_]+){0,3})"
+    r"[*_]{0,2}:(?=[ \t*_\n]|$)"
 )
 _LABELS = frozenset((word,) for words in word_lists("nlp_records.txt").values() for word in words)
 _LISTED = re.compile(rf"(?:(?<=\] )|(?<=, )|(?<= to )){_AUTHOR}(?=,|$| and \d)")
-_NONE: Mapping[str, str] = {}
 _PRONOUN = re.compile(r"(He|She|It|They|His|Her|Its|Their)\b")
 
+
+_Named = tuple[str, Mention]
+"""The title of a mention, which of a given name is the full one, and the mention."""
 
 Block = tuple[int, int, str]
 """Characters [start, end) of a text, and what they are: heading, code, table or list."""
@@ -164,59 +165,48 @@ def names_in(
     """
     lexicons = {} if lexicons is None else lexicons
     reading = _read(text, blocks, NlpOptions(noun_phrases=False, dates=False), lexicons)
-    names = [m for mentions in reading.mentions.values() for m in mentions.values()]
-    return list(dict.fromkeys(reading.title(mention) for mention in names))
+    names = [name for mentions in reading.mentions.values() for name in mentions.values()]
+    return list(dict.fromkeys(title for title, _ in names))
 
 
 @dataclass(frozen=True)
 class _Reading:
-    text: str
     sentences: list[Span]
-    mentions: dict[int, dict[str, Mention]]
-    topics: dict[int, Mention]
+    mentions: dict[int, dict[str, _Named]]
+    topics: dict[int, _Named]
     written: str
-    """The text with the addresses of its links and the heads of a log, blank in ``text``."""
-    full_names: Mapping[str, str]
-    """By the given name of a person the only full name that the text has for it."""
+    """The text with the addresses of its links and the heads of a log, blank in what was read."""
     excerpts: dict[int, str] = field(default_factory=dict)
-
-    def title(self, mention: Mention) -> str:
-        return _title(self.text, mention, self.full_names)
 
     def entities(self) -> Iterator[tuple[str, str, str, int, int]]:
         for number, mentions in self.mentions.items():
-            for mention in mentions.values():
-                yield (
-                    self.title(mention),
-                    mention.type,
-                    self.excerpt(number, mention.start),
-                    mention.start,
-                    mention.end,
-                )
+            for title, mention in mentions.values():
+                said = self.excerpt(number, mention.start)
+                yield title, mention.type, said, mention.start, mention.end
 
     def relationships(self, options: NlpOptions) -> Iterator[tuple[str, str, str, float, int, int]]:
         for number, in_sentence in self.mentions.items():
             start, end = self.sentences[number]
             mentions = list(in_sentence.values())
             pairs = [*_pairs(mentions, options), *self._carried(number, mentions)]
-            for source, target in pairs:
-                around = source.start if source.sentence == number else target.start
-                description = self.excerpt(number, around)
-                yield self.title(source), self.title(target), description, 1.0, start, end
+            for (source, first), (target, second) in pairs:
+                around = first.start if first.sentence == number else second.start
+                yield source, target, self.excerpt(number, around), 1.0, start, end
 
-    def _carried(self, number: int, mentions: list[Mention]) -> Iterator[tuple[Mention, Mention]]:
+    def _carried(self, number: int, mentions: list[_Named]) -> Iterator[tuple[_Named, _Named]]:
         """Relate who a sentence's opening pronoun stands for to what the sentence names."""
         topic = self.topics.get(number)
         if topic is None:
             return
-        key = normalize_title(self.title(topic))
-        if key in self.mentions[number]:
+        if normalize_title(topic[0]) in self.mentions[number]:
             return
         for target in mentions[:_CARRIED]:
             yield topic, target
 
     def linked(self, title: str) -> Iterator[tuple[str, str, str, float, int, int, str]]:
         """Relate what the document is about to what it links to, by the sentence of the link."""
+        if "](" not in self.written:
+            return
         numbers = {span: number for number, span in enumerate(self.sentences)}
         for (start, _, target), span in related_by_links(self.written, title, self.sentences):
             said = self.excerpt(numbers[span], start)
@@ -226,8 +216,10 @@ class _Reading:
         self, title: str, linked: Sequence[tuple[str, str, str, float, int, int, str]]
     ) -> Iterator[tuple[str, str, str, int | None, int | None]]:
         """Return what links relate and no sentence of the chunk names."""
+        if not linked:
+            return
         names = {name for mentions in self.mentions.values() for name in mentions}
-        for about in [title] * bool(linked) + [row[1] for row in linked]:
+        for about in [title] + [row[1] for row in linked]:
             if (name := normalize_title(about)) not in names:
                 names.add(name)
                 said, start, end = next(row[2:3] + row[4:6] for row in linked if about in row[:2])
@@ -243,7 +235,7 @@ class _Reading:
         return self.excerpts[number]
 
 
-def _pairs(mentions: list[Mention], options: NlpOptions) -> Iterator[tuple[Mention, Mention]]:
+def _pairs(mentions: list[_Named], options: NlpOptions) -> Iterator[tuple[_Named, _Named]]:
     count = len(mentions)
     reach = count if count <= options.max_mentions_for_all_pairs else options.window
     for index, source in enumerate(mentions):
@@ -266,10 +258,8 @@ def _read(
     mentions = _outside(mentions, list(_labels(text)))
     mentions = _with_people(text, sentences, mentions, correspondents)
     mentions.sort(key=lambda mention: (mention.start, -mention.end))
-    people = full_names((_title(text, mention), mention.type) for mention in mentions)
-    by_sentence = _by_sentence(text, mentions, people)
-    topics = _topics(text, sentences, by_sentence)
-    return _Reading(text, sentences, by_sentence, topics, written, people)
+    by_sentence = _by_sentence(text, mentions)
+    return _Reading(sentences, by_sentence, _topics(text, sentences, by_sentence), written)
 
 
 def _sentences(text: str, blocks: Sequence[Block]) -> list[Span]:
@@ -325,6 +315,8 @@ def _outside(mentions: list[Mention], blocks: Sequence[Block]) -> list[Mention]:
 
 def _apart(mentions: list[Mention], others: list[Mention]) -> list[Mention]:
     """Return the mentions that share no character with any of the others, which are in order."""
+    if not others:
+        return mentions
     ends = [other.end for other in others]
     apart: list[Mention] = []
     for mention in mentions:
@@ -335,21 +327,21 @@ def _apart(mentions: list[Mention], others: list[Mention]) -> list[Mention]:
 
 
 def _topics(
-    text: str, sentences: list[Span], mentions: dict[int, dict[str, Mention]]
-) -> dict[int, Mention]:
+    text: str, sentences: list[Span], mentions: dict[int, dict[str, _Named]]
+) -> dict[int, _Named]:
     """Return, for sentences that open with a pronoun, the name it most likely stands for.
 
     He and she stand for the last sentence subject that is a person or of unknown type, it and
     they for the last subject of any type; a subject is the first name of a sentence.
     """
-    topics: dict[int, Mention] = {}
-    subject: Mention | None = None
+    topics: dict[int, _Named] = {}
+    subject: _Named | None = None
     for number, (start, end) in enumerate(sentences):
         pronoun = _PRONOUN.match(text, start, end)
         if pronoun is None:
-            subjects = (m for m in mentions.get(number, {}).values() if m.type in _SUBJECTS)
+            subjects = (m for m in mentions.get(number, {}).values() if m[1].type in _SUBJECTS)
             subject = next(subjects, subject)
-        elif subject is not None and _fits(pronoun.group(1), subject):
+        elif subject is not None and _fits(pronoun.group(1), subject[1]):
             topics[number] = subject
     return topics
 
@@ -408,10 +400,10 @@ def _labels(text: str) -> Iterator[Block]:
     Of several, capitals make a name: Harbour Museum.
     """
     if ":" in text:
-        for match in _LABEL.finditer(text):
+        for match in _LABEL.finditer(f"\n{text}"):
             is_name = any(word[0].isupper() for word in match["label"].split()[1:])
             if not is_name and field_words(match["label"])[-1:] in _LABELS:
-                yield *match.span("label"), "label"
+                yield match.start("label") - 1, match.end("label") - 1, "label"
 
 
 def _may_be_person(name: str) -> bool:
@@ -424,17 +416,15 @@ def _may_be_person(name: str) -> bool:
     return is_written_so and is_named and is_sure
 
 
-def _title(text: str, mention: Mention, full_names: Mapping[str, str] = _NONE) -> str:
-    name = " ".join(text[mention.start : mention.end].split())
-    return full_names.get(name, name) if mention.type == PERSON else name
-
-
-def _by_sentence(
-    text: str, mentions: list[Mention], full_names: Mapping[str, str]
-) -> dict[int, dict[str, Mention]]:
-    by_sentence: dict[int, dict[str, Mention]] = {}
-    for mention in mentions:
-        key = normalize_title(_title(text, mention, full_names))
-        if key:
-            by_sentence.setdefault(mention.sentence, {}).setdefault(key, mention)
+def _by_sentence(text: str, mentions: list[Mention]) -> dict[int, dict[str, _Named]]:
+    """Return the first mention of each name in each sentence, by the sentence and the name."""
+    names = [" ".join(text[mention.start : mention.end].split()) for mention in mentions]
+    kinds = [mention.type for mention in mentions]
+    people = full_names(dict(zip(names, kinds, strict=True)))
+    keys = {name: normalize_title(name) for name in {*names, *people.values()}}
+    by_sentence: dict[int, dict[str, _Named]] = {}
+    for name, kind, mention in zip(names, kinds, mentions, strict=True):
+        title = people.get(name, name) if kind == PERSON else name
+        named = by_sentence.setdefault(mention.sentence, {}) if keys[title] else {}
+        named.setdefault(keys[title], (title, mention))
     return dict(sorted(by_sentence.items()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import lru_cache
 
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.extraction.rules.entity_types import CONCEPT
@@ -80,6 +81,7 @@ def _repeated(
             yield first, stop
 
 
+@lru_cache(maxsize=1 << 16)
 def _stem(word: str) -> str:
     lower = word.lower()
     return lower[:-1] if lower.endswith("s") else lower

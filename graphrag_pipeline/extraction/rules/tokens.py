@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import compress
 
 from graphrag_pipeline.extraction.rules.cjk import CJK
 from graphrag_pipeline.extraction.rules.entity_types import (
@@ -96,11 +97,11 @@ def read_tokens(text: str, sentences: list[Span], lexicons: dict[str, Lexicon]) 
     is_lower = {
         token: token[:1].isalpha() and token == token.lower() for token in dict.fromkeys(texts)
     }
-    lower = [token for token in texts if is_lower[token]]
+    lower = list(compress(texts, map(is_lower.__getitem__, texts)))
     language = recognise_language(lower)
     lexicon = lexicons.setdefault(language, Lexicon(language))
     lexicon.setdefault("", SENTENCE)
-    classes = _settle_case(texts, [lexicon[token] for token in texts], lexicon, set(lower))
+    classes = _settle_case(texts, list(map(lexicon.__getitem__, texts)), lexicon, set(lower))
     return Tokens(
         texts=texts,
         starts=starts,
@@ -155,7 +156,7 @@ def _settle_pairs(texts: list[str], classes: list[str], lexicon: Lexicon) -> Non
             classes[match.start() : match.end()] = "NN"
 
 
-_PAIR = re.compile("(?<![NFAIHR])NF(?![NFAIHR])|(?<![NFAIHR|:#.])FN(?![NFAIHR])")
+_PAIR = re.compile("(?:NF(?<![NFAIHR]NF)|FN(?<![NFAIHR|:#.]FN))(?![NFAIHR])")
 _NUMERAL = re.compile(r"(?<=[NR])i(?=[.,|)pxoaS(-])")
 _NAME = re.compile("N")
 # A capital after the particle of a name: Jan van der Meer, though "meer" is a word of its own.

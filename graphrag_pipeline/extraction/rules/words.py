@@ -169,8 +169,9 @@ def _titles() -> dict[str, str]:
 
 @cache
 def _languages_of_word() -> dict[str, tuple[str, ...]]:
+    english = [word for word, code in english_words().items() if code in _ENGLISH_FUNCTION]
     languages: dict[str, tuple[str, ...]] = {}
-    for language, words in word_lists("nlp_languages.txt").items():
+    for language, words in (*word_lists("nlp_languages.txt").items(), ("en", english)):
         for word in words:
             languages[word] = (*languages.get(word, ()), language)
     return languages
@@ -181,14 +182,12 @@ _ENGLISH_FUNCTION = frozenset("dpocqxta")
 
 def recognise_language(words: list[str]) -> str:
     """Return "en", another listed language or "" for what the lower-case words look like."""
-    english = english_words()
     languages = _languages_of_word()
     counts = {"en": 0}
-    for word, n in Counter(words[:2000]).items():
-        if english.get(word, "n") in _ENGLISH_FUNCTION:
-            counts["en"] += n
-        for language in languages.get(word, ()):
-            counts[language] = counts.get(language, 0) + n
+    said = Counter(words[:2000])
+    for word in said.keys() & languages.keys():
+        for language in languages[word]:
+            counts[language] = counts.get(language, 0) + said[word]
     best = max(counts, key=lambda language: (counts[language], language == "en", language))
     if counts[best] >= max(1, min(len(words), 2000) // 12):
         return best

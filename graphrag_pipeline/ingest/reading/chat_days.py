@@ -20,10 +20,12 @@ _TIME = (
 _DAY = re.compile(
     rf"-*[ ]?{_DATE}(?: ?[(（]\w{{1,9}}[)）]| \w{{1,2}}曜日| \w요일|, [A-Z][a-z]+day)?[ ]?-*"
 )
+_MAY_BEGIN = re.compile(rf"[-\d]|[A-Z][a-z]+day, |(?:{'|'.join(_MONTHS)}) \d")
 _BRACKETED = re.compile(rf"\[(?P<who>[^\[\]\n]{{1,80}})\] \[{_TIME}\] (?P<said>.*)")
 _TABBED = re.compile(rf"{_TIME}\t(?P<who>[^\t\n]{{1,80}})(?:\t(?P<said>.*))?")
 _SPACED = re.compile(rf"{_TIME} (?P<who>[^\W\d_a-zA-Z]{{1,20}}) (?P<said>.*)")
 _STAMPED = re.compile(rf"{_DATE},? {_TIME}, (?P<who>[^:\n]{{1,80}}) : (?P<said>.*)")
+_YEAR = re.compile("[0-9]{4}")
 _MAY_BE = re.compile(r"\d{4}[年년./-]|[a-z] \d{1,2}, \d{4}\b")
 _BY_PROGRAM = re.compile(
     rf"(?:{_DATE},? {_TIME}, )?[^:\n]{{1,60}}(?:님이 (?:나갔습니다|들어왔습니다)|님을 초대했습니다"
@@ -43,11 +45,12 @@ def with_days_in_lines(text: str) -> str:
     >>> with_days_in_lines("2024/03/04(Mon)\\n15:14\\tEbba\\tAye\\n3:05\\tOlaf\\tNo\\n")
     '[2024-03-04 15:14] Ebba: Aye\\n[2024-03-04 03:05] Olaf: No'
     """
-    if not _MAY_BE.search(text, 0, _LOOKED_AT) or not _is_chat(text[:_LOOKED_AT]):
+    head = text[:_LOOKED_AT]
+    if not (_YEAR.search(head) and _MAY_BE.search(head) and _is_chat(head)):
         return ""
     lines: list[str] = []
     day, is_quoted, is_said = "", False, False
-    for line in text.replace("\r\n", "\n").split("\n"):
+    for line in text.split("\n"):
         if stamp := _DAY.fullmatch(line.strip()):
             day, is_quoted, is_said = _day(stamp), False, False
         elif message := _message(line):
@@ -65,9 +68,13 @@ def with_days_in_lines(text: str) -> str:
 
 def _is_chat(head: str) -> bool:
     """Whether a message stands below the first day, or begins with its own."""
-    lines = [line.strip("\ufeff\r ") for line in head.split("\n")]
+    lines = [line.strip("\ufeff ") for line in head.split("\n")]
     lines = [line for line in lines if line]
-    firsts = (n for n, line in enumerate(lines) if _DAY.fullmatch(line) or _STAMPED.match(line))
+    firsts = (
+        n
+        for n, line in enumerate(lines)
+        if _MAY_BEGIN.match(line) and (_DAY.fullmatch(line) or _STAMPED.match(line))
+    )
     first = next(firsts, len(lines))
     return any(_message(line) is not None for line in lines[first : first + 3])
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from graphrag_pipeline.ingest.reading.chat_days import hour_of_day, with_days_in_lines
-from graphrag_pipeline.ingest.reading.cleaning import NEWLINES, clean_text, one_line
+from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 from graphrag_pipeline.ingest.reading.model import Scalar
 from graphrag_pipeline.ingest.reading.pasted_chats import pasted_chat
 
@@ -82,7 +82,7 @@ def chat_in_lines(text: str) -> tuple[str, dict[str, Scalar]] | None:
     pattern = next((p for p in (_BRACKETED, _DASHED) if p.match(head)), None)
     if pattern is None:
         return _pasted(text)
-    entries = list(_messages(re.sub(NEWLINES, "\n", text), pattern))
+    entries = list(_messages(text, pattern))
     said = [message for message in entries if message]
     is_log = any(_LEVEL.search(message.who) for message in said)
     if len(said) < max(_LEAST, len(entries) - len(said)) or is_log:
@@ -105,7 +105,7 @@ def chat_in_lines(text: str) -> tuple[str, dict[str, Scalar]] | None:
 
 def _pasted(text: str) -> tuple[str, dict[str, Scalar]] | None:
     """Return the text and metadata of messages that somebody pasted; None for other text."""
-    messages = pasted_chat(re.sub(NEWLINES, "\n", text))
+    messages = pasted_chat(text)
     dates = [date for date, *_ in messages if date]
     if not messages or not all(map(_may_be_day, dates)):
         return None

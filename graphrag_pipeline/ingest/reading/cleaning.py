@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-NEWLINES = "\r\n?|[\x0b\x0c\x85\u2028\u2029]"
+_RARE_NEWLINES = "\x0b\x0c\x85\u2028\u2029"
+NEWLINES = f"\r\n?|[{_RARE_NEWLINES}]"
 REMOVED = (
     "\x1b\\[[0-?]*[ -/]*[@-~]"  # colours of a terminal
     "|\x1b\\][^\x07\x1b\n]{0,2000}(?:\x07|\x1b\\\\)"  # its titles, and addresses of its links
@@ -27,9 +28,16 @@ def clean_text(text: str) -> str:
 
 def without_controls(text: str) -> str:
     """Return text as :func:`clean_text` does, with the white space at its ends."""
-    if text.isprintable():
+    text = with_newlines(text)
+    if text.replace("\n", " ").replace("\t", " ").isprintable():
         return text
-    return _REMOVED.sub("", _NEWLINES.sub("\n", text))
+    return _REMOVED.sub("", text)
+
+
+def with_newlines(text: str) -> str:
+    """Return text in which all that ends a line is "\n"."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return _NEWLINES.sub("\n", text) if any(each in text for each in _RARE_NEWLINES) else text
 
 
 def one_line(text: str) -> str:

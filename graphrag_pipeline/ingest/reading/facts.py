@@ -24,6 +24,7 @@ _FIELD = re.compile(
     rf"(?:[-*+] )?(?P<mark>\*\*|__|)(?P<key>{_KEY})"
     r"(?:(?P<sign>::?)(?P=mark)|(?P=mark)(?P<after>::?))[ \t]+(?P<value>\S.*)"
 )
+_MAY_BE = re.compile(rf"\n(?:[-*+] )?(?:\*\*|__)?({_KEY})(?:\*\*|__)?:")
 _INLINE_LAST = re.compile(rf"(\S.*[.!?])[ \t]+(?={_KEY}::[ \t]+\S)")
 _LINK = re.compile(r"!?\[([^\[\]\n]+)\]\(([^()\s]*)\)")
 _BETWEEN_LINKS = re.compile(r"(?<=\)),? +(?=!?\[[^\[\]\n]+\]\([^()\s]*\))")
@@ -63,7 +64,7 @@ class _Line(NamedTuple):
 def with_facts(text: str, title: str, *, markdown: bool) -> tuple[str, list[Block]]:
     """Return a text in which facts about its title are lines ``field: value``, and its blocks."""
     blocks = line_blocks(text, markdown=markdown)
-    if ":" not in text:
+    if not _may_hold_facts(text):
         return text, blocks
     lines = _lines(text, blocks)
     facts = _facts(lines, " ".join(title.split()).casefold())
@@ -79,6 +80,14 @@ def with_facts(text: str, title: str, *, markdown: bool) -> tuple[str, list[Bloc
         place += len(written[-1]) + 1
     text = "\n".join(written)
     return text, outside(line_blocks(text, markdown=markdown), spans)
+
+
+def _may_hold_facts(text: str) -> bool:
+    """Whether a field is marked as one, or a line begins as a field that holds names does."""
+    if "::" in text:
+        return True
+    keys = dict.fromkeys(_MAY_BE.findall(f"\n{text}")) if ":" in text else ()
+    return any(field_head(key) in _OF_NAMES for key in keys)
 
 
 def with_properties(

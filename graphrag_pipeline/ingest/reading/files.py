@@ -11,7 +11,7 @@ from graphrag_pipeline.core.hardening.memory import as_out_of_memory, memory_is_
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.broken_words import with_whole_words
 from graphrag_pipeline.ingest.reading.chat_logs import chat_in_lines
-from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
+from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line, with_newlines
 from graphrag_pipeline.ingest.reading.code import CODE_BY_NAME, CODE_NAMES, CODE_SUFFIXES
 from graphrag_pipeline.ingest.reading.decoding import decode
 from graphrag_pipeline.ingest.reading.facts import with_facts, with_fields_apart
@@ -41,7 +41,7 @@ _OUT_OF_MEMORY = "there is not enough memory to read the file"
 
 
 def _read_text(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
-    written = decode(data, options.encoding)
+    written = with_newlines(decode(data, options.encoding))
     title = readable_name(path)
     if path.suffix.lower() != _LOG and (chat := chat_in_lines(written)):
         return whole_document(path, chat[0], title, chat[1], line_blocks(chat[0], markdown=False))

@@ -22,19 +22,19 @@ VERSIONS = {
     "LaTeX": "4",
     "mail": "6",
     "Markdown": "5",
-    "named": "6",  # files without an ending, known by their whole name
+    "named": "7",  # files without an ending, known by their whole name
     "notebook": "2",
     "office": "8",
     "outlines": "3",
     "Outlook": "2",
     "packed": "2",
     "PDF": "6",
-    "plain": "7",
+    "plain": "8",
     "records": "17",
     "reStructuredText": "3",
     "RTF": "4",
     "subtitles": "2",
-    "text": "7",  # of .txt alone, which once stood for what all readers share
+    "text": "8",  # of .txt alone, which once stood for what all readers share
     "web archives": "2",
     "XLS": "3",
     "XML": "4",
