@@ -488,12 +488,13 @@ def test_the_kind_of_an_entry_of_a_bibliography_is_no_name():
     assert [d.metadata["type"] for d in documents[:2]] == ["incollection", "article"]
 
 
-def test_words_that_lines_break_are_whole():
+@pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
+def test_words_that_lines_break_are_whole(newline):
     text = (
         "The har-\nbour master of Ber-\ngen, well-known here, is well-\nknown in Alsace-\n"
         "Lorraine and re-\nceived it.\n"
     )
-    assert only(read("scan.txt", text)).text == (
+    assert only(read("scan.txt", text.replace("\n", newline))).text == (
         "The harbour\nmaster of Bergen,\nwell-known here, is well-known\nin Alsace-Lorraine\n"
         "and received\nit."
     )
