@@ -27,6 +27,7 @@ from graphrag_pipeline.ingest.reading import (
     read_file,
     supported_suffixes,
 )
+from graphrag_pipeline.ingest.reading.blocks import Block
 from graphrag_pipeline.ingest.reading.cleaning import clean_text
 from graphrag_pipeline.ingest.reading.code import CODE_SUFFIXES
 from graphrag_pipeline.ingest.reading.markdown import split_front_matter
@@ -608,6 +609,13 @@ def test_hostile_pages_take_linear_time(hostile):
 # Tables
 
 
+def with_said(key, title, text, said, metadata):
+    """Return a record with its short values said below its own text."""
+    start = len(text) + 2
+    block = Block(start, start + len(said), "value")
+    return ReadDocument(key, title, f"{text}\n\n{said}", metadata, (block,))
+
+
 def test_csv_rows_are_documents_with_the_other_columns_as_metadata():
     result = read(
         "a.csv",
@@ -615,7 +623,7 @@ def test_csv_rows_are_documents_with_the_other_columns_as_metadata():
     )
     assert result.quarantined == []
     assert result.documents == [
-        ReadDocument("x", "One", 'first, with\nnewline "q"', {"Year": "2024"}),
+        with_said("x", "One", 'first, with\nnewline "q"', "Year: 2024", {"Year": "2024"}),
         ReadDocument("row-2", "Two", "second", {}),
     ]
 
@@ -746,7 +754,7 @@ def test_unique_keys_are_unique_and_keep_what_was_first(keys):
 
 def test_a_json_object_is_a_document():
     document = only(read("a.json", '{"id": 7, "title": "T", "content": "C", "n": 1.5, "b": true}'))
-    assert document == ReadDocument("", "T", "C", {"id": "7", "n": 1.5, "b": True})
+    assert document == with_said("", "T", "C", "n: 1.5", {"id": "7", "n": 1.5, "b": True})
 
 
 def test_a_json_object_without_text_column_is_its_leaves():
@@ -813,7 +821,8 @@ def test_parquet_rows_are_documents():
     )
     result = read("a.parquet", data)
     expected = {"when": "2023-11-14 22:13:20.123456789", "score": 0.5}
-    assert result.documents == [ReadDocument("1", "A: 1", "one", expected)]
+    said = "when: 2023-11-14 22:13:20.123456789\nscore: 0.5"
+    assert result.documents == [with_said("1", "A: 1", "one", said, expected)]
     assert set(reasons(result)) == {"2"}
 
 
