@@ -144,6 +144,27 @@ def test_what_others_are_made_of_may_go_and_they_stay(four):
     assert rows(release_file(home, third)) == rows(four / "3.copy")
 
 
+def test_while_releases_are_let_go_each_that_is_there_can_be_read(four, monkeypatch):
+    home = four / ".graphrag"
+    remove = Path.unlink
+    removed = []
+
+    def removing(path: Path, *, missing_ok: bool = False) -> None:
+        remove(path, missing_ok=missing_ok)
+        if path == changes_file(home, path.name.partition(".")[0]):
+            removed.append(path)
+            with monkeypatch.context() as undisturbed:
+                undisturbed.setattr(Path, "unlink", remove)
+                for release in [*older_releases.each_release(home)]:
+                    assert not release.fault
+
+    monkeypatch.setattr(Path, "unlink", removing)
+    with changing_releases(home):
+        kept = older_releases.drop_old(home, [], keep=1, keep_days=0)
+    assert len(removed) == 2
+    assert len(kept) == 2
+
+
 def test_a_backup_brings_the_changes_and_they_are_whole_where_it_is_restored(four, tmp_path):
     back_up(workspace_of(four / ".graphrag", SMALL), tmp_path / "all.tar.gz")
     restore(tmp_path / "all.tar.gz", tmp_path / "again")

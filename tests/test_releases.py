@@ -8,7 +8,9 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -33,6 +35,7 @@ from graphrag_pipeline.query import open_release, retrieve
 from graphrag_pipeline.releases import publishing
 from graphrag_pipeline.releases.diff import diff_releases
 from graphrag_pipeline.releases.kept_releases import (
+    changing_releases,
     file_of,
     find_release,
     list_releases,
@@ -46,6 +49,7 @@ from graphrag_pipeline.store import vector_store as vectors
 from graphrag_pipeline.store.vector_store import VectorStore
 from graphrag_pipeline.structures.updating import embed_table
 from graphrag_pipeline.structures.vector_tables import TABLES
+from graphrag_pipeline.upkeep.purging import purge
 
 STORY = {
     "dam.md": "Oskar Kovarna built the Orlen Dam near Kelmouth.",
@@ -53,6 +57,7 @@ STORY = {
     "map.md": "Lin Ruolan drew the map of Kelmouth for Mira Sorrel.",
 }
 FEW_DIMENSIONS = {"GRAPHRAG_EMBEDDINGS__DIMENSIONS": str(SMALL.embeddings.dimensions)}
+A_WHILE, PATIENCE = 1.5, 120
 QUESTION = "Who built the Orlen Dam near Kelmouth?"
 
 
@@ -255,6 +260,30 @@ def test_while_a_purge_is_not_at_its_end_no_older_release_is_gone_back_to(indexe
         rollback(engine.workspace, first)
     assert published_release(engine.log.home) == second
     assert rollback(engine.workspace, third).now == third
+
+
+@pytest.mark.waits
+@pytest.mark.parametrize(
+    ("hold", "work"),
+    [
+        (lambda workspace: changing_releases(workspace.home), partial(publish, anew=True)),
+        (lambda workspace: changing_releases(workspace.home), rollback),
+        (lambda workspace: workspace.turn(), purge),
+    ],
+    ids=["publish", "rollback", "purge"],
+)
+def test_who_changes_releases_waits_until_others_have(indexed, hold, work):
+    engine, ids = indexed
+    home = engine.log.home
+    with ThreadPoolExecutor(1) as thread:
+        with hold(engine.workspace):
+            working = thread.submit(work, workspace_of(home, SMALL))
+            with pytest.raises(TimeoutError):
+                working.result(A_WHILE)
+            assert published_release(home) == ids[-1]
+            assert not engine.workspace.paths.purge_mark.exists()
+        working.result(PATIENCE)
+    assert published_release(home) != ids[-1] or work is purge
 
 
 def test_a_release_that_cannot_be_read_is_not_gone_back_to(indexed):

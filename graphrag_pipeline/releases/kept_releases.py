@@ -262,7 +262,8 @@ def forget_files(home: Path, releases: Iterable[str]) -> None:
     Call it while :func:`changing_releases`.
     """
     with _writing(home):
-        for release in releases:
+        # Oldest first: an older one may be kept as what differs from a newer one.
+        for release in sorted(releases):
             for path in (kept_file(home, release), changes_file(home, release)):
                 path.unlink(missing_ok=True)
             arrays_file(home, release).unlink(missing_ok=True)
