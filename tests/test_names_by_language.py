@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import polars as pl
 import pytest
 
@@ -334,3 +336,68 @@ def test_names_with_an_apostrophe_short_ones_and_none_of_greetings(text: str, pe
 def test_greetings_within_lines_are_read_in_linear_time() -> None:
     for hostile in ("liebe " * 16_000, "viele liebe Grü" * 7_000, "Grüße" * 20_000):
         assert letter_parts(hostile + "Grüße") is not None
+
+
+SMALL_WORDS = [
+    "von",
+    "der",
+    "für",
+    "van",
+    "de",
+    "und",
+    "&",
+    "of",
+    "for",
+    ",",
+    ".",
+    "du",
+    "la",
+    "El",
+    "y",
+    "e",
+    "di",
+    "do",
+    "'s",
+    "12",
+    "2024",
+    "bei",
+    "werkt",
+]
+NAMES = [
+    "Institut",
+    "Bundesamt",
+    "Rabobank",
+    "Anna",
+    "Berg",
+    "Bremen",
+    "IBM",
+    "FNV",
+    "B.V.",
+    "S.p.A.",
+    "Banco",
+    "Croce",
+    "Rossa",
+    "Otto-Hahn-Institut",
+    "Bibliothèque",
+    "O'Brien",
+    "Universiteit",
+]
+PROSE = {
+    "de": "und der die das ist nicht mit auf ein",
+    "nl": "het een van en is niet met op",
+    "fr": "le la les et est pas avec sur une",
+    "es": "el los no es con para una",
+    "it": "il lo gli non con per una",
+    "pt": "o os as não com para uma",
+    "en": "the and is not with on a",
+}
+
+
+@pytest.mark.parametrize("language", PROSE)
+def test_any_order_of_names_and_small_words_is_read(language: str) -> None:
+    said = random.Random(language)
+    words = [" ".join(said.choices(SMALL_WORDS + NAMES, k=25)) for _ in range(300)]
+    texts = [f"{PROSE[language]}. {each}. {PROSE[language]}" for each in words]
+    chunks = pl.DataFrame({"id": [str(n) for n in range(len(texts))], "text": texts})
+    found = extract_nlp(chunks, NlpOptions()).entities
+    assert found["chunk_id"].n_unique() > len(texts) / 2

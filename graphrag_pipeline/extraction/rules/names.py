@@ -140,7 +140,7 @@ def _cuts(tokens: Tokens, first: int, position: int, stop: int) -> bool:
     if code == "w" and tokens.texts[position] == "y" and tokens.language == "es":
         return not _is_double_surname(before, tokens.texts[position + 1 : stop])
     if tokens.texts[position] == _FOR_IN_GERMAN:
-        return not is_body_word(before[-1])
+        return bool(before) and not is_body_word(before[-1])
     if code == "w" and (types.is_firm(before) or is_person_of(tokens, first, position, stop)):
         return True
     if code == "w" and tokens.language == "de":
