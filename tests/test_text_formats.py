@@ -137,6 +137,33 @@ NOTE;ENCODING=QUOTED-PRINTABLE;CHARSET=UTF-8:Met in K=C3=B6ln=
  and Bonn
 END:VCARD
 """
+WALK = """<?xml version="1.0"?>
+<gpx version="1.1" xmlns="http://www.topografix.com/GPX/1/1"><metadata><name>Harbour walk</name>
+<author><name>Ebba Storm</name></author></metadata>
+<wpt lat="58.97" lon="5.73"><name>Old Lighthouse</name><desc>By Olaf Brandt</desc></wpt>
+<trk><name>Round</name><trkseg>
+<trkpt lat="58.9" lon="5.7"><time>2024-05-04T08:00:01Z</time></trkpt>
+<trkpt lat="58.8" lon="5.6"><time>2024-05-04T09:12:00Z</time></trkpt></trkseg></trk></gpx>"""
+HARBOURS = """<kml xmlns="http://www.opengis.net/kml/2.2"><Document><name>Harbours</name>
+<Style><Icon><href>http://x/y.png</href></Icon></Style><Folder><name>North</name>
+<Placemark><name>Quay 4</name><description><![CDATA[Owned by <b>Nordlys AS</b>.]]></description>
+<ExtendedData><Data name="Depth"><value>7 m</value></Data></ExtendedData>
+<Point><coordinates> 5.73,58.97,0 </coordinates></Point></Placemark>
+<Placemark><name>Quay 5</name><Point><coordinates>5.7,58.9,1.2.3</coordinates></Point></Placemark>
+</Folder></Document></kml>"""
+REFERENCES_OF_RIS = """TY  - JOUR
+AU  - Storm, Ebba
+AU  - Brandt, Olaf, Jr.
+TI  - Tides of the Fjord
+PY  - 2021/05/3/Spring
+AB  - Tides were measured
+for nine years.
+ER  -
+
+TY  - BOOK
+A1  - Lind, Petra
+T1  - Dams
+ER  - """
 SOUND = {
     ".vtt": ROLLING,
     ".srt": "1\n00:00:01,000 --> 00:00:03,500\nWelcome, says\n<i>Dorrit</i>.\n\n2\n"
@@ -148,6 +175,9 @@ SOUND = {
     ".xhtml": '<html xmlns="http://www.w3.org/1999/xhtml"><body><p>Hester</p></body></html>',
     ".mhtml": SAVED,
     ".bib": REFERENCES,
+    ".ris": REFERENCES_OF_RIS,
+    ".gpx": WALK,
+    ".kml": HARBOURS,
     ".ged": "0 @I1@ INDI\n1 NAME Hans /Storm/\n1 BIRT\n2 PLAC Bergen\n",
     ".ics": MEETING,
     ".vcf": CARD,
@@ -515,3 +545,29 @@ def test_fields_side_by_side_are_on_lines_of_theirs():
     )
     prose = "He said: this   and that: so it is."
     assert only(read("a.txt", prose)).text == prose
+
+
+def test_places_and_tracks_of_maps_are_records():
+    light, walk = read("walk.gpx", WALK).documents
+    assert light.title == "Old Lighthouse"
+    assert "description: By Olaf Brandt\nlatitude: 58.97\nlongitude: 5.73" in light.text
+    assert light.metadata["author"] == "Ebba Storm"
+    assert "begins: 2024-05-04T08:00:01Z\nends: 2024-05-04T09:12:00Z" in walk.text
+    quay, _ = read("harbours.kml", HARBOURS).documents
+    assert quay.text == (
+        "name: Quay 4\ndescription: Owned by Nordlys AS.\nDepth: 7 m\n"
+        "folder: Harbours / North\nlatitude: 58.97\nlongitude: 5.73"
+    )
+    assert "no places" in reason(read("a.kml", "<kml><Document/></kml>"))
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_entries_of_ris_are_those_of_a_bibliography(newline):
+    article, book = read("a.ris", "\ufeff" + REFERENCES_OF_RIS.replace("\n", newline)).documents
+    assert article.text == (
+        "title: Tides of the Fjord\ntype: article\nauthor.1: Ebba Storm\n"
+        "author.2: Olaf Brandt Jr.\nyear: 2021-05-03\n"
+        "abstract: Tides were measured for nine years."
+    )
+    assert book.text == "title: Dams\ntype: book\nauthor: Petra Lind"
+    assert "no entries" in reason(read("a.ris", "Some words."))

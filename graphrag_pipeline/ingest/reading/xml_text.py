@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -40,17 +40,19 @@ _NOT_TEXT = ("id", "href", "src", "class", "style", "type", "version")
 
 
 @dataclass
-class _Element:
+class XmlElement:
+    """An element: its name without a prefix, and what stands within it, in order."""
+
     name: str
     attributes: dict[str, str] = field(default_factory=dict)
-    within: list[str | _Element] = field(default_factory=list)
+    within: list[str | XmlElement] = field(default_factory=list)
 
 
 class _Tree:
     """Makes elements of what a parser reads; opens no other file."""
 
     def __init__(self, size: int) -> None:
-        self.top = _Element("")
+        self.top = XmlElement("")
         self.room = _MOST_GROWTH * size + _LEAST_ROOM
         self.open = [self.top]
         self.elements = 0
@@ -72,7 +74,7 @@ class _Tree:
         if self.elements > _MOST_ELEMENTS:
             raise Unreadable(f"the XML has more than {_MOST_ELEMENTS:,} elements: divide it")
         self._fill(sum(map(len, attributes.values())))
-        element = _Element(name.rpartition(":")[2], attributes)
+        element = XmlElement(name.rpartition(":")[2], attributes)
         self.open[-1].within.append(element)
         self.open.append(element)
 
@@ -99,7 +101,7 @@ class _Tree:
                 f"{_LONGEST_ENTITY} characters, which are not read"
             )
 
-    def read(self, data: bytes) -> _Element:
+    def read(self, data: bytes) -> XmlElement:
         for start in range(0, len(data), _BLOCK):
             self.parser.Parse(data[start : start + _BLOCK], False)
         self.parser.Parse(b"", True)
@@ -113,11 +115,7 @@ def read_xml(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     for each, its fields the elements and attributes within. Of a text, an element without text its
     attributes are said. XML whose root is ``html`` is a web page.
     """
-    try:
-        top = _Tree(len(data)).read(data)
-    except expat.ExpatError as error:
-        raise Unreadable(f"the file is not well-formed XML ({one_line(str(error))})") from None
-    root = next((each for each in top.within if isinstance(each, _Element)), top)
+    root = root_of(data)
     if root.name.lower() == "html":
         return read_html(path, data, options)
     if found := _records(root):
@@ -138,7 +136,33 @@ def read_xml(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     return whole_document(path, "".join(parts), title[:_LONGEST_TITLE], blocks=blocks)
 
 
-def _records(root: _Element) -> tuple[list[_Element], dict[str, Scalar]] | None:
+def root_of(data: bytes) -> XmlElement:
+    """Return the outermost element of XML; raises Unreadable for what is none, or asks too much."""
+    try:
+        top = _Tree(len(data)).read(data)
+    except expat.ExpatError as error:
+        raise Unreadable(f"the file is not well-formed XML ({one_line(str(error))})") from None
+    return next((each for each in top.within if isinstance(each, XmlElement)), top)
+
+
+def elements_in(element: XmlElement, names: Collection[str]) -> Iterator[XmlElement]:
+    """Yield the elements of these names in another, at any depth, none within one of them."""
+    for each in _inner(element):
+        if each.name in names:
+            yield each
+        else:
+            yield from elements_in(each, names)
+
+
+def said_of(element: XmlElement, *path: str) -> str:
+    """Return the text of the element that a path of names leads to, on one line; markup as text."""
+    for name in path:
+        element = next((each for each in _inner(element) if each.name == name), XmlElement(""))
+    text = _text(element)
+    return one_line(parse_html(text).text) if "<" in text else text
+
+
+def _records(root: XmlElement) -> tuple[list[XmlElement], dict[str, Scalar]] | None:
     """Return the records that an element holds, and what stands beside them; None for a text.
 
     They are several elements of one name, of fields, and nowhere prose.
@@ -160,7 +184,7 @@ def _records(root: _Element) -> tuple[list[_Element], dict[str, Scalar]] | None:
     return records, {**beside, **_fields(root)}
 
 
-def _leaves(element: _Element) -> Iterator[str | None]:
+def _leaves(element: XmlElement) -> Iterator[str | None]:
     """Yield the texts of elements without others; None where text and elements are mixed, or where
     elements of one name in another are prose."""
     inner = _inner(element)
@@ -177,11 +201,11 @@ def _leaves(element: _Element) -> Iterator[str | None]:
         yield from _leaves(each)
 
 
-def _inner(element: _Element) -> list[_Element]:
-    return [each for each in element.within if isinstance(each, _Element)]
+def _inner(element: XmlElement) -> list[XmlElement]:
+    return [each for each in element.within if isinstance(each, XmlElement)]
 
 
-def _fields(element: _Element) -> dict[str, Scalar]:
+def _fields(element: XmlElement) -> dict[str, Scalar]:
     """Return the attributes that are values, and no declarations."""
     return {
         name: value
@@ -190,14 +214,14 @@ def _fields(element: _Element) -> dict[str, Scalar]:
     }
 
 
-def _text(element: _Element) -> str:
+def _text(element: XmlElement) -> str:
     """Return the text of an element on one line; of markup in it, as feeds have it, its text."""
     text = one_line(_whole(element))
     is_markup = text.startswith("<") and text.endswith(">")
     return one_line(parse_html(text).text) if is_markup else text
 
 
-def _value(element: _Element) -> object:
+def _value(element: XmlElement) -> object:
     """Return an element as JSON would have it: its attributes and elements by their names."""
     fields: dict[str, object] = {**_fields(element)}
     inner = _inner(element)
@@ -218,7 +242,7 @@ def _value(element: _Element) -> object:
     return fields
 
 
-def _lines(element: _Element) -> Iterator[tuple[str, str]]:
+def _lines(element: XmlElement) -> Iterator[tuple[str, str]]:
     """Yield the lines of an element, each with the name of the element it is of."""
     has_text = any(isinstance(each, str) and each.strip() for each in element.within)
     inner = _inner(element)
@@ -231,11 +255,11 @@ def _lines(element: _Element) -> Iterator[tuple[str, str]]:
         yield said, ""
 
 
-def _whole(element: _Element) -> str:
+def _whole(element: XmlElement) -> str:
     return "".join(each if isinstance(each, str) else _whole(each) for each in element.within)
 
 
-def _attributes(element: _Element) -> str:
+def _attributes(element: XmlElement) -> str:
     return ", ".join(
         f"{name}: {one_line(value)}"
         for name, value in element.attributes.items()
