@@ -164,6 +164,33 @@ TY  - BOOK
 A1  - Lind, Petra
 T1  - Dams
 ER  - """
+CAMT = """<Document xmlns="urn:iso:std:iso:20022:tech:xsd:camt.053.001.08"><BkToCstmrStmt><GrpHdr>
+<MsgId>M1</MsgId></GrpHdr><Stmt><Id>S1</Id><ElctrncSeqNb>12</ElctrncSeqNb><Acct><Id>
+<IBAN>DE02120300000000202051</IBAN></Id><Ownr><Nm>Hafenverein Kiel</Nm></Ownr></Acct>
+<Bal><Tp><CdOrPrtry><Cd>CLBD</Cd></CdOrPrtry></Tp><Amt Ccy="EUR">80.50</Amt>
+<CdtDbtInd>DBIT</CdtDbtInd></Bal>
+<Ntry><Amt Ccy="EUR">120.00</Amt><CdtDbtInd>DBIT</CdtDbtInd><BookgDt><Dt>2024-05-04</Dt></BookgDt>
+<NtryDtls><TxDtls><Refs><EndToEndId>NOTPROVIDED</EndToEndId></Refs><RltdPties>
+<Dbtr><Pty><Nm>Hafenverein Kiel</Nm></Pty></Dbtr><Cdtr><Pty><Nm>Stadtwerke Kiel AG</Nm></Pty></Cdtr>
+</RltdPties><RmtInf><Ustrd>Strom Mai</Ustrd><Ustrd>Kunde 4711</Ustrd></RmtInf></TxDtls></NtryDtls>
+</Ntry><Ntry><Amt Ccy="EUR">450.00</Amt><CdtDbtInd>CRDT</CdtDbtInd><BookgDt><Dt>2024-05-05</Dt>
+</BookgDt><NtryDtls>
+<TxDtls><Amt Ccy="EUR">200.00</Amt><RltdPties><Dbtr><Nm>Ebba Storm</Nm></Dbtr></RltdPties></TxDtls>
+<TxDtls><Amt Ccy="EUR">250.00</Amt><RltdPties><Dbtr><Nm>Olaf Brandt</Nm></Dbtr></RltdPties></TxDtls>
+</NtryDtls></Ntry></Stmt></BkToCstmrStmt></Document>"""
+MT940 = """:20:STARTUMS
+:25:12030000/0000202051
+:28C:12/1
+:60F:C991230EUR1200,50
+:61:2405040504D120,00N177NONREF
+:86:177?00SEPA?20Rechnung 4711 vom 3. Mai 20?2124?22Danke?31DE021203
+00000000202052?32Stadtwerke der Stadt Kiel A?33G
+:61:991231CR450,N166NONREF
+:86:Beitrag 1999
+Ebba Storm
+:62F:C240505EUR1530,50
+-
+"""
 SOUND = {
     ".vtt": ROLLING,
     ".srt": "1\n00:00:01,000 --> 00:00:03,500\nWelcome, says\n<i>Dorrit</i>.\n\n2\n"
@@ -176,6 +203,8 @@ SOUND = {
     ".mhtml": SAVED,
     ".bib": REFERENCES,
     ".ris": REFERENCES_OF_RIS,
+    ".sta": MT940,
+    ".mt940": MT940,
     ".gpx": WALK,
     ".kml": HARBOURS,
     ".ged": "0 @I1@ INDI\n1 NAME Hans /Storm/\n1 BIRT\n2 PLAC Bergen\n",
@@ -571,3 +600,26 @@ def test_entries_of_ris_are_those_of_a_bibliography(newline):
     )
     assert book.text == "title: Dams\ntype: book\nauthor: Petra Lind"
     assert "no entries" in reason(read("a.ris", "Some words."))
+
+
+def test_bookings_of_banks_are_records_with_who_is_paid_or_pays():
+    statement, paid, first, second = read("camt.xml", CAMT).documents
+    assert "owner: Hafenverein Kiel" in statement.text
+    assert "closing balance: -80.50 EUR" in statement.text
+    assert paid.text == (
+        "date: 2024-05-04\namount: -120.00 EUR\npayee: Stadtwerke Kiel AG\n"
+        "purpose: Strom Mai Kunde 4711\naccount: DE02120300000000202051"
+    )
+    assert "amount: 200.00 EUR\npayer: Ebba Storm" in first.text
+    assert "amount: 250.00 EUR\npayer: Olaf Brandt" in second.text
+    statement, paid, got = read("may.sta", MT940).documents
+    assert "opening balance: 1200.50 EUR" in statement.text
+    for said in (
+        "payee: Stadtwerke der Stadt Kiel AG",
+        "date: 2024-05-04\namount: -120.00 EUR",
+        "purpose: Rechnung 4711 vom 3. Mai 2024 Danke",
+    ):
+        assert said in paid.text
+    assert "date: 1999-12-31\namount: 450 EUR" in got.text
+    assert "purpose: Beitrag 1999 Ebba Storm" in got.text
+    assert "no bookings" in reason(read("a.sta", "Some words."))

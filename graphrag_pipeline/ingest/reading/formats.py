@@ -52,6 +52,8 @@ FORMATS: Door[FileFormat] = Door(
         "bib": "bibtex:BIBTEX",
         "ris": "ris:RIS",
         "ged": "gedcom:GEDCOM",
+        "sta": "bank_statements:MT940",
+        "mt940": "bank_statements:MT940",
         "gpx": "map_places:MAP",
         "kml": "map_places:MAP",
         "ics": "calendars:CALENDAR",

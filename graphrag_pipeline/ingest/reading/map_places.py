@@ -16,7 +16,7 @@ from graphrag_pipeline.ingest.reading.model import (
     Unreadable,
 )
 from graphrag_pipeline.ingest.reading.records import FileRecord, read_records
-from graphrag_pipeline.ingest.reading.xml_text import XmlElement, elements_in, root_of, said_of
+from graphrag_pipeline.ingest.reading.xml_tree import XmlElement, elements_in, root_of, said_of
 
 _OF_GPX = ("wpt", "rte", "trk")
 _POINTS = ("rtept", "trkpt")

@@ -12,6 +12,7 @@ FIRST = "1"
 apart stay valid. Of readers that came later the second is the first: before, files of their endings
 were refused, and so they are read again."""
 VERSIONS = {
+    "bank statements": "2",
     "bibliographies": "3",
     "calendars": "5",
     "code": "1",
@@ -39,12 +40,13 @@ VERSIONS = {
     "text": "8",  # of .txt alone, which once stood for what all readers share
     "web archives": "2",
     "XLS": "3",
-    "XML": "4",
+    "XML": "5",
 }
 """The version of the reader of each kind of files."""
 _LIBRARIES = {"Outlook": "oxmsg", "RTF": "striprtf", "XLS": "xlrd"}
 
 KINDS = {
+    "bank statements": "statements of banks",
     "bibliographies": "bibliographies",
     "calendars": "calendars and contacts",
     "configs": "YAML and TOML files",
