@@ -93,6 +93,7 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """One worker for each processor, and two more: many tests wait for another process."""
     return (os.cpu_count() or 1) + 2
