@@ -152,7 +152,8 @@ def test_threads_of_one_process_take_turns_too(store):
     assert value(store, "count") == "20"
 
 
-def test_a_session_opens_the_file_once(store, opens):
+def test_a_session_opens_the_file_once(store, opens, monkeypatch):
+    monkeypatch.setattr("graphrag_pipeline.store.index_store._IDLE_SECONDS", 600)
     with store.session():
         for number in range(5):
             with store.transaction() as con:
