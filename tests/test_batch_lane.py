@@ -46,8 +46,12 @@ from graphrag_pipeline.llm.speed import speed_of
 
 TEXTS = [f"question {number}" for number in range(12)]
 LANE = {"lane": "batch", "retry_seconds": 0.005}
-TOGETHER = {"retry_seconds": 0.1}
-"""What is asked within twice as long is one batch, on a busy machine as well."""
+
+
+@pytest.fixture
+def together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is asked within half a second is one batch, on a busy machine as well."""
+    monkeypatch.setattr(lane, "_QUIET_OF_RETRY", 100)
 
 
 def in_batches(server: BatchServer, home: Path, texts: list[str] = TEXTS, **given: Any):
@@ -74,9 +78,10 @@ def not_accounted(home: Path) -> int:
                                " (SELECT count(*) FROM sent_batches)")[0])  # fmt: skip
 
 
+@pytest.mark.usefixtures("together")
 def test_what_is_asked_at_once_is_one_batch_at_half_the_price(tmp_path: Path) -> None:
     with server_of() as server:
-        assert texts_of(in_batches(server, tmp_path, **TOGETHER)) == answers_of(TEXTS)
+        assert texts_of(in_batches(server, tmp_path)) == answers_of(TEXTS)
         assert len(server.batches) == 1
         assert server.in_batches == server.answered == len(TEXTS)
         half = paid(tmp_path)["cost"].sum()
@@ -98,9 +103,10 @@ def test_an_answer_bought_either_way_serves_both(tmp_path: Path) -> None:
         assert server.answered == len(TEXTS)
 
 
+@pytest.mark.usefixtures("together")
 def test_the_rest_of_an_expired_batch_is_asked_again(tmp_path: Path) -> None:
     with server_of(ends=lambda number: ("expired", 5) if number == 0 else None) as server:
-        assert texts_of(in_batches(server, tmp_path, **TOGETHER)) == answers_of(TEXTS)
+        assert texts_of(in_batches(server, tmp_path)) == answers_of(TEXTS)
         assert server.answered == len(TEXTS)
         assert server.paid_again() == 0
     errors = paid(tmp_path).filter(paid(tmp_path)["error"].is_not_null())
@@ -108,6 +114,7 @@ def test_the_rest_of_an_expired_batch_is_asked_again(tmp_path: Path) -> None:
     assert not_accounted(tmp_path) == 0
 
 
+@pytest.mark.usefixtures("together")
 def test_each_fault_of_a_line_is_the_fault_of_its_request(tmp_path: Path) -> None:
     faults = {
         "question 1": too_long(),
@@ -121,7 +128,7 @@ def test_each_fault_of_a_line_is_the_fault_of_its_request(tmp_path: Path) -> Non
         return faults.get(request.text)
 
     with server_of(faults=fault_of) as server:
-        results = in_batches(server, tmp_path, **TOGETHER)
+        results = in_batches(server, tmp_path)
         assert [r.kind for r in results if isinstance(r, ModelError)] == [
             "context_length", "filter", "request",
         ]  # fmt: skip

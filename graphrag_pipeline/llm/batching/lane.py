@@ -45,6 +45,7 @@ from graphrag_pipeline.llm.transport import Transport
 
 _AT_ONCE = 20_000
 _QUIET = 2.0
+_QUIET_OF_RETRY = 2
 _LONGEST_POLL = 60.0
 _POLLS_LOST = 20
 _BYTES_PER_TOKEN = 4
@@ -65,7 +66,7 @@ class BatchLane:
         self._paid = paid
         self._api = BatchApi(options, transport)
         self._earlier = EarlierBatches(options, self._api, paid, prices)
-        self._quiet = min(_QUIET, 2 * options.retry_seconds)
+        self._quiet = min(_QUIET, _QUIET_OF_RETRY * options.retry_seconds)
         self._gathered: list[Waiting] = []
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
