@@ -607,8 +607,8 @@ def test_bookings_of_banks_are_records_with_who_is_paid_or_pays():
     assert "owner: Hafenverein Kiel" in statement.text
     assert "closing balance: -80.50 EUR" in statement.text
     assert paid.text == (
-        "date: 2024-05-04\namount: -120.00 EUR\npayee: Stadtwerke Kiel AG\n"
-        "purpose: Strom Mai Kunde 4711\naccount: DE02120300000000202051"
+        "owner: Hafenverein Kiel\ndate: 2024-05-04\namount: -120.00 EUR\n"
+        "payee: Stadtwerke Kiel AG\npurpose: Strom Mai Kunde 4711\naccount: DE02120300000000202051"
     )
     assert "amount: 200.00 EUR\npayer: Ebba Storm" in first.text
     assert "amount: 250.00 EUR\npayer: Olaf Brandt" in second.text

@@ -74,7 +74,8 @@ def _of_camt(statement: XmlElement) -> Iterator[Mapping[str, Scalar]]:
     for entry in elements_in(statement, ("Ntry",)):
         details = list(elements_in(entry, ("TxDtls",)))
         for detail in details or [entry]:
-            yield {**_of_entry(entry, detail, len(details) > 1), "account": account}
+            booking = _of_entry(entry, detail, len(details) > 1)
+            yield {**booking, "account": account, "owner": owner}
 
 
 def _of_entry(entry: XmlElement, detail: XmlElement, is_part: bool) -> Mapping[str, Scalar]:
