@@ -330,8 +330,10 @@ def told(engine: Engine) -> str:
     ids = {title: key for key, title in engine.rows("SELECT id, title FROM entities")}
     store = VectorStore(engine.log.home / "vectors")
     name = "attributed_communities"
-    texts = store.at({name: store.version(name)}).fulltext(name, "Gina", 20, columns=["text"])
-    return "".join([*tables, str(texts["text"].to_pylist()), ids.get("Gina Smith", "")])
+    snapshot = store.at({name: store.version(name)})
+    found = snapshot.fulltext(name, "Gina", 20)["id"].to_pylist()
+    texts = [*snapshot.texts(name, found).values()]
+    return "".join([*tables, str(texts), ids.get("Gina Smith", "")])
 
 
 def test_only_what_is_current_is_published_and_switched_off_it_is_gone_from_the_next_release(
