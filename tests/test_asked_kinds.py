@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from asked_files import index_asked
 
 from benchmarks.answers import passages_of
-from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.index import Index
 from graphrag_pipeline.query import QueryEngine
 from graphrag_pipeline.query.asked_dates import asked_months
 
@@ -55,17 +54,11 @@ MEETING = (
 
 @pytest.fixture(scope="module")
 def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryEngine]:
-    folder, home = tmp_path_factory.mktemp("kinds"), tmp_path_factory.mktemp("home")
     files = {
         **{"show.ics": EVENTS, "deals.csv": CUSTOMERS, "bills.csv": BILLS, "lab.csv": TESTS},
         **{"contract.txt": CONTRACT, "minutes.txt": MEETING},
     }
-    for name, text in files.items():
-        (folder / name).write_text(text)
-    settings = Settings(home=str(home))
-    Index(settings).update(folder)
-    with QueryEngine(home, settings=settings) as engine:
-        yield engine
+    yield from index_asked(files, tmp_path_factory)
 
 
 @pytest.mark.parametrize(

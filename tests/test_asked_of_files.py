@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from asked_files import index_asked
 
 from benchmarks.answers import passages_of
-from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.index import Index
 from graphrag_pipeline.ingest.reading import ReadingOptions, read_file
 from graphrag_pipeline.query import QueryEngine
 
@@ -112,14 +111,7 @@ FILES = {
 
 @pytest.fixture(scope="module")
 def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryEngine]:
-    folder, home = tmp_path_factory.mktemp("files"), tmp_path_factory.mktemp("home")
-    for name, text in FILES.items():
-        (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_text(text)
-    settings = Settings(home=str(home))
-    Index(settings).update(folder)
-    with QueryEngine(home, settings=settings) as engine:
-        yield engine
+    yield from index_asked(FILES, tmp_path_factory)
 
 
 @pytest.mark.parametrize(

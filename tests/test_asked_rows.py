@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from asked_files import index_asked
 
 from benchmarks.answers import passages_of
 from graphrag_pipeline.core.settings import Settings
@@ -52,19 +53,13 @@ BERTHS = """<html><body><h1>Berths</h1><table>
 
 @pytest.fixture(scope="module")
 def asked(tmp_path_factory) -> Iterator[QueryEngine]:
-    folder, home = tmp_path_factory.mktemp("tables"), tmp_path_factory.mktemp("home")
-    (folder / "ships.md").write_text(SHIPS)
-    (folder / "orders.csv").write_text(ORDERS)
-    (folder / "ferries.csv").write_text(FERRIES)
-    (folder / "berths.html").write_text(BERTHS)
-    (folder / "issues.csv").write_text(ISSUES)
-    (folder / "invoices.csv").write_text(INVOICES)
     long = "".join(f"| Boat {n} | Land {n} | moored |\n" for n in range(400))
-    (folder / "boats.md").write_text(f"# Boats\n\n| boat | land | state |\n|---|---|---|\n{long}")
-    settings = Settings(home=str(home))
-    Index(settings).update(folder)
-    with QueryEngine(home, settings=settings) as engine:
-        yield engine
+    files = {
+        **{"ships.md": SHIPS, "orders.csv": ORDERS, "ferries.csv": FERRIES, "berths.html": BERTHS},
+        **{"issues.csv": ISSUES, "invoices.csv": INVOICES},
+        "boats.md": f"# Boats\n\n| boat | land | state |\n|---|---|---|\n{long}",
+    }
+    yield from index_asked(files, tmp_path_factory)
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from asked_files import index_asked
 from read_files import only, read
 
 from benchmarks.answers import passages_of
-from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.core.text import asked_in
-from graphrag_pipeline.index import Index
 from graphrag_pipeline.query import QueryEngine
 from graphrag_pipeline.query.evidence.asked_fields import asks_for_fact, says_asked_field
 from graphrag_pipeline.query.question import AnalysedQuestion
@@ -94,13 +93,7 @@ def test_a_question_asks_for_a_fact_by_its_field(question: str, line: str, asks:
 
 @pytest.fixture(scope="module")
 def asked(tmp_path_factory) -> Iterator[QueryEngine]:
-    folder, home = tmp_path_factory.mktemp("notes"), tmp_path_factory.mktemp("home")
-    for name, text in NOTES.items():
-        (folder / name).write_text(text)
-    settings = Settings(home=str(home))
-    Index(settings).update(folder)
-    with QueryEngine(home, settings=settings) as engine:
-        yield engine
+    yield from index_asked(NOTES, tmp_path_factory)
 
 
 @pytest.mark.parametrize(

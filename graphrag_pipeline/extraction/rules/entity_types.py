@@ -67,6 +67,11 @@ def _cues(section: str) -> frozenset[str]:
 
 
 @cache
+def _firm_ends() -> tuple[str, ...]:
+    return tuple(_cues("firm_end"))
+
+
+@cache
 def _lower_cues(section: str) -> frozenset[str]:
     return frozenset(word.casefold() for word in _cues(section))
 
@@ -151,9 +156,8 @@ def is_firm(words: list[str]) -> bool:
 
 def ends_as_firm(name: str) -> bool:
     """Say whether a word of a name ends as what firms are called: Hausverwaltung, Bäckerei."""
-    ends = tuple(_cues("firm_end"))
     words = name.casefold().split()
-    return any(w.endswith(ends) for w in words if not (is_surname(w) or is_listed_given(w)))
+    return any(w.endswith(_firm_ends()) for w in words if not (is_surname(w) or is_listed_given(w)))
 
 
 def is_trade(word: str) -> bool:
@@ -238,7 +242,7 @@ def _is_foreign_body(words: list[str], codes: str, context: NameContext) -> bool
     if len(words) < 2:
         return False
     first = words[0].casefold()
-    does = codes[1] in "NA" and first.endswith(tuple(_cues("firm_end")))
+    does = codes[1] in "NA" and first.endswith(_firm_ends())
     kinds = _cues("foreign_org_first")
     if context.language not in BY_ARTICLE - {"nl"} and words[-1].casefold() in kinds:
         return True
@@ -256,7 +260,7 @@ def _may_be_place(words: list[str], codes: str) -> bool:
         or may_be_given(words[0])
         or is_surname(words[-1])
         or folded in _cues("foreign_org_first")
-        or folded.endswith(tuple(_cues("firm_end")))
+        or folded.endswith(_firm_ends())
         or any(map(ends_as_body, words))
     )
 
