@@ -131,7 +131,7 @@ def is_cjk(character: str) -> bool:
 
 def find_cjk(text: str) -> list[Found]:
     """Return (start, end, type) of names and repeated terms, without overlaps, in order."""
-    if not _CJK_CHARACTER.search(text):
+    if text.isascii() or not _CJK_CHARACTER.search(text):
         return []
     names: list[Found] = []
     free = bytearray(len(text))

@@ -18,7 +18,7 @@ LINKS_TO = "links to"
 """The type of the relationships that links make."""
 
 _LINK = re.compile(
-    r"!?\[(?P<words>[^\[\]\n]{1,300})\]"
+    r"(?:\[|!\[)(?P<words>[^\[\]\n]{1,300})\]"
     r"\((?!//|[\w+.-]{1,20}:)(?P<address>[^()\s#?]{1,500}"
     r"\.(?:md|markdown|mdx|html?|rst|txt|pdf|docx|odt|epub|ipynb))(?:#[^()\s]{0,200})?\)",
     re.I,

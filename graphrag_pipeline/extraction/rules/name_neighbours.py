@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.extraction.rules import entity_types as types
@@ -18,8 +18,7 @@ _OF, _GERMANIC_OF, _ARTICLES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Mention:
+class Mention(NamedTuple):
     """A span of the text that names something, with its sentence's index."""
 
     start: int
@@ -117,7 +116,7 @@ def _type_bodies(tokens: Tokens, mentions: list[Mention], places: list[Piece]) -
         is_link = before < first and (link in _OF or link in _GERMANIC_OF)
         is_of = is_link and _after_articles(tokens, before + 1, first) == first
         if is_of and _is_body(tokens, link, first, stop):
-            mentions[number] = replace(mentions[number], type=types.ORGANIZATION)
+            mentions[number] = mentions[number]._replace(type=types.ORGANIZATION)
 
 
 def _type_listed(tokens: Tokens, mentions: list[Mention], places: list[Piece]) -> None:
@@ -146,7 +145,7 @@ def _type_list(
         first, stop = places[number]
         words, codes = tokens.texts[first:stop], tokens.classes[first:stop]
         if mentions[number].type == types.OTHER and types.like_full_name(words, codes):
-            mentions[number] = replace(mentions[number], type=types.PERSON)
+            mentions[number] = mentions[number]._replace(type=types.PERSON)
 
 
 def _type_short(tokens: Tokens, mentions: list[Mention], places: list[Piece]) -> None:
@@ -169,9 +168,9 @@ def _type_short(tokens: Tokens, mentions: list[Mention], places: list[Piece]) ->
         if particles and led:
             places[number] = begin, stop
             start = tokens.starts[begin]
-            mentions[number] = replace(mentions[number], start=start, type=types.PERSON)
+            mentions[number] = mentions[number]._replace(start=start, type=types.PERSON)
         elif mentions[number].type in (types.OTHER, types.ORGANIZATION):
-            mentions[number] = replace(mentions[number], type=types.PERSON)
+            mentions[number] = mentions[number]._replace(type=types.PERSON)
 
 
 def _particles(tokens: Tokens, first: int, stop: int) -> list[str]:

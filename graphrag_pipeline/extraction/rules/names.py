@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import replace
 
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.extraction.rules import entity_types as types
@@ -304,7 +303,7 @@ def _is_number_of_part(tokens: Tokens, first: int, stop: int) -> bool:
 def _unquoted(text: str, mention: Mention) -> Mention:
     """Leave out the grave accents around code."""
     quotes = text[mention.start : mention.start + 2].count("`")
-    return replace(mention, start=mention.start + quotes, end=mention.end - quotes)
+    return mention._replace(start=mention.start + quotes, end=mention.end - quotes)
 
 
 def _type_of(tokens: Tokens, first: int, stop: int) -> str:

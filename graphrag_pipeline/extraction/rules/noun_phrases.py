@@ -13,19 +13,17 @@ from graphrag_pipeline.extraction.rules.names import Mention
 from graphrag_pipeline.extraction.rules.tokens import Tokens
 
 _VERB_HERE = re.compile(
-    r"(?<=[qtxrNAHIm|])b|(?<=[qNAHI])B|(?<![djkoSunbp])[bB](?=[dqN])|(?<=n)B(?=[dqrtnj])"
+    r"[bB](?:(?<=[qtxrNAHIm|]b)|(?<=[qNAHI]B)|(?<![djkoSunbp].)(?=[dqN])|(?<=nB)(?=[dqrtnj]))"
 )
 _LEAD = r"(?:(?<=[dSopku,])e|(?<=[dSoku])g)"
 _PHRASE = re.compile(
     rf"{_LEAD}?[jnb]{{1,5}}(?:[nmBby]|(?<=[nj])g)(?![nbmBzyNA])|{_LEAD}[nmbBy](?![nbmBzygNA])"
 )
-_SINGLE = re.compile(
-    r"(?:(?<=[dS])|(?<=[dS]k))[nmbB](?![nbmBzygNAj])|(?<=[opatc,])m(?![nbmBzygNAj])"
-)
+_SINGLE = re.compile(r"[nmbB](?![nbmBzygNAj])(?:(?<=[dS].)|(?<=[dS]k.)|(?<=[opatc,]m))")
 _OWNED = re.compile(
     r"[NAI]{1,2}S[jn]?[nmbBy](?![nbmBzygNAj])|(?<![NAIF])N{1,2}[nmb](?![nbmBzygNAj])"
 )
-_WEAK_ALONE = re.compile(r"(?:(?<=[dSpa,])|(?<=[dS]k))y(?![nbmBzygNAj])")
+_WEAK_ALONE = re.compile(r"y(?![nbmBzygNAj])(?:(?<=[dSpa,]y)|(?<=[dS]ky))")
 _MIN_OCCURRENCES = 2
 _MIN_WEAK_OCCURRENCES = 4
 _MIN_LETTERS = 3
@@ -37,9 +35,7 @@ def find_noun_phrases(tokens: Tokens, max_words: int) -> list[Mention]:
     A noun alone, or with no more than an adjective, must come back within the text.
     """
     classes = _VERB_HERE.sub("v", tokens.classes)
-    counts: Counter[str] = Counter()
-    for word, n in Counter(tokens.texts).items():
-        counts[_stem(word)] += n
+    counts = Counter(map(_stem, tokens.texts))
     kin = word_lists("nlp_english.txt")["kin"]
     spans = [match.span() for match in _OWNED.finditer(classes)]
     spans += _returning_phrases(

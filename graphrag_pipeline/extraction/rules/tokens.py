@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import compress
 
 from graphrag_pipeline.extraction.rules.cjk import CJK
@@ -34,9 +35,12 @@ _MARKS = (
     "\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u200c\u200d"
 )
 _LETTERS = rf"[^\W_{CJK}]+(?:[{_MARKS}]+[^\W_{CJK}]*)*"
+# White space is passed in one step, and what is most frequent comes first.
 _TOKEN = re.compile(
     rf"""
+    \s*+(
     [A-Za-z]+(?=[ ,;\n])
+    | [,;:()\[\]{{}}"=<>*+?!]
     | (?:[^\W\d_{CJK}]\.){{2,}}(?![^\W_])
     | \b(?:Mr|Mrs|Ms|Dr|St|Mt|Prof|Jr|Sr|Inc|Ltd|Co|Corp|Rev|Hon|Capt|Lt|Col|Gen|Sgt|Maj|Gov|Sen
         |Rep|Adm|Mme|Mlle|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept|Sep|Oct|Nov|Dec|vs|e\.g|i\.e|etc)\.
@@ -52,6 +56,7 @@ _TOKEN = re.compile(
     | (?<![\w-])--?[a-z][\w-]+
     | (?<![\w</])[~.]{{0,2}}/[a-z.][\w.+-]*(?:/[\w.+-]*)*
     | \S
+    )
     """,
     re.VERBOSE,
 )
@@ -94,10 +99,7 @@ def read_tokens(text: str, sentences: list[Span], lexicons: dict[str, Lexicon]) 
             starts.append(start)
             ends.append(end)
         sentence_of += [number] * (len(found) + 1)
-    is_lower = {
-        token: token[:1].isalpha() and token == token.lower() for token in dict.fromkeys(texts)
-    }
-    lower = list(compress(texts, map(is_lower.__getitem__, texts)))
+    lower = list(compress(texts, map(_is_lower, texts)))
     language = recognise_language(lower)
     lexicon = lexicons.setdefault(language, Lexicon(language))
     lexicon.setdefault("", SENTENCE)
@@ -110,6 +112,11 @@ def read_tokens(text: str, sentences: list[Span], lexicons: dict[str, Lexicon]) 
         sentence_of=sentence_of,
         language=language,
     )
+
+
+@lru_cache(maxsize=1 << 16)
+def _is_lower(token: str) -> bool:
+    return token[:1].isalpha() and token == token.lower()
 
 
 def _settle_case(texts: list[str], classes: list[str], lexicon: Lexicon, lower: set[str]) -> str:
