@@ -111,6 +111,16 @@ def test_each_line_of_a_pipe_is_a_question_and_a_failure_ends_nothing(home: Path
     assert "no citation 99" in errors[2]
 
 
+def test_one_question_beside_the_command_is_answered_and_nothing_is_read(home: Path) -> None:
+    done = run(home, "ask", "-m", "bm25", QUESTION, lines="Who discovered radium?\n")
+    assert done.exit_code == 0, done.stderr
+    assert "Bob Cratchit worked as a clerk for Scrooge" in done.stdout
+    assert "radium" not in done.stdout
+    failed = run(home, "ask", "-m", "bm25", ":nonsense")
+    assert failed.exit_code == 2
+    assert "there is no command :nonsense" in failed.stderr
+
+
 def test_a_session_needs_a_release_and_a_method_that_can_answer(tmp_path: Path, home: Path) -> None:
     assert run(tmp_path, "ask", lines="Who?\n").exit_code == 3
     assert "unknown method 'nonsense'" in run(home, "ask", "-m", "nonsense").stderr

@@ -33,6 +33,9 @@ _STOPPED = "stopped"
 
 
 def ask(
+    question: Annotated[
+        str | None, typer.Argument(help="Answer this one, and end; query has more options.")
+    ] = None,
     method: Annotated[
         str | None,
         typer.Option("--method", "-m", help="A method, as query takes it; :method changes it."),
@@ -49,7 +52,10 @@ def ask(
     settings = settings_here()
     held = Holder("default", settings, release=release, with_paths=True)
     with contextlib.closing(held) as holder:
-        failure = _Session(holder, method).run()
+        session = _Session(holder, method)
+        if question is not None:
+            return session.take(question.strip())
+        failure = session.run()
     if failure is not None:
         raise typer.Exit(failure.exit_code)
 
@@ -87,7 +93,7 @@ class _Session:
             if line is None or line.strip() in _QUIT:
                 return None if lines.are_typed else failure
             try:
-                self._take(line.strip())
+                self.take(line.strip())
             except KeyboardInterrupt:
                 if not lines.are_typed:
                     raise
@@ -96,7 +102,7 @@ class _Session:
                 console.note_error(str(error))
                 failure = error
 
-    def _take(self, line: str) -> None:
+    def take(self, line: str) -> None:
         """Answer a question, or do what a command says."""
         if not line.startswith(":"):
             if line:
