@@ -567,6 +567,31 @@ def test_a_dash_at_the_end_of_a_line_stays_where_words_are_not_broken(text: str)
     assert only(read("note.txt", text)).text == text
 
 
+def test_words_broken_by_a_blank_are_whole_where_the_text_has_them_otherwise():
+    text = (
+        "The har- bour and its informa- tion for Ber- gen. State- of-the- art LLM- based cranes "
+        "are time- and cost-saving, well- known and rel- evant. Harbour, information, Bergen, "
+        "relevant are known as well in the harbour."
+    )
+    assert only(read("paper.txt", text)).text == (
+        "The harbour and its information for Bergen. State-of-the-art LLM-based cranes are "
+        "time- and cost-saving, well-known and relevant. Harbour, information, Bergen, relevant "
+        "are known as well in the harbour."
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Vor- und Nachteile, Haupt- oder Neben- sowie Ein- und Ausgang: Vorund und Einund.",
+        "He was- he said- you know- not there. Washe? I- I mean the- the boat.",
+        "- one\n- two\n- three- four\n",
+    ],
+)
+def test_dashes_before_a_blank_stay_where_few_words_are_known_otherwise(text: str):
+    assert only(read("talk.txt", text)).text == text.strip()
+
+
 def test_fields_side_by_side_are_on_lines_of_theirs():
     text = "Number: 4711      Month: May 2024\nOwner: Ida Brandt\tPort: Corwen, at 10:30   sharp\n"
     assert only(read("a.txt", text)).text == (

@@ -24,20 +24,20 @@ VERSIONS = {
     "mail": "6",
     "maps": "2",
     "Markdown": "5",
-    "named": "7",  # files without an ending, known by their whole name
+    "named": "8",  # files without an ending, known by their whole name
     "notebook": "2",
     "office": "8",
     "outlines": "3",
     "Outlook": "2",
     "packed": "2",
     "PDF": "6",
-    "plain": "8",
+    "plain": "9",
     "records": "17",
     "references": "2",
     "reStructuredText": "3",
     "RTF": "4",
     "subtitles": "2",
-    "text": "8",  # of .txt alone, which once stood for what all readers share
+    "text": "9",  # of .txt alone, which once stood for what all readers share
     "web archives": "2",
     "XLS": "3",
     "XML": "5",
