@@ -26,6 +26,7 @@ def words_pattern(section: str) -> str:
 
 _ASKED = {kind: re.compile(words_pattern(kind)) for kind in ("time", "number", "person", "place")}
 _WHAT = re.compile(words_pattern("what"))
+_WHAT_END = re.compile(rf"\s+(?:{words_pattern('what_end')})$")
 _COMPARED = re.compile(words_pattern("compare"))
 _DIGIT = re.compile(r"\d")
 _AROUND = "?.,;:!()\"'"
@@ -79,7 +80,7 @@ class AnalysedQuestion(str):
         """What it asks the nature of: "ada king" in "Who is Ada King?"; else nothing."""
         text = self.folded.strip(" ?？¿")
         asks = _WHAT.match(text)
-        return text[asks.end() :].strip() if asks else ""
+        return _WHAT_END.sub("", text[asks.end() :]).strip() if asks else ""
 
     @cached_property
     def without_quantity(self) -> AnalysedQuestion:

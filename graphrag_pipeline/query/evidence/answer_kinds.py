@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from graphrag_pipeline.core.text import fold, terms
+from graphrag_pipeline.core.text import fold
+from graphrag_pipeline.query.evidence.definitions import says_what_is
 from graphrag_pipeline.query.evidence.latest import asks_for_version, version_of
 from graphrag_pipeline.query.question import AnalysedQuestion, words_pattern
 
@@ -18,12 +19,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AskedFor:
-    """Kind of answer that a question wants: ``holds`` says of a sentence whether it holds that.
+    """Kind of answer that a question wants: ``holds`` says how much a sentence counts for it.
 
     ``defines`` says that it asks who or what something is.
     """
 
-    holds: Callable[[Sentence], bool]
+    holds: Callable[[Sentence], float]
     defines: bool = False
 
 
@@ -41,16 +42,10 @@ WHERE type IN (SELECT unnest($types::JSON::VARCHAR[])) GROUP BY chunk_id
 """
 
 
-_DEFINES = re.compile(words_pattern("defines"))
-# What a sentence may say beside the subject before it says what that is.
-_BEGINNING = 60
 # "the maximum number" or "the default size", but not "the city of a large population".
 _MEASURES = re.compile(rf"(?:the )?(?:\w+ )?(?:{words_pattern('quantity')})")
 # Whoever is asked for by "the architect of the bridge" has a name.
 _DESCRIBED = re.compile(words_pattern("articles"))
-_SAYS_OF_ONESELF = r"\b(?:i['’]m|i am|my name is)\b"
-# "Ada King (1815-52)" and "Ada King, born in London," are Ada King.
-_INSERTED = re.compile(r"\([^)]*\)|,.*,\s*$")
 _A_TIME = f"{_YEAR}|{_CJK_DATE}|{words_pattern('date_words')}"
 _TIME = re.compile(_A_TIME)
 _LENGTH_OF_TIME = re.compile(f"{_A_TIME}|{words_pattern('duration_words')}")
@@ -80,7 +75,7 @@ def wanted_of(index: Release, question: AnalysedQuestion, chunks: Sequence[str])
     if kind == "person" and _DESCRIBED.match(subject):
         subject = ""
     if subject and not _MEASURES.match(subject):
-        return AskedFor(_says_what_is(subject, is_person=kind == "person"), defines=True)
+        return AskedFor(says_what_is(subject, is_person=kind == "person"), defines=True)
     if subject or kind in ("time", "number"):
         pattern = _IS_A_NUMBER if subject else _NUMBER
         if kind == "time" and not subject:
@@ -129,29 +124,3 @@ def name_another(question: AnalysedQuestion, texts: Sequence[str]) -> list[bool]
         any(other.search(text) and not own.search(text) for other, own in others)
         for text in (map(fold, texts) if others else texts)
     ]
-
-
-def _says_what_is(subject: str, *, is_person: bool) -> Callable[[Sentence], bool]:
-    """Return what says whether a sentence says what a subject is.
-
-    It begins with the subject, or some of its words and no others, and goes on with "is a" or the
-    like, or it announces what follows and says no other words itself, as a heading or a term does.
-    Of a person, also an apposition ("King, the first ...") and what is said of oneself.
-    """
-    words = frozenset(terms(subject))
-    apposition = re.compile(
-        rf"{_SAYS_OF_ONESELF}[^.]{{0,40}}{re.escape(subject)}, |{re.escape(subject)}, "
-        r"(?:who|an?|the|chief|senior|professor|director|founder|president|ceo|cto)\b"
-    )
-
-    def holds(sentence: Sentence) -> bool:
-        if sentence.announces and words.issuperset(terms(sentence.first)):
-            return bool(terms(sentence.first))
-        text = fold(sentence.quote[: len(subject) + _BEGINNING])
-        defines = _DEFINES.search(text)
-        before = terms(_INSERTED.sub("", text[: defines.start()])) if defines else []
-        if before and words.issuperset(before):
-            return True
-        return is_person and apposition.search(fold(sentence.quote)) is not None
-
-    return holds

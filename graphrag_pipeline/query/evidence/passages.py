@@ -249,8 +249,8 @@ def _ranked(
         total += ENTITY_WEIGHT * share
         total += LED_WEIGHT * is_led + FIGURES_WEIGHT * figures
         is_asked = (score or is_led) and not is_other
-        if is_asked and wanted is not None and wanted.holds(sentence):
-            total += KIND_WEIGHT
+        if is_asked and wanted is not None:
+            total += KIND_WEIGHT * wanted.holds(sentence)
         title = sentence.window.row["title"]
         if score and kind in TOLD_BY_FIELD:
             total += FIELD_WEIGHT * says_asked_field(about, title, text, line, names_said)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,12 +18,14 @@ from graphrag_pipeline.query.methods.global_search import GLOBAL, asks_for_theme
 from graphrag_pipeline.query.methods.method import Method
 from graphrag_pipeline.query.methods.ppr_search import PPR
 from graphrag_pipeline.query.operators.titles import as_asked
+from graphrag_pipeline.query.question import AnalysedQuestion
 from graphrag_pipeline.query.results import Record
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
 
 _MOST_SHOWN = 3
+_MOST_INTRODUCING = 3  # documents
 
 
 @dataclass(frozen=True)
@@ -34,8 +37,8 @@ class AutoParameters(SelectionParameters):
     the one that finds most (benchmarks/methods.py, benchmarks/natures.py). Where there is no graph,
     or the question names nothing in it by a title or as names are written, a walk has nowhere to
     set out from but words, and ``bm25`` ranks these better, or ``hybrid`` where vectors know more
-    than words. With a model it is ``selection``;
-    ``level`` is for that.
+    than words. Who asks what a thing is gets, after what is found, where the three documents that
+    mention it most first do so. With a model it is ``selection``; ``level`` is for that.
     """
 
 
@@ -44,7 +47,20 @@ def auto(index: Release, question: str, p: AutoParameters) -> list[Record]:
     method, why = chosen(index, question)
     index.trace.step(f"{method.name} search (by rule: {why})")
     options = replace(p, level=0) if method is GLOBAL else p
-    return method.retrieve(index, question, parameters_of(index, method, options))
+    parameters = parameters_of(index, method, options)
+    records = method.retrieve(index, question, parameters)
+    more = _introducing(index, question, records) if method is PPR else []
+    return op.fill(index, [*records, *more], parameters.max_context_tokens) if more else records
+
+
+def _introducing(index: Release, question: str, records: Sequence[Record]) -> list[Record]:
+    """Return where what a question asks the nature of is introduced, beside what is found."""
+    if not AnalysedQuestion.of(question).subject:
+        return []
+    entities = op.entities_titled(index, list(op.names_known(index, question)))
+    found = op.first_mentions(index, entities, _MOST_INTRODUCING)
+    known = {record.id for record in records}
+    return op.chunk_records(index, {key: 0.0 for key in found if key not in known})
 
 
 def chosen(index: Release, question: str) -> tuple[Method[Any], str]:

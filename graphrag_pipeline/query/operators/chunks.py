@@ -25,6 +25,11 @@ _RECORDS = """
 SELECT c.id, c.human_readable_id, c.document_id, d.title, d.uri, c.start_char, c.end_char, c.text
 FROM chunks c JOIN documents d ON d.id = c.document_id
 """
+_FIRST_MENTIONS = """
+SELECT arg_min(c.id, c.start_char) AS id FROM entity_chunks e JOIN chunks c ON c.id = e.chunk_id
+WHERE e.entity_id IN (SELECT unnest($ids::JSON::VARCHAR[]))
+GROUP BY c.document_id ORDER BY count(*) DESC, id LIMIT $limit
+"""
 
 KEPT = (_OF_ENTITIES, _OF_RELATIONSHIPS, _LENGTHS)
 """Queries whose rows are kept for all questions."""
@@ -77,6 +82,16 @@ def entities_in(index: Release, chunks: Ranking, limit: int) -> Ranking:
     summed = np.round(np.bincount(where, scores, minlength=len(ids)) * rarity, _DECIMALS)
     order = np.argsort(-summed, kind="stable")[:limit]
     return dict(zip(decoded(ids[order]), summed[order].tolist(), strict=True))
+
+
+@operator
+def first_mentions(index: Release, entities: Iterable[str], limit: int) -> Ranking:
+    """Return the chunk in which each document first mentions one of some entities; scores are 0.
+
+    Of the ``limit`` documents that mention them in most chunks: there a thing is introduced.
+    """
+    rows = index.rows(_FIRST_MENTIONS, ids=list(entities), limit=limit)
+    return {row["id"]: 0.0 for row in rows}
 
 
 @operator
