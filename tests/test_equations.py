@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 from bombs import zipped
 from read_files import only, read
@@ -18,9 +20,10 @@ def document(body: str) -> str:
     return f'<w:document xmlns:w="{MAIN}" xmlns:m="{MATH}"><w:body>{body}</w:body></w:document>'
 
 
-def docx(body: str) -> bytes:
+def docx(body: str, parts: Mapping[str, str] | None = None) -> bytes:
     return zipped(
         {
+            **(parts or {}),
             "[Content_Types].xml": f'<Types xmlns="{PACKAGE}/content-types"><Default '
             'Extension="xml" ContentType="application/xml"/></Types>',
             "_rels/.rels": f'<Relationships xmlns="{PACKAGE}/relationships"><Relationship Id="r1" '

@@ -39,6 +39,38 @@ def test_rows_without_a_head_stay_rows() -> None:
     assert len(wide) < 1_000
 
 
+def test_years_over_names_are_a_head_of_two_rows() -> None:
+    lines = [
+        "| Town | 2024 Boats | 2024 Tons | 2025 Boats | 2025 Tons |",
+        "| --- | --- | --- | --- | --- |",
+        "| Osvik | 7 | 310 | 9 | 350 |",
+    ]
+    two = ("<td rowspan=2>Town</td><td colspan=2>2024</td><td colspan=2>2025</td>",)
+    names = "<td>Boats</td><td>Tons</td>" * 2
+    numbers = "".join(f"<td>{cell}</td>" for cell in ("Osvik", 7, 310, 9, 350))
+    assert table(*two, names, numbers).split("\n") == lines
+    written = (
+        "|  | 2024 |  | 2025 |  |\n|---|--:|---|---|---|\n| Town | Boats | Tons | Boats | Tons |"
+    )
+    assert only(read("a.md", f"{written}\n{lines[2]}\n")).text.split("\n") == lines
+    one = "| Town | 2024 |  | 2025 |  |\n|---|---|---|---|---|\n| Osvik | 7 | 310 | 9 | 350 |\n" * 2
+    assert only(read("a.md", one)).text == one.strip()
+
+
+def test_a_rule_within_a_table_of_org_names_no_columns() -> None:
+    rule = "|---+---|\n"
+    ledger = f"{rule}| Who | Fee |\n{rule}| Ida | 120 |\n| Per | 80 |\n{rule}| Total | 200 |\n"
+    assert only(read("a.org", f"* Fees\n{ledger}* Notes\n")).text.split("\n")[1:] == [
+        "| Who | Fee |",
+        "| --- | --- |",
+        "| Ida | 120 |",
+        "| Per | 80 |",
+        "| Total | 200 |",
+        "# Notes",
+    ]
+    assert "---" not in only(read("a.org", "| Ida | 120 |\n| Per | 80 |\n")).text
+
+
 def test_what_names_columns_is_no_entity() -> None:
     document = only(read("a.html", MERGED.replace("Boats", "Captain").replace(">4<", ">Tor Juul<")))
     blocks = [[b._asdict() for b in document.blocks]]

@@ -58,7 +58,7 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
     f"{_READERS}:named": _reading("code files text_tables"),
     f"{_READERS}:notebook": _reading("notebook notebook_outputs"),
     f"{_READERS}:office": _reading(
-        "charts docx epub equations opendocument pptx sheets table_head"
+        "cell_formats charts docx docx_notes epub equations opendocument pptx sheets table_head"
     ),
     f"{_READERS}:PDF": _reading("ocr pdf pdf_forms pdf_layout pdf_lines pdf_tables pdf_text"),
     f"{_READERS}:records": (
@@ -68,7 +68,7 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
     ),
     f"{_READERS}:reStructuredText": _reading("rst text_tables"),
     f"{_READERS}:RTF": _reading("rtf"),
-    f"{_READERS}:XLS": _reading("sheets"),
+    f"{_READERS}:XLS": _reading("cell_formats sheets"),
     "ingest/chunking.py:CHUNKER_VERSION": ("ingest/chunking.py",),
     "extraction/rules/nlp.py:NLP_VERSION": (
         "extraction/rules/*.py",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import io
 import re
 from pathlib import Path
@@ -14,6 +15,7 @@ from graphrag_pipeline.ingest.reading.archives import (
     require_plain_xml,
 )
 from graphrag_pipeline.ingest.reading.charts import chart_markup
+from graphrag_pipeline.ingest.reading.docx_notes import comment_lines, page_lines
 from graphrag_pipeline.ingest.reading.equations import with_equations
 from graphrag_pipeline.ingest.reading.html import Page, parse_html
 from graphrag_pipeline.ingest.reading.model import (
@@ -33,8 +35,8 @@ _BACK_LINK = re.compile(r'<a href="#[^"<>]*-ref-[^"<>]*">↑</a>')
 def read_docx(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     """Read one Word document: headings, paragraphs, lists, tables and notes in their order.
 
-    Charts follow at the end. The parts of the archive may unpack to at most `max_file_bytes` of
-    XML, together, and a zip bomb is refused before it unpacks.
+    Charts, heads and feet of pages and comments follow at the end. The parts of the archive may
+    unpack to at most `max_file_bytes` of XML, together; a zip bomb is refused before it unpacks.
     """
     parts = open_archive(data, options, kind="a Word document", suffix=".docx")
     require_plain_xml(parts, _MOST_ELEMENTS)
@@ -46,7 +48,10 @@ def read_docx(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
         if _CHART.fullmatch(name)
         for markup in chart_markup(xml)
     )
-    page = parse_html(_BACK_LINK.sub("", _as_html(file)) + charts)
+    body = _BACK_LINK.sub("", _as_html(file))
+    around = [line for line in page_lines(parts) if html.escape(line) not in body]
+    beside = "".join(f"<p>{html.escape(line)}</p>" for line in [*around, *comment_lines(parts)])
+    page = parse_html(body + charts + beside)
     if not page.text:
         raise Unreadable("the document holds no text")
     title = str(about.pop("title", "")) or _title(page)

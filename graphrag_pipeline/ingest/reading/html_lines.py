@@ -11,7 +11,13 @@ from dataclasses import dataclass, field
 from graphrag_pipeline.core.records import field_words
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.ingest.reading.blocks import Block, BlockKind
-from graphrag_pipeline.ingest.reading.table_head import is_number, joined_names, names_numbers
+from graphrag_pipeline.ingest.reading.table_head import (
+    REPEATED,
+    is_number,
+    is_year,
+    joined_names,
+    names_numbers,
+)
 
 AROUND_MAIN, LINK_LIST, NAVIGATION, LANDMARK = 1, 2, 3, 4
 """Why a line is left out, the more certain the higher."""
@@ -26,7 +32,6 @@ _MOST_HEADS = 3
 _LEAST_ROWS = 3  # of a table whose first row is told by half of its words
 _LABEL_WORDS = 3
 _FIELD = 2  # cells: what a field is called, and what it holds
-_REPEATED = 200
 _LABELS = ("label", "key", "person", "place", "organisation", "of_person", "of_place", "of_work")
 
 
@@ -233,7 +238,8 @@ def n_names(rows: Sequence[Sequence[str]], spans: Mapping[tuple[int, int], objec
     Those of the second then name what stands below, which has numbers.
     """
     if len(rows) > 2 and spans and rows[0][0] and "" in rows[0] and len(rows[0]) == len(rows[1]):
-        is_named = all(rows[1]) and not any(map(is_number, [*rows[0], *rows[1]]))
+        numbers = [cell for cell in rows[0] if is_number(cell) and not is_year(cell)]
+        is_named = all(rows[1]) and not numbers and not any(map(is_number, rows[1]))
         if is_named and any(map(is_number, itertools.chain(*rows[2:]))):
             return 2
     return int(len(rows) > 1 and _are_names(rows))
@@ -292,7 +298,7 @@ class _Columns:
             height, width = self._spans.get((row, cell), (1, 1))
             for said in [text, *[""] * (width - 1)]:
                 if height > 1:
-                    below[len(placed)] = (height - 1, said if len(said) <= _REPEATED else "")
+                    below[len(placed)] = (height - 1, said if len(said) <= REPEATED else "")
                 placed.append(said)
         self._take(placed, below)
         self._from_above = below

@@ -30,6 +30,7 @@ from graphrag_pipeline.ingest.reading.model import (
     whole_document,
 )
 from graphrag_pipeline.ingest.reading.note_marks import without_marks, without_page_addresses
+from graphrag_pipeline.ingest.reading.table_head import is_under_names, markdown_lines
 from graphrag_pipeline.ingest.reading.wiki_links import (
     as_notes,
     notes_linked,
@@ -41,6 +42,10 @@ _MOST_FRONT_MATTER = 65_536  # characters
 _ENDS = {"---": ("---", "..."), "+++": ("+++",)}
 _TITLE = re.compile(r"^title:: +(\S[^\n]{0,300})$", re.M)
 _TOP = 1_000
+_WIDE_HEAD = re.compile(
+    r"^\|(?:[^|\n]*\|){1,200}?[ \t]*\|[^\n]*\n\|[-:| ]+\|[ \t]*(?:\n\|[^\n]*){2}", re.M
+)
+"""The first lines of a table whose head has a name and an empty cell after it."""
 _INTEGER = re.compile(r"[+-]?\d{1,18}")
 _DECIMAL = re.compile(r"[+-]?\d{1,18}\.\d{1,18}")
 
@@ -53,7 +58,7 @@ def read_markdown(path: Path, data: bytes, options: ReadingOptions) -> ReadResul
         metadata["title"] = titled[1]
         body = body[: titled.start()] + body[titled.end() :].lstrip("\n")
     parts = (part if is_code else without_marks(part) for part, is_code in code_parts(body))
-    text = with_links(without_markup(without_data("".join(parts)))).strip()
+    text = _with_whole_heads(with_links(without_markup(without_data("".join(parts))))).strip()
     linked = {
         one_line(key).replace(SEPARATOR, ":"): notes_linked(value)
         for key, value in metadata.items()
@@ -70,6 +75,21 @@ def read_markdown(path: Path, data: bytes, options: ReadingOptions) -> ReadResul
 def read_as_markdown(path: Path, text: str, options: ReadingOptions) -> ReadResult:
     """Read a file of another format that was said again in Markdown."""
     return read_markdown(path, text.encode("utf-8", "replace"), replace(options, encoding="utf-8"))
+
+
+def _with_whole_heads(text: str) -> str:
+    """Return a text in which a head that goes on in the first row of its table is one line."""
+    return _WIDE_HEAD.sub(_whole_head, text) if "|" in text else text
+
+
+def _whole_head(match: re.Match[str]) -> str:
+    first, _, second, *others = (
+        [cell.strip() for cell in row.strip().strip("|").split("|")]
+        for row in match.group().split("\n")
+    )
+    if not is_under_names(first, second, others):
+        return match.group()
+    return "\n".join(markdown_lines([first, second, *others], 2))
 
 
 def _plain(value: Scalar) -> Scalar:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import dropwhile
 from pathlib import Path
 
 from graphrag_pipeline.ingest.reading import versions
@@ -140,7 +141,13 @@ def _link_text(match: re.Match[str]) -> str:
 
 def _of_org(lines: list[str]) -> Iterator[str]:
     in_code = in_drawer = False
-    for line in lines:
+    table: list[str] = []
+    for line in [*lines, ""]:
+        if not in_code and line.lstrip().startswith("|"):
+            table.append(line)
+            continue
+        yield from _org_table(table)
+        table = []
         keyword = _ORG_KEYWORD.match(line)
         name = keyword[1].upper() if keyword else ""
         if keyword and keyword[2] and name in ("BEGIN", "END"):
@@ -159,12 +166,28 @@ def _of_org(lines: list[str]) -> Iterator[str]:
             yield _org_line(line)
 
 
+def _org_table(lines: list[str]) -> Iterator[str]:
+    """Yield a table in Markdown: what is above its first rule names the columns."""
+    lines = list(dropwhile(_ORG_RULE.match, lines))
+    rule = next((number for number, line in enumerate(lines) if _ORG_RULE.match(line)), 0)
+    rows = [
+        [cell.strip() for cell in _org_links(line).strip().strip("|").split("|")]
+        for line in lines
+        if not _ORG_RULE.match(line)
+    ]
+    yield from markdown_lines(rows, rule if 0 < rule < len(rows) else 0)
+
+
+def _org_links(line: str) -> str:
+    return _ORG_LINK.sub(lambda match: match[1] or match[2], line)
+
+
 def _org_line(line: str) -> str:
-    line = _ORG_LINK.sub(lambda match: match[1] or match[2], line)
+    line = _org_links(line)
     if match := _ORG_HEADING.match(line):
         title = _ORG_TAGS.sub("", _ORG_STATE.sub("", match[2], count=2))
         return f"{'#' * min(len(match[1]), 6)} {title}"
-    return line.replace("+", "|") if _ORG_RULE.match(line) else line
+    return line
 
 
 ASCIIDOC = FileFormat(read_asciidoc, versions.of("outlines", "Markdown"), SMALL)

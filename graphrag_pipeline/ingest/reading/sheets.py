@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import re
 import warnings
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from xml.sax.saxutils import unescape
 
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.archives import bytes_of, open_archive, refuse_doctype
+from graphrag_pipeline.ingest.reading.cell_formats import CellFormat, format_of_code
 from graphrag_pipeline.ingest.reading.cleaning import one_line
 from graphrag_pipeline.ingest.reading.extras import require_extra
 from graphrag_pipeline.ingest.reading.model import (
@@ -32,6 +34,7 @@ from graphrag_pipeline.ingest.reading.model import (
 )
 from graphrag_pipeline.ingest.reading.table_head import (
     LOOKED_AT,
+    REPEATED,
     Spans,
     as_lines,
     begins_table,
@@ -88,9 +91,9 @@ def read_xlsx(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
         book = load_workbook(file, read_only=True, data_only=True, keep_links=False)
         try:
             budget = _Budget(options.max_file_bytes * 4 // 5)
-            shares = _styles_of_shares(book)
+            formats = _formats(book)
             sheets = [
-                _sheet(_WithShares(each, shares) if shares else each, budget, marks)
+                _sheet(_WithFormats(each, formats) if formats else each, budget, marks)
                 for each in book.worksheets
             ]
         finally:
@@ -119,39 +122,32 @@ def read_xls(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     return read_sheets(path, sheets, options)
 
 
-def _styles_of_shares(book: Any) -> frozenset[int]:
-    """Return the numbers of the styles of a workbook by which 0.25 is shown as 25%."""
+def _formats(book: Any) -> dict[int, CellFormat]:
+    """Return the formats that say more than a number, by the numbers of a workbook's styles."""
     from openpyxl.styles.numbers import BUILTIN_FORMATS, BUILTIN_FORMATS_MAX_SIZE
 
     own = dict(enumerate(book._number_formats, BUILTIN_FORMATS_MAX_SIZE))
-    formats = BUILTIN_FORMATS | own
+    codes = {number: format_of_code(code) for number, code in (BUILTIN_FORMATS | own).items()}
     styles = enumerate(book._cell_styles)
-    return frozenset(n for n, style in styles if "%" in formats.get(style.numFmtId, ""))
+    return {n: shown for n, style in styles if (shown := codes.get(style.numFmtId))}
 
 
-class _WithShares:
-    """A sheet of openpyxl's in which shares are values as they are shown: "25%"."""
+class _WithFormats:
+    """A sheet of openpyxl's in which numbers are values as they are shown: "25%"."""
 
-    def __init__(self, sheet: Any, styles: frozenset[int]) -> None:
+    def __init__(self, sheet: Any, formats: Mapping[int, CellFormat]) -> None:
         self.title, self._worksheet_path = sheet.title, sheet._worksheet_path
         self.reset_dimensions = sheet.reset_dimensions
-        self._sheet, self._styles = sheet, styles
+        self._sheet, self._formats = sheet, formats
 
     def iter_rows(self, *, values_only: bool) -> Iterator[list[object]]:
         """Yield the values of each row."""
         for row in self._sheet.iter_rows():
+            shown = (self._formats.get(getattr(cell, "_style_id", -1)) for cell in row)
             yield [
-                _share(cell.value)
-                if getattr(cell, "_style_id", None) in self._styles
-                else cell.value
-                for cell in row
+                each.shown(cell.value) if each else cell.value
+                for each, cell in zip(shown, row, strict=True)
             ]
-
-
-def _share(value: object) -> object:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return value
-    return f"{100 * value:.15g}%"
 
 
 class _OldSheet:
@@ -183,8 +179,12 @@ class _OldSheet:
                 moment = xldate_as_datetime(cell.value, self._book.datemode)
                 return moment.time() if cell.value < 1 else moment
         style = self._book.xf_list[cell.xf_index]
-        shown = self._book.format_map.get(style.format_key)
-        return _share(cell.value) if shown and "%" in shown.format_str else cell.value
+        format_ = self._book.format_map.get(style.format_key)
+        shown = format_of_code(format_.format_str) if format_ else None
+        return shown.shown(cell.value) if shown else cell.value
+
+
+_Merged = Sequence[tuple[tuple[int, int], tuple[int, int]]]
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,7 @@ class _Marks:
 
     formulas: Mapping[tuple[int, int], str] = field(default_factory=dict)
     """Those without a value."""
-    merged: Sequence[tuple[tuple[int, int], tuple[int, int]]] = ()
+    merged: _Merged = ()
     """The first and the last of cells that are one."""
 
 
@@ -215,8 +215,27 @@ def _sheet(sheet: Any, budget: _Budget, marks: Mapping[str, _Marks]) -> Sheet:
     for number, cells in budget.rows(sheet, own.formulas):
         numbers.append(number)
         rows.append(cells)
+    _say_again(rows, numbers, own.merged, budget)
     gaps = [place for place, (a, b) in enumerate(pairwise(numbers), 1) if b > a + 1]
     return Sheet(sheet.title, rows, list(_spans(own, numbers[:LOOKED_AT])), gaps)
+
+
+def _say_again(
+    rows: list[list[str]], numbers: Sequence[int], merged: _Merged, budget: _Budget
+) -> None:
+    """Say what stands in a cell of several rows in each of these that has cells."""
+    free: dict[int, int] = {}
+    for (first, left), (last, _) in sorted(merged):
+        start = bisect_left(numbers, first)
+        if last == first or first < free.get(left, 0) or start == len(rows):
+            continue
+        free[left] = last + 1
+        text = rows[start][left] if numbers[start] == first and left < len(rows[start]) else ""
+        if 0 < len(text) <= REPEATED:
+            for row in rows[start + 1 : bisect_right(numbers, last)]:
+                budget.take(max(left + 1 - len(row), 0), len(text))
+                row += [""] * (left + 1 - len(row))
+                row[left] = row[left] or text
 
 
 def _spans(marks: _Marks, numbers: Sequence[int]) -> Iterator[tuple[int, int, int, int]]:
@@ -257,17 +276,21 @@ class _Budget:
                 cells = [c or formulas.get((number, place), "") for place, c in enumerate(cells)]
             while cells and not cells[-1].strip():
                 cells.pop()
-            self.cells += len(cells)
-            self.characters -= sum(map(len, cells))
-            if self.visited > _MOST_VISITED or self.cells > _MOST_CELLS or self.characters < 0:
-                raise Unreadable(
-                    f"the sheets have more than {_MOST_CELLS:,} cells, or too much text: "
-                    "save them as csv files"
-                )
+            self.take(len(cells), sum(map(len, cells)))
             if cells:
                 self.rows_left -= 1
                 _require_rows(self.rows_left)
                 yield number, cells
+
+    def take(self, cells: int, characters: int) -> None:
+        """Count cells and their characters; raises Unreadable where they are too many."""
+        self.cells += cells
+        self.characters -= characters
+        if self.visited > _MOST_VISITED or self.cells > _MOST_CELLS or self.characters < 0:
+            raise Unreadable(
+                f"the sheets have more than {_MOST_CELLS:,} cells, or too much text: "
+                "save them as csv files"
+            )
 
 
 def _require_rows(left: int) -> None:
@@ -284,7 +307,16 @@ def _shown(value: object) -> str:
         return (value.date() if value.time() == time() else value).isoformat()
     if isinstance(value, date | time):
         return value.isoformat()
+    if isinstance(value, timedelta):
+        return _duration(value)
     return f"{value:.15g}" if isinstance(value, float) else str(value)
+
+
+def _duration(value: timedelta) -> str:
+    """Return a time as workbooks show it: 26:00, 0:00:30."""
+    minutes, seconds = divmod(abs(round(value.total_seconds())), 60)
+    end = f":{seconds:02}" if seconds else ""
+    return f"{'-' if value < timedelta() else ''}{minutes // 60}:{minutes % 60:02}{end}"
 
 
 def read_sheets(path: Path, sheets: Iterable[Sheet], options: ReadingOptions) -> ReadResult:

@@ -12,12 +12,15 @@ from graphrag_pipeline.ingest.reading.cleaning import one_line
 
 LOOKED_AT = 50
 """Rows from the top of a table by which its head is told."""
+REPEATED = 200
+"""Characters of a cell of several rows that is said in each of these."""
 _MOST_CAPTIONS = 20
 _MOSTLY = 0.8
 _MOST_ROWS = 3
 _LEAST_ROWS = 2
 _NUMBER = re.compile(
-    r"[-+(]?[$€£¥]?\s?\d[\d.,' \u00a0\u202f]*\s?[%$€£¥]?\)?|\d{1,4}[-./]\d{1,2}[-./]\d{1,4}"
+    r"[-+(]?[$€£¥]?\s?\d[\d.,' \u00a0\u202f]*\s?(?:[%$€£¥]|[A-Z]{3}|[a-zµ]{1,3})?\)?"
+    r"|\d{1,4}[-./]\d{1,2}[-./]\d{1,4}"
 )
 _YEAR = re.compile(r"(1[5-9]|20)\d\d")
 _ADDRESS = re.compile(r"[^@\s,;]+@[^@\s,;]+\.[^@\s,;]+|https?://\S+")
@@ -139,6 +142,11 @@ def _is_like(number: str, cells: Sequence[str]) -> bool:
     return 2 * sum(_YEAR.fullmatch(cell) is not None for cell in cells) > len(cells)
 
 
+def is_year(cell: str) -> bool:
+    """Whether a cell is a year, which names a column of other numbers."""
+    return _YEAR.fullmatch(cell.strip()) is not None
+
+
 def is_number(cell: str) -> bool:
     """Whether a cell is a number or a date."""
     return _NUMBER.fullmatch(cell.strip()) is not None
@@ -153,7 +161,7 @@ def _height(rows: Sequence[Row], spans: Spans) -> int:
                 is_wide = last_column > first_column
                 last = max(last, last_row + is_wide)
         return min(last + 1, _MOST_ROWS, max(1, len(rows) - 1))
-    if len(rows) > 2 and _is_under_names(rows[0], rows[1], rows[2:]):
+    if len(rows) > 2 and is_under_names(rows[0], rows[1], rows[2:]):
         return 2
     return 3 if len(rows) > 3 and _is_above_names(rows[0], rows[1], rows[2], rows[3:]) else 1
 
@@ -161,7 +169,7 @@ def _height(rows: Sequence[Row], spans: Spans) -> int:
 def _is_above_names(first: Row, second: Row, third: Row, others: Sequence[Row]) -> bool:
     """Whether a row has names over two rows of which one is under the other, and of all columns
     that these do not name."""
-    if not _is_under_names(second, third, others) or any(map(is_number, first)):
+    if not is_under_names(second, third, others) or any(map(is_number, first)):
         return False
     unnamed = [place for place, cell in enumerate(third) if not cell.strip()]
     begins = next((place for place, cell in enumerate(second) if cell.strip()), 0)
@@ -170,7 +178,7 @@ def _is_above_names(first: Row, second: Row, third: Row, others: Sequence[Row]) 
     return is_over and is_wide and all(place < len(first) and first[place] for place in unnamed)
 
 
-def _is_under_names(first: Row, second: Row, others: Sequence[Row]) -> bool:
+def is_under_names(first: Row, second: Row, others: Sequence[Row]) -> bool:
     """Whether names of the first row stand over several columns each, named by the second."""
     wide = [
         place
