@@ -75,7 +75,10 @@ class Bench:
         if not Home(self.home).calls.exists():
             return set()
         with contextlib.closing(sqlite3.connect(Home(self.home).calls)) as con:
-            return {key for (key,) in con.execute("SELECT key FROM responses")}
+            # Killed before it had its tables, it keeps nothing.
+            made = con.execute("SELECT 1 FROM sqlite_master WHERE name = 'responses'").fetchone()
+            rows = con.execute("SELECT key FROM responses") if made else ()
+            return {key for (key,) in rows}
 
     def key(self, request: Request) -> bytes:
         """The key under which the answer to a request is kept."""

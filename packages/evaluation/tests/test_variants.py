@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +31,13 @@ TEXTS = {
 }
 ASKED = {"question": "Who built the mill at Tarn?", "answers": ["Oskar Kovarna"],
          "type": "inference_query"}  # fmt: skip
+GIVEN = ["Ada", "Bo", "Cleo", "Dag", "Eva", "Finn", "Greta", "Hugo", "Ines", "Jan", "Kira", "Leif"]
+YARDS = {
+    f"yard{n}.txt": f"{given} Norrvik built the Harbour Yard {chr(65 + n)} at Port {given}stad. "
+    f"{given} Norrvik met {GIVEN[n // 3 * 3]} Norrvik at Port {GIVEN[n // 3 * 3]}stad. "
+    for n, given in enumerate(GIVEN)
+}
+"""Towns of three, each its own: the preset of clusterings keeps levels of five communities."""
 GLEANED = """
 [[condition]]
 name = "{n} gleanings"
@@ -88,16 +95,19 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
 
 
 @pytest.mark.parametrize(
-    ("preset", "n_indexes"),
+    ("preset", "n_indexes", "more"),
     [
-        ("rag_vs_graphrag-graphs", 2),
-        pytest.param("graphrag-gleanings", 12, marks=pytest.mark.nightly),
-        pytest.param("archrag-clusterings", 8, marks=pytest.mark.nightly),
+        ("rag_vs_graphrag-graphs", 2, {}),
+        pytest.param("graphrag-gleanings", 12, {}, marks=pytest.mark.nightly),
+        pytest.param("archrag-clusterings", 8, YARDS, marks=pytest.mark.nightly),
     ],
 )
 def test_a_preset_makes_its_indexes_for_no_more_than_planned_and_once(
-    bench: Bench, preset: str, n_indexes: int
+    bench: Bench, preset: str, n_indexes: int, more: Mapping[str, str]
 ) -> None:
+    for name, text in more.items():
+        (bench.place / name).write_text(text)
+    Index(bench.settings).update(bench.place)
     experiment = bench.preset(preset)
     before = len(bench.server.requests)
     plan = plan_experiment(bench.settings, experiment)
