@@ -65,9 +65,29 @@ def test_the_sentence_of_a_theme_is_prose_that_names_it(engine, named):
         finding(f"But was it {names[0]}?", community, 3),
         finding(told, community, 4),
     ]
-    best = told_well(engine.index, findings)[0]
+    best = told_well(engine.index, "", findings)[0]
     assert best.text == told
     assert best.title.split(", ") == names[:3]
+
+
+@pytest.mark.parametrize(
+    ("question", "place"),
+    [
+        ("What are the main themes?", 1),
+        ("主要主题是什么？", 0),
+        ("Was sind die Themen?", 2),
+        ("", 0),
+    ],
+)
+def test_a_theme_is_told_in_the_language_of_the_question(engine, named, question, place):
+    community, names = named
+    told = [
+        f"{names[0]}和{names[1]}在那个漫长的冬天一起讲述了整个城镇的故事，后来又讲述了春天里的港口，以及住在那里的人们和他们的船只的故事。",
+        f"{names[0]} is what the whole town told of in that long winter, and then again.",
+        f"{names[0]} ist das, wovon die ganze Stadt in dem langen Winter noch erzählt hat.",
+    ]
+    findings = [finding(text, community, n) for n, text in enumerate(told)]
+    assert told_well(engine.index, question, findings)[0].text == told[place]
 
 
 def test_a_theme_is_told_by_no_sentence_to_a_listener_and_who_speaks_is_not_named(engine, named):
@@ -77,7 +97,7 @@ def test_a_theme_is_told_by_no_sentence_to_a_listener_and_who_speaks_is_not_name
         f"{names[0].upper()}: All right, so I think that was our talk with {names[1]}, thank you."
     )
     findings = [finding(spoken, community, 1), finding(told, community, 2)]
-    assert told_well(engine.index, findings)[0].text == told
+    assert told_well(engine.index, "", findings)[0].text == told
 
 
 def test_a_report_quotes_what_is_told_before_what_is_said_to_a_listener(tmp_path):
@@ -94,7 +114,7 @@ def test_a_report_quotes_what_is_told_before_what_is_said_to_a_listener(tmp_path
 def test_what_a_model_wrote_of_a_theme_stays_as_it_is(engine, named):
     community, _ = named
     findings = [finding("Short.", community, 1, start_char=None), finding("Long.", community, 2)]
-    assert told_well(engine.index, findings) == findings
+    assert told_well(engine.index, "", findings) == findings
 
 
 def test_a_theme_of_which_only_code_is_quoted_comes_last(engine):
@@ -103,7 +123,7 @@ def test_a_theme_of_which_only_code_is_quoted_comes_last(engine):
         finding("x = {y: [z]} == foo(bar) -> None::baz", one),
         finding("The council of the harbour met in the old customs house.", two),
     ]
-    first, last = told_well(engine.index, findings)
+    first, last = told_well(engine.index, "", findings)
     assert (first.attributes["community_id"], last.attributes["community_id"]) == (two, one)
 
 

@@ -104,7 +104,7 @@ def global_search(index: Release, question: str, p: GlobalParameters) -> list[Re
         return _findings_of_nearest(index, question, p)
     particulars = AnalysedQuestion.of(question).read(_particulars)
     if not particulars:
-        return op.fill(index, _themes(index, p), p.max_context_tokens)
+        return op.fill(index, _themes(index, question, p), p.max_context_tokens)
     findings_at = op.attributed_findings_at if p.hierarchy == ATTRIBUTED else op.findings_at
     candidates = findings_at(index, p.level, particulars, p.candidates)
     scores = _scores(index, particulars, candidates)
@@ -120,11 +120,11 @@ def reports_to_read(index: Release, p: GlobalParameters) -> list[Record]:
     return op.report_records(index, op.reports_at(index, p.level))
 
 
-def _themes(index: Release, p: GlobalParameters) -> list[Record]:
+def _themes(index: Release, question: str, p: GlobalParameters) -> list[Record]:
     if p.hierarchy == ATTRIBUTED:
         return op.attributed_findings_at(index, p.level, "", _THEMES)
     level = 0 if p.level == _LEVEL else p.level
-    return told_well(index, op.themes_at(index, level, _THEMES))
+    return told_well(index, question, op.themes_at(index, level, _THEMES))
 
 
 def _findings_of_nearest(index: Release, question: str, p: GlobalParameters) -> list[Record]:
