@@ -76,7 +76,6 @@ def test_the_sentence_of_a_theme_is_prose_that_names_it(engine, named):
         ("What are the main themes?", 1),
         ("主要主题是什么？", 0),
         ("Was sind die Themen?", 2),
-        ("", 0),
     ],
 )
 def test_a_theme_is_told_in_the_language_of_the_question(engine, named, question, place):
