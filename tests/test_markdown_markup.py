@@ -62,7 +62,7 @@ def test_a_readme_is_left_with_its_words_and_its_code() -> None:
         "Halcyon measures silt in rivers. It is kept by `<b>` and [Tarn][tarn].\n\n"
         "## Install\n\n```html\n<p>[![kept](a.svg)](b)</p>\n```\n\n    <b>kept too</b>\n\n"
         "![A map of the rivers](map.png)\n\n"
-        "- [Install](#install) it first\n- [Handbook](handbook.md)\n\n[^1]: A note stays."
+        "- [Install](#install) it first\n- [Handbook](handbook.md)\n\nA note stays."
     )
     code = [document.text[b.start : b.end] for b in document.blocks if b.kind == "code"]
     assert "".join(code).count("kept") == 2

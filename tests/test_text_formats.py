@@ -467,6 +467,11 @@ def test_every_ending_in_the_list_of_formats_is_read_and_no_other_is():
 
     alike = {".htm": ".html", ".markdown": ".md", ".xlsm": ".xlsx", ".ndjson": ".jsonl"}
     alike |= {".mht": ".mhtml", ".yml": ".yaml", ".text": ".txt", ".debian": ".log"}
+    alike |= {".asciidoc": ".adoc", ".tab": ".tsv", ".psv": ".csv"}
+    alike |= dict.fromkeys((".geojson", ".jsonld"), ".json")
+    alike |= dict.fromkeys((".mdx", ".qmd", ".rmd"), ".md")
+    alike |= dict.fromkeys((".rss", ".atom", ".opml", ".enex", ".fb2"), ".xml")
+    alike |= dict.fromkeys((".ini", ".cfg", ".conf", ".properties", ".patch", ".diff"), ".log")
     alike |= {".docm": ".docx", ".pptm": ".pptx", ".ppsx": ".pptx"}
     others = {".rtf", ".xls", ".msg"} if missing_modules("legacy") else set()
     for ending in sorted(listed - CODE_SUFFIXES - others):

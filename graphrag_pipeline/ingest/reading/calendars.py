@@ -28,6 +28,7 @@ _LINE = re.compile(r"(?:[\w-]+\.)?([A-Za-z-]{1,60})((?:;(?:\"[^\"\n]*\"|[^:\"\n]
 _COMMON_NAME = re.compile(r";CN=(?:\"([^\"]*)\"|([^;:\"]*))", re.I)
 _CHARSET = re.compile(r";CHARSET=([\w-]{1,40})", re.I)
 _ESCAPE = re.compile(r"\\([\\,;nN])")
+_ZONE = re.compile(r";TZID=\"?/?([^\";:]{1,100})", re.I)
 _SPLIT = re.compile(r"(?<!\\);")
 _STAMP = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)(\d\d)(Z?))?$")
 _WHOLE_DAY = re.compile(r"\d{8}")
@@ -105,6 +106,8 @@ def _entries(lines: list[str]) -> Iterator[dict[str, object]]:
                 _add_organization(entry, value)
             elif name in names and said:
                 _add(entry, names[name], said, replaces=name == "FN")
+            if name == "DTSTART" and (zone := _ZONE.search(match[2])):
+                entry["time zone"] = zone[1]
 
 
 def _add_organization(entry: dict[str, object], value: str) -> None:

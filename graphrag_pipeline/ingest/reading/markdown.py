@@ -42,6 +42,9 @@ _MOST_FRONT_MATTER = 65_536  # characters
 _ENDS = {"---": ("---", "..."), "+++": ("+++",)}
 _TITLE = re.compile(r"^title:: +(\S[^\n]{0,300})$", re.M)
 _TOP = 1_000
+_NOTE = re.compile(r"^ {0,3}\[\^([^\]\s]{1,50})\]:[ \t]+", re.M)
+_NOTE_MARK = re.compile(r"\[\^([^\]\s]{1,50})\]")
+_TERM = re.compile(r"^([^\s#>|:*+-][^\n]{0,100})\n(?:[ \t]*\n)?:[ \t]+(?=\S)", re.M)
 _WIDE_HEAD = re.compile(
     r"^\|(?:[^|\n]*\|){1,200}?[ \t]*\|[^\n]*\n\|[-:| ]+\|[ \t]*(?:\n\|[^\n]*){2}", re.M
 )
@@ -57,8 +60,13 @@ def read_markdown(path: Path, data: bytes, options: ReadingOptions) -> ReadResul
     if not metadata.get("title") and (titled := _TITLE.search(body, 0, _TOP)):
         metadata["title"] = titled[1]
         body = body[: titled.start()] + body[titled.end() :].lstrip("\n")
-    parts = (part if is_code else without_marks(part) for part, is_code in code_parts(body))
-    text = _with_whole_heads(with_links(without_markup(without_data("".join(parts))))).strip()
+    parts = (
+        part if is_code else _TERM.sub(r"\1: ", without_marks(part))
+        for part, is_code in code_parts(body)
+    )
+    text = _with_whole_heads(
+        _without_note_marks(with_links(without_markup(without_data("".join(parts)))))
+    ).strip()
     linked = {
         one_line(key).replace(SEPARATOR, ":"): notes_linked(value)
         for key, value in metadata.items()
@@ -75,6 +83,15 @@ def read_markdown(path: Path, data: bytes, options: ReadingOptions) -> ReadResul
 def read_as_markdown(path: Path, text: str, options: ReadingOptions) -> ReadResult:
     """Read a file of another format that was said again in Markdown."""
     return read_markdown(path, text.encode("utf-8", "replace"), replace(options, encoding="utf-8"))
+
+
+def _without_note_marks(text: str) -> str:
+    """Return a text without the marks of its notes."""
+    if "[^" not in text or not (notes := set(_NOTE.findall(text))):
+        return text
+    return _NOTE_MARK.sub(
+        lambda mark: "" if mark[1] in notes else mark.group(), _NOTE.sub("", text)
+    )
 
 
 def _with_whole_heads(text: str) -> str:

@@ -31,6 +31,7 @@ _ADOC_COLUMNS = re.compile(r"""cols=(?:"([^"]+)"|'([^']+)'|([^,\]]+))""")
 _ADOC_HEADER = re.compile(r"%header|options?=[\"']?[^\]]*\bheader|%autowidth\.header")
 _ADOC_CELL = re.compile(r"(?:^|(?<=\s))(?:(\d+)(?:\.\d+)?[+*]|\.\d+\+)?[<^>.]*[a-z]?\|")
 _ADOC_TITLE = re.compile(r"\.(?![.\s])(.+)$")
+_ADOC_TERM = re.compile(r"[ \t]*([^\s:][^:\n]{0,100})::[ \t]+(\S.*)$")
 _ADOC_LINK = re.compile(
     r"(?:link:|xref:|mailto:)?(?:https?://)?[^\s\[\]<>]{1,500}\[([^\[\]\n]{1,500})\]"
 )
@@ -126,6 +127,8 @@ def _asciidoc_line(line: str) -> str:
         line = f"{depth}{mark} {match[2]}"
     elif match := _ADOC_TITLE.match(line):
         line = match[1]
+    elif match := _ADOC_TERM.match(line):
+        line = f"{match[1]}: {match[2]}"
     return _asciidoc_links(line)
 
 

@@ -27,6 +27,10 @@ from graphrag_pipeline.ingest.reading.model import (
 )
 
 _ENVELOPES = {(word,) for word in word_lists("nlp_records.txt")["envelope"]}
+_FIELD_NAMES = frozenset(("name", "key", "label", "Name", "Key"))
+_FIELD_VALUES = ("display_value", "displayValue", "value", "Value")
+_LONGEST_NAME = 60
+_MOST_NUMBERS, _DEEPEST_NUMBERS = 30, 3
 _LARGEST_INTEGER = 2**63
 _END = object()
 _SAID_TO_READ = 10
@@ -297,10 +301,30 @@ def _leaves(value: object, name: str) -> Iterator[tuple[str, str]]:
         path, item = next(within[-1], ("", _END))
         if item is _END:
             within.pop()
+        elif numbers := _numbers(item):
+            yield path, numbers
         elif (inner := _children(item)) is not None:
             within.append(_below(path, inner))
         elif text := clean_text(_plain(item)):
             yield path, text
+
+
+def _numbers(value: object, depth: int = 0) -> str:
+    """Return an array of numbers alone, or of such arrays, on one line: places, vectors.
+
+    Of very many the first are said.
+    """
+    if not isinstance(value, list) or not value or depth > _DEEPEST_NUMBERS:
+        return ""
+    said: list[str] = []
+    for item in value[:_MOST_NUMBERS]:
+        is_number = isinstance(item, int | float) and not isinstance(item, bool)
+        text = _plain(item) if is_number else _numbers(item, depth + 1)
+        if not text:
+            return ""
+        said.append(text)
+    more = len(value) - len(said)
+    return ", ".join(said) + (f" and {more:,} more" if more else "")
 
 
 def _below(path: str, inner: Iterable[tuple[str, object]]) -> Iterator[tuple[str, object]]:
@@ -313,8 +337,29 @@ def _children(value: object) -> list[tuple[str, object]] | None:
     if isinstance(value, Mapping):
         return [(one_line(str(name)), child) for name, child in value.items()]
     if isinstance(value, list | tuple):
+        if pairs := _named_values(value):
+            return pairs
         return [(str(number), child) for number, child in enumerate(value, 1)]
     return None
+
+
+def _named_values(items: Sequence[object]) -> list[tuple[str, object]]:
+    """Return the fields that an array gives as objects of a name and a value each, if it does.
+
+    >>> _named_values([{"name": "Priority", "value": "High", "id": 7}])
+    [('Priority', 'High')]
+    """
+    fields: dict[str, object] = {}
+    for item in items:
+        if not isinstance(item, Mapping):
+            return []
+        keys = item.keys()
+        name = item[next(iter(_FIELD_NAMES & keys))] if len(_FIELD_NAMES & keys) == 1 else None
+        value = next((key for key in _FIELD_VALUES if key in keys), None)
+        if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_NAME or value is None:
+            return []
+        fields[one_line(name)] = item[value]
+    return list(fields.items()) if len(fields) == len(items) else []
 
 
 def _parts(value: object, options: ReadingOptions) -> _Parts:

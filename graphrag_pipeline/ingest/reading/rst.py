@@ -6,6 +6,7 @@ every directive that it does not know, as those of Sphinx are. Nothing is includ
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +28,7 @@ _ADORNED = re.compile(r"([!-/:-@\[-`{-~])\1+$")
 _DIRECTIVE = re.compile(r"( *)\.\. (?:\|[^|]+\| )?([\w:+.-]*\w)::(?: +(.*))?$")
 _EXPLICIT = re.compile(r"( *)(?:\.\.(?: +(.*))?|__ .*)$")
 _NOTE = re.compile(r"\[([^\]]+)\] +(.*)")
+_NOTE_MARK = re.compile(r" ?\[(?:#[\w-]{0,60}|\d{1,4}|\*)\]_")
 _OPTION = re.compile(r" *:[\w-]+:(?: .*)?$")
 _GRID_BORDER = re.compile(r" *\+(?:[-=]+\+)+$")
 _SIMPLE_BORDER = re.compile(r" *=+(?: +=+)+$")
@@ -44,6 +46,7 @@ _DOCUMENT = re.compile(
 _BETWEEN = re.compile(r"[-_]+")
 _LITERAL = re.compile(r"``(.{1,1000}?)``")
 _SUBSTITUTION = re.compile(r"\|([^|\s](?:[^|\n]{0,100}[^|\s])?)\|_{0,2}")
+_REPLACED = re.compile(r"^ *\.\. +\|(?P<name>[^|\n]{1,100})\| +replace:: +(?P<said>\S.*)$", re.M)
 _CODE = word_set(
     "code code-block sourcecode parsed-literal doctest testcode testoutput testsetup "
     "testcleanup prompt ipython productionlist graphviz math digraph plot mermaid code-cell"
@@ -76,8 +79,10 @@ def read_rst(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     of contents and images are left out; the text of notes and of every directive that is not known
     stays.
     """
-    text = "\n".join(_Converter(clean_text(decode(data, options.encoding))).lines())
-    return read_as_markdown(path, text, options)
+    text = clean_text(decode(data, options.encoding))
+    if words := {match["name"]: match["said"] for match in _REPLACED.finditer(text)}:
+        text = _SUBSTITUTION.sub(lambda match: words.get(match[1], match.group()), text)
+    return read_as_markdown(path, "\n".join(_Converter(text).lines()), options)
 
 
 class _Converter:
@@ -141,22 +146,34 @@ class _Converter:
         if name in _DROPPED:
             self._indented(indent)
         elif name in _CODE:
-            self._skip_options(indent)
+            self._options(indent)
             yield from _fenced(self._indented(indent), argument if name != "math" else "math")
         else:
-            self._skip_options(indent)
+            options = self._options(indent)
             yield from _introduction(name, argument)
+            if name == "csv-table":
+                yield from self._csv_table(indent, options.get("header", ""))
             if name == "list-table":
                 yield from self._list_table(indent)
 
-    def _skip_options(self, indent: int) -> None:
+    def _options(self, indent: int) -> dict[str, str]:
+        options: dict[str, str] = {}
         while (line := self._line(0)) and _depth(line) > indent and _OPTION.match(line):
+            name, _, value = line.strip()[1:].partition(":")
+            options[name] = value.strip()
             self.at += 1
+        return options
+
+    def _csv_table(self, indent: int, header: str) -> Iterator[str]:
+        lines = [line.strip() for line in (header, *self._indented(indent)) if line.strip()]
+        cells = csv.reader(lines, skipinitialspace=True)
+        yield from _table([[[cell.strip()] for cell in row] for row in cells])
 
     def _explicit(self, match: re.Match[str]) -> Iterator[str]:
         self.at += 1
         if note := _NOTE.match(match[2] or ""):
-            yield _inline(f"[{note[1].lstrip('#')}] {note[2]}")
+            is_mark = _NOTE_MARK.fullmatch(f"[{note[1]}]_")
+            yield _inline(note[2] if is_mark else f"[{note[1]}] {note[2]}")
         else:
             self._indented(len(match[1]))
 
@@ -271,6 +288,8 @@ def _inline(text: str) -> str:
         text = _ROLE.sub(_role_text, text)
         text = _LITERAL.sub(r"`\1`", text)
         text = _LINK.sub(_link_text, text)
+    if "]_" in text:
+        text = _NOTE_MARK.sub("", text)
     return _SUBSTITUTION.sub(r"\1", text) if "|" in text else text
 
 

@@ -14,7 +14,7 @@ were refused, and so they are read again."""
 VERSIONS = {
     "bank statements": "2",
     "bibliographies": "3",
-    "calendars": "5",
+    "calendars": "6",
     "code": "1",
     "configs": "3",
     "family trees": "2",
@@ -22,25 +22,25 @@ VERSIONS = {
     "HTML": "7",
     "LaTeX": "4",
     "mail": "6",
-    "maps": "2",
-    "Markdown": "6",
+    "maps": "3",
+    "Markdown": "7",
     "named": "8",  # files without an ending, known by their whole name
     "notebook": "2",
     "office": "9",
-    "outlines": "4",
+    "outlines": "5",
     "Outlook": "2",
     "packed": "2",
     "PDF": "6",
     "plain": "9",
-    "records": "18",
+    "records": "19",
     "references": "2",
-    "reStructuredText": "3",
+    "reStructuredText": "4",
     "RTF": "4",
     "subtitles": "2",
     "text": "9",  # of .txt alone, which once stood for what all readers share
     "web archives": "2",
     "XLS": "4",
-    "XML": "5",
+    "XML": "6",
 }
 """The version of the reader of each kind of files."""
 _LIBRARIES = {"Outlook": "oxmsg", "RTF": "striprtf", "XLS": "xlrd"}

@@ -32,6 +32,8 @@ from graphrag_pipeline.ingest.reading.xml_tree import (
 
 _LONGEST_TITLE = 200
 _TITLES = ("title", "head", "heading", "name")
+_NAMED_BY = ("title", "name", "label", "text")
+"""Attributes that say what an element of others is."""
 _FEWEST_RECORDS = 2
 _LONG_VALUE = 100
 _PROSE_WORDS = 4
@@ -43,7 +45,8 @@ def read_xml(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
 
     Data, which is elements of one name with fields in them, is read as JSON would be: a document
     for each, its fields the elements and attributes within. Of a text, an element without text its
-    attributes are said. XML whose root is ``html`` is a web page; statements of banks are bookings.
+    attributes are said, and of one of others its name. XML whose root is ``html`` is a web page;
+    statements of banks are bookings.
     """
     root = root_of(data)
     if root.name.lower() == "html":
@@ -142,8 +145,10 @@ def _lines(element: XmlElement) -> Iterator[tuple[str, str]]:
     has_text = any(isinstance(each, str) and each.strip() for each in element.within)
     inner = elements_of(element)
     if has_text:
-        yield one_line(text_of(element)), element.name.lower()
+        yield line_of(element), element.name.lower()
     elif inner:
+        names = (element.attributes.get(name, "") for name in _NAMED_BY)
+        yield from ((one_line(name), "") for name in names if name.strip())
         for each in inner:
             yield from _lines(each)
     elif said := _attributes(element):

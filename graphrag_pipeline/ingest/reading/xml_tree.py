@@ -35,10 +35,11 @@ class _Tree:
         self.room = _MOST_GROWTH * size + _LEAST_ROOM
         self.open = [self.top]
         self.elements = 0
+        self.is_file = False
         self.parser = expat.ParserCreate()
         self.parser.buffer_text = True
         self.parser.StartElementHandler = self._start
-        self.parser.EndElementHandler = lambda _name: self.open.pop()
+        self.parser.EndElementHandler = self._end
         self.parser.CharacterDataHandler = self._said
         self.parser.EntityDeclHandler = self._declared
         self.parser.SkippedEntityHandler = self._skipped
@@ -47,17 +48,24 @@ class _Tree:
         self.parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_UNLESS_STANDALONE)
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
+        self.is_file = attributes.get("encoding") == "base64" or name == "binary"
         self.elements += 1
         if len(self.open) > _MOST_DEPTH:
             raise Unreadable(f"the XML is nested more than {_MOST_DEPTH} deep")
         if self.elements > _MOST_ELEMENTS:
             raise Unreadable(f"the XML has more than {_MOST_ELEMENTS:,} elements: divide it")
         self._fill(sum(map(len, attributes.values())))
-        element = XmlElement(name.rpartition(":")[2], attributes)
+        element = XmlElement(name.rpartition(":")[2], {} if self.is_file else attributes)
         self.open[-1].within.append(element)
         self.open.append(element)
 
+    def _end(self, _name: str) -> None:
+        self.is_file = False
+        self.open.pop()
+
     def _said(self, text: str) -> None:
+        if self.is_file:
+            return
         self._fill(len(text))
         self.open[-1].within.append(text)
 
