@@ -34,11 +34,8 @@ class MentionFiles:
 
     def __init__(self, folder: Path, found: Iterable[Extraction], limits: DatabaseLimits) -> None:
         self._limits = limits
-        self.n_entities = self.n_relationships = 0
         self._files: dict[str, list[str]] = {"entity_mentions": [], "relationship_mentions": []}
         for number, part in enumerate(found):
-            self.n_entities += len(part.entities)
-            self.n_relationships += len(part.relationships)
             for (table, files), rows in zip(self._files.items(), identify(part), strict=True):
                 file = folder / f"{table}-{number}.parquet"
                 _write(rows, file)

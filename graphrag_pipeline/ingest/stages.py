@@ -65,9 +65,8 @@ _STAGED_LATER = {
 
 @dataclass(frozen=True)
 class StageResult:
-    """The result of a stage for one batch; ``counts`` is empty when there was nothing to do."""
+    """The result of a stage for one batch: the time it took, and whether it was done before."""
 
-    counts: Mapping[str, int]
     seconds: float
     done_before: bool = False
 
@@ -127,12 +126,11 @@ def batch_versions(
 def ingest_documents(store: IndexStore, log: BatchLog, settings: Settings, key: str) -> StageResult:
     """Read a batch's files into ``documents``; what cannot be read goes to ``quarantine``."""
 
-    def work(line: _Line) -> Mapping[str, int]:
+    def work(line: _Line) -> None:
         with documents.readers(settings) as files:
             read = documents.read_batch(line.batch, log, files)
         with _ledger(store, line) as con:
             documents.stage_documents(con, line.batch, read)
-        return {"documents": len(read.documents), "quarantined": len(read.quarantine)}
 
     return _once(store, log, settings, key, "documents", work)
 
@@ -140,7 +138,7 @@ def ingest_documents(store: IndexStore, log: BatchLog, settings: Settings, key: 
 def ingest_chunks(store: IndexStore, log: BatchLog, settings: Settings, key: str) -> StageResult:
     """Cut a batch's documents into ``chunks``."""
 
-    def work(line: _Line) -> Mapping[str, int]:
+    def work(line: _Line) -> None:
         with store.read() as con:
             texts = con.execute(
                 f"SELECT id, text FROM ({of_batch('documents')}) ORDER BY human_readable_id",
@@ -150,7 +148,6 @@ def ingest_chunks(store: IndexStore, log: BatchLog, settings: Settings, key: str
         chunks = chunks.with_columns(batch=pl.lit(key))
         with _ledger(store, line) as con:
             stage_chunks(con, chunks, key)
-        return {"chunks": len(chunks)}
 
     return _once(store, log, settings, key, "chunks", work)
 
@@ -160,7 +157,7 @@ def ingest_extractions(
 ) -> StageResult:
     """Find entities and relationships in a batch's chunks that have no extraction yet."""
 
-    def work(line: _Line) -> Mapping[str, int]:
+    def work(line: _Line) -> None:
         version = extraction_version(settings)
         todo = _Todo(store, settings, key, version)
         extracted = todo.extracted()
@@ -170,7 +167,7 @@ def ingest_extractions(
             _ledger(store, line) as con,
         ):
             chunk_ids = todo.chunk_ids()
-            return stage_extraction(con, chunk_ids, mentions, extracted, extractor, version, key)
+            stage_extraction(con, chunk_ids, mentions, extracted, extractor, version, key)
 
     return _once(store, log, settings, key, "extractions", work)
 
@@ -232,19 +229,11 @@ def stage_extraction(
     extractor: str,
     version: str,
     batch: str,
-) -> dict[str, int]:
-    """Stage the extraction of some of a batch's chunks; return what there is of what.
-
-    Call it in a transaction.
-    """
+) -> None:
+    """Stage the extraction of some of a batch's chunks. Call it in a transaction."""
     for table in DERIVED:
         con.execute(f"DELETE FROM staging.{table} WHERE batch = ?", [batch])
     mentions.stage(con, batch)
-    counts = {
-        "chunks": len(chunk_ids),
-        "entity_mentions": mentions.n_entities,
-        "relationship_mentions": mentions.n_relationships,
-    }
     outcomes = _all_ok(chunk_ids) if extracted.outcomes is None else extracted.outcomes
     outcomes = _with_attempts(con, outcomes, version).with_columns(
         extractor=pl.lit(extractor), version=pl.lit(version), batch=pl.lit(batch)
@@ -252,15 +241,11 @@ def stage_extraction(
     with streamed(con, "outcomes", outcomes):
         con.execute(_STAGE_OUTCOMES, {"batch": batch})
     if extracted.claims is not None:
-        counts["claims"] = len(extracted.claims)
         _stage_claims(con, extracted.claims.with_columns(batch=pl.lit(batch)))
-    if extracted.outcomes is not None:
-        counts["failed_chunks"] = int((extracted.outcomes["status"] != "ok").sum())
     if extracted.names is not None:
         insert(
             con, "staging.chunk_names", _named(extracted.names).with_columns(batch=pl.lit(batch))
         )
-    return counts
 
 
 def _named(names: pl.DataFrame) -> pl.DataFrame:
@@ -344,7 +329,7 @@ def _once(
     settings: Settings,
     key: str,
     stage: str,
-    work: Callable[[_Line], Mapping[str, int]],
+    work: Callable[[_Line], None],
 ) -> StageResult:
     start = time.perf_counter()
     batch = log.get(key)
@@ -357,9 +342,9 @@ def _once(
             [key, stage, version, IMPORTED, key],
         ).fetchone()
     if row:
-        return StageResult({}, 0.0, done_before=True)
-    counts = work(_Line(batch, stage, version, start))
-    return StageResult(counts, time.perf_counter() - start)
+        return StageResult(0.0, done_before=True)
+    work(_Line(batch, stage, version, start))
+    return StageResult(time.perf_counter() - start)
 
 
 @contextlib.contextmanager
