@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 import duckdb
 import polars as pl
 
 from graphrag_pipeline.graph.resolution.names import take_apart
-from graphrag_pipeline.graph.resolution.pairs import Entity, FoundPair, Pair, as_json
+from graphrag_pipeline.graph.resolution.pairs import Entity, Pair, as_json
 from graphrag_pipeline.graph.resolution.persons import MOST_OF_A_NAME, resolve_bearers
 from graphrag_pipeline.graph.resolution.spellings import (
     may_stand_for,
@@ -17,7 +17,8 @@ from graphrag_pipeline.graph.resolution.spellings import (
     resolve_alike,
 )
 from graphrag_pipeline.graph.resolution.state import ACRONYM, EXPLAINED, INITIALS, LAST
-from graphrag_pipeline.store.frames import put_rows, streamed
+from graphrag_pipeline.store.frames import put_rows
+from graphrag_pipeline.store.index_store import insert
 
 _SLICE = 5_000
 _BLOCKS = """
@@ -68,8 +69,7 @@ def decide_blocks(con: duckdb.DuckDBPyConnection) -> None:
 
 def put_pairs(con: duckdb.DuckDBPyConnection, rows: Sequence[Row]) -> None:
     """Keep pairs that were found."""
-    with streamed(con, "incoming", pl.DataFrame(rows, schema=_PAIRS, orient="row")):
-        con.execute("INSERT INTO staging.resolution_pairs BY NAME FROM incoming")
+    insert(con, "staging.resolution_pairs", pl.DataFrame(rows, schema=_PAIRS, orient="row"))
 
 
 def pair_row(kind: str, key: str, pair: Pair, nearness: float = 0.0) -> Row:
@@ -99,12 +99,12 @@ def _alike(con: duckdb.DuckDBPyConnection, members: Sequence[tuple]) -> Iterator
                 told = documents.get(id, frozenset())
                 names[id] = Entity(id, take_apart(title, type_), told, is_open=is_open)
             block.append(names[id])
-        found = resolve_bearers(block) if kind == LAST else resolve_alike(kind, key, block)
-        yield from _rows(kind, key, found)
+        pairs = resolve_bearers(block) if kind == LAST else resolve_alike(kind, key, block)
+        yield from _rows(kind, key, pairs)
 
 
-def _rows(kind: str, key: str, found: FoundPair) -> Iterator[Row]:
-    for pair in (*found.merge, *found.apart):
+def _rows(kind: str, key: str, pairs: Iterable[Pair]) -> Iterator[Row]:
+    for pair in pairs:
         if not pair.confidence or (pair.one.is_open and pair.two.is_open):
             yield pair_row(kind, key, pair)
 

@@ -19,7 +19,8 @@ from graphrag_pipeline.graph.resolution.blocks import Row, pair_row, put_pairs
 from graphrag_pipeline.graph.resolution.names import conflict, take_apart
 from graphrag_pipeline.graph.resolution.pairs import SHARED, Entity, Pair
 from graphrag_pipeline.llm.embedders import Embedder, HashingEmbedder
-from graphrag_pipeline.store.frames import drop_rows, put_rows, streamed
+from graphrag_pipeline.store.frames import drop_rows, put_rows
+from graphrag_pipeline.store.index_store import insert
 
 _BLOCK = 12
 _BANDS = 6
@@ -109,8 +110,7 @@ class TitleVectors:
                 planes = random.standard_normal((exact.shape[1], _BITS))
                 codes = pl.Series((exact @ planes > 0) @ powers).cast(pl.String)
                 keys = part.select("id", kind=pl.lit(f"v{band}")).with_columns(key=codes)
-                with streamed(self._con, "incoming", keys):
-                    self._con.execute("INSERT INTO new_keys BY NAME FROM incoming")
+                insert(self._con, "new_keys", keys)
 
     def add(self, rows: pl.DataFrame) -> None:
         """Get the vectors of (id, title) that are not there yet."""
@@ -162,8 +162,7 @@ class TitleVectors:
 
     def _keep(self, ids: Sequence[str], vectors: Halves) -> None:
         rows = pl.DataFrame({"id": ids, "vector": [row.tobytes() for row in vectors]})
-        with streamed(self._con, "incoming", rows):
-            self._con.execute("INSERT INTO staging.resolution_vectors BY NAME FROM incoming")
+        insert(self._con, "staging.resolution_vectors", rows)
 
     def _kept(self, ids: Sequence[str]) -> dict[str, Halves]:
         rows = self._con.execute(
@@ -190,8 +189,7 @@ def find_alike(con: duckdb.DuckDBPyConnection, vectors: TitleVectors) -> None:
     con.execute("CREATE OR REPLACE TEMP TABLE nearness (place BIGINT, near DOUBLE)")
     for part in vectors.placed().iter_slices(_PAIRS):
         near = part.select("place").with_columns(near=vectors.cosines(part))
-        with streamed(con, "incoming", near):
-            con.execute("INSERT INTO nearness FROM incoming")
+        insert(con, "nearness", near)
     con.execute(_KEPT)
     put_pairs(con, [_row(*row) for row in con.execute(_FOUND).fetchall()])
 

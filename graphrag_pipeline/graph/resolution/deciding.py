@@ -35,7 +35,8 @@ from graphrag_pipeline.graph.resolution.user_aliases import (
 )
 from graphrag_pipeline.llm.configured import configured_embedder
 from graphrag_pipeline.llm.embedders import Embedder, HashingEmbedder
-from graphrag_pipeline.store.frames import put_rows, streamed
+from graphrag_pipeline.store.frames import put_rows
+from graphrag_pipeline.store.index_store import insert
 
 _MOST_APART = 1000
 _MOST_PAIRS = 20_000
@@ -119,31 +120,28 @@ Apart = tuple[str, str, str, str, str]
 """Ids of both, method, reason and evidence of a pair that is kept apart."""
 
 
-def follow_mentions(con: duckdb.DuckDBPyConnection, settings: Settings, ahead: Mapping) -> None:
+def follow_mentions(
+    con: duckdb.DuckDBPyConnection, settings: Settings, ahead: Mapping | None
+) -> None:
     """Bring names, keys and pairs up to date with the mentions the next graph will see.
 
     Call it in a transaction, after ``look_at_mentions``. The table ``scope`` then holds whom that
-    may concern.
+    may concern. Without ``ahead``, names that are no more than alike are not looked for.
     """
     renamed = find_renamed(con, keep_imported=settings.resolution.method == "auto")
-    vectors = TitleVectors(con, resolution_embedder(settings), ahead)
+    vectors = None
+    if ahead is not None:
+        vectors = TitleVectors(con, resolution_embedder(settings), ahead)
     for rows in slices(renamed):
         add_keys(con, rows)
-        vectors.add_codes(rows)
+        if vectors:
+            vectors.add_codes(rows)
     store_names(con)
     find_blocks(con)
     decide_blocks(con)
-    find_alike(con, vectors)
+    if vectors:
+        find_alike(con, vectors)
     con.execute(_CHANGED_PAIRS)
-
-
-def follow_names(con: duckdb.DuckDBPyConnection, *, keep_imported: bool) -> None:
-    """Do what :func:`follow_mentions` does, but for names that are no more than alike."""
-    for rows in slices(find_renamed(con, keep_imported=keep_imported)):
-        add_keys(con, rows)
-    store_names(con)
-    find_blocks(con)
-    decide_blocks(con)
 
 
 def user_words(user: Sequence[UserRow], canonical: Mapping[str, str]) -> dict[str, dict[str, str]]:
@@ -347,8 +345,7 @@ def _put_refusals(con: duckdb.DuckDBPyConnection, refusals: Sequence[Refusal]) -
     ]
     names = ("one_id", "two_id", "method", "reason", "confidence", "evidence")
     schema = {name: pl.Float64 if name == "confidence" else pl.String for name in names}
-    with streamed(con, "incoming", pl.DataFrame(rows, schema=schema, orient="row")):
-        con.execute("INSERT INTO staging.resolution_refusals BY NAME FROM incoming")
+    insert(con, "staging.resolution_refusals", pl.DataFrame(rows, schema=schema, orient="row"))
 
 
 def _those_in(con: duckdb.DuckDBPyConnection, table: str, ids: Sequence[str]) -> set[str]:

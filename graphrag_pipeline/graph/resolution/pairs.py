@@ -86,19 +86,6 @@ class Pair:
         return -self.confidence, self.ids, self.rule, as_json(self.evidence)
 
 
-@dataclass(frozen=True)
-class FoundPair:
-    """Pairs to merge, and pairs that look alike and are to stay apart."""
-
-    merge: list[Pair] = field(default_factory=list)
-    apart: list[Pair] = field(default_factory=list)
-
-
-def shared_documents(first: Entity, second: Entity) -> int:
-    """Return how many documents mention both."""
-    return len(first.documents & second.documents)
-
-
 def as_json(evidence: object) -> str:
     """Return evidence as it is kept."""
     return json.dumps(evidence, ensure_ascii=False, sort_keys=True)

@@ -13,13 +13,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from graphrag_pipeline.graph.resolution.names import PERSON, given_agree
-from graphrag_pipeline.graph.resolution.pairs import (
-    SHARED,
-    Entity,
-    FoundPair,
-    Pair,
-    shared_documents,
-)
+from graphrag_pipeline.graph.resolution.pairs import SHARED, Entity, Pair
 
 MOST_OF_A_NAME = 400
 _SHOWN = 3
@@ -44,16 +38,13 @@ class _Person:
         return {name.name.sex for name in self.names} - {""}
 
 
-def resolve_bearers(bearers: Sequence[Entity]) -> FoundPair:
+def resolve_bearers(bearers: Sequence[Entity]) -> list[Pair]:
     """Return which names that share a last name mean the same person, and which might and do not.
 
     Of more than MOST_OF_A_NAME nothing can be said.
     """
-    return _resolve_bearers(sorted(bearers, key=lambda entity: entity.rank))
-
-
-def _resolve_bearers(bearers: Sequence[Entity]) -> FoundPair:
-    pairs = FoundPair()
+    bearers = sorted(bearers, key=lambda entity: entity.rank)
+    pairs: list[Pair] = []
     full = [bearer for bearer in bearers if bearer.name.given]
     people = _same_full_names(full, pairs)
     people = _shorter_full_names(people, pairs)
@@ -66,7 +57,7 @@ def _resolve_bearers(bearers: Sequence[Entity]) -> FoundPair:
     return pairs
 
 
-def _same_full_names(full: Sequence[Entity], pairs: FoundPair) -> list[_Person]:
+def _same_full_names(full: Sequence[Entity], pairs: list[Pair]) -> list[_Person]:
     """Bring together full names that differ in their honorific alone."""
     groups: dict[object, list[Entity]] = defaultdict(list)
     for entity in full:
@@ -74,15 +65,15 @@ def _same_full_names(full: Sequence[Entity], pairs: FoundPair) -> list[_Person]:
     people = []
     for names in groups.values():
         if {"m", "f"} <= {name.name.sex for name in names}:
-            pairs.apart.extend(_apart(names, "honorifics differ in sex"))
+            pairs.extend(_apart(names, "honorifics differ in sex"))
             people += [_Person((name,)) for name in names]
             continue
-        pairs.merge.extend(_pair(names[0], name, "honorific", 0.95) for name in names[1:])
+        pairs.extend(_pair(names[0], name, "honorific", 0.95) for name in names[1:])
         people.append(_Person(tuple(names)))
     return people
 
 
-def _shorter_full_names(people: Sequence[_Person], pairs: FoundPair) -> list[_Person]:
+def _shorter_full_names(people: Sequence[_Person], pairs: list[Pair]) -> list[_Person]:
     """Bring initials and lacking middle names to the one fuller name they can stand for."""
     distinct: list[_Person] = []
     for person in sorted(people, key=lambda person: _fullness(person.first), reverse=True):
@@ -94,11 +85,11 @@ def _shorter_full_names(people: Sequence[_Person], pairs: FoundPair) -> list[_Pe
         ]
         target = _only_bearer(person.first, [distinct[place] for place in fuller])
         if target is None:
-            pairs.apart.extend(_ambiguous(person.first, [distinct[place] for place in fuller]))
+            pairs.extend(_ambiguous(person.first, [distinct[place] for place in fuller]))
             distinct.append(person)
         else:
             rule = "initial" if _has_initial(person.first) else "middle name"
-            pairs.merge.append(_pair(person.first, target.first, rule, 0.85))
+            pairs.append(_pair(person.first, target.first, rule, 0.85))
             distinct[distinct.index(target)] = _Person((*target.names, *person.names))
     return distinct
 
@@ -134,7 +125,7 @@ def _only_bearer(name: Entity, people: Sequence[_Person]) -> _Person | None:
 
 
 def _find_bearer(
-    name: Entity, people: Sequence[_Person], lesser: Sequence[Entity], pairs: FoundPair
+    name: Entity, people: Sequence[_Person], lesser: Sequence[Entity], pairs: list[Pair]
 ) -> None:
     """Take a last name, with an honorific or without, for the one person it can mean."""
     possible = [person for person in people if _may_be_called(name, person)]
@@ -148,9 +139,9 @@ def _find_bearer(
     if target is not None and target in possible:
         rule = "only bearer of the name" if len(bearers) == 1 else "only bearer in its documents"
         confidence = 0.85 if target.documents & name.documents else 0.75
-        pairs.merge.append(_pair(name, target.first, rule, confidence))
+        pairs.append(_pair(name, target.first, rule, confidence))
     else:
-        pairs.apart.extend(_ambiguous(name, people))
+        pairs.extend(_ambiguous(name, people))
 
 
 def _may_be_called(name: Entity, person: _Person) -> bool:
@@ -167,7 +158,7 @@ def _is_surely_person(entity: Entity) -> bool:
     return (entity.name.type == PERSON or entity.name.has_office) and entity.name.sex != "f"
 
 
-def _without_full_name(lesser: Sequence[Entity], pairs: FoundPair) -> None:
+def _without_full_name(lesser: Sequence[Entity], pairs: list[Pair]) -> None:
     """Bring "Mr. Fezziwig" and "Fezziwig" together where nobody else is called so."""
     called = {entity.name.honorific for entity in lesser if entity.name.has_office}
     bare = [entity for entity in lesser if not entity.name.has_office]
@@ -175,13 +166,13 @@ def _without_full_name(lesser: Sequence[Entity], pairs: FoundPair) -> None:
     if not bare or not titled:
         return
     if len(called) > 1 or any(entity.name.sex == "f" for entity in titled):
-        pairs.apart.extend(_ambiguous(bare[0], [_Person((titled_name,)) for titled_name in titled]))
+        pairs.extend(_ambiguous(bare[0], [_Person((titled_name,)) for titled_name in titled]))
         return
     everyone = [*bare, *titled]
     for name in everyone[1:]:
-        near = shared_documents(name, everyone[0]) or name.name.is_rare
+        near = name.documents & everyone[0].documents or name.name.is_rare
         if near and name.name.numbers == everyone[0].name.numbers:
-            pairs.merge.append(_pair(name, everyone[0], "honorific", 0.85))
+            pairs.append(_pair(name, everyone[0], "honorific", 0.85))
 
 
 def _has_initial(entity: Entity) -> bool:

@@ -18,7 +18,6 @@ from graphrag_pipeline.graph.resolution.aliases import (
 from graphrag_pipeline.graph.resolution.candidates import Halves, halved, is_slow
 from graphrag_pipeline.graph.resolution.deciding import (
     follow_mentions,
-    follow_names,
     left_apart,
     merge_scope,
     pairs_to_ask,
@@ -53,12 +52,10 @@ _NOW, _NEXT = "", "next_"
 class Resolution:
     """The decisions of resolution.
 
-    ``merged`` counts entities folded into others, by method (rule, user, model); ``kept_apart``
-    the pairs that look alike and stay apart, ``failed`` those of them the model gave no answer
-    to. ``absent`` are titles of the user's file that no document mentions.
+    ``kept_apart`` counts the pairs that look alike and stay apart, ``failed`` those of them the
+    model gave no answer to. ``absent`` are titles of the user's file that no document mentions.
     """
 
-    merged: Mapping[str, int]
     kept_apart: int
     failed: int
     changed: bool = False
@@ -136,7 +133,7 @@ def resolve_by_rule(
     note_splits(con, user)
     look_at_mentions(con)
     if settings.resolution.method != "off":
-        follow_names(con, keep_imported=settings.resolution.method == "auto")
+        follow_mentions(con, settings, None)
     write_aliases(con, merge_scope(con, user_pairs(con, user), user, is_whole=True), "true")
     write_words(con, user_words(user, _canonical(con, user)))
 
@@ -272,12 +269,11 @@ def undecided_pairs(con: duckdb.DuckDBPyConnection) -> int:
 
 
 def _stored(con: duckdb.DuckDBPyConnection) -> Resolution:
-    n_merged_by = con.execute("SELECT method, count(*) FROM entity_aliases GROUP BY ALL").fetchall()
     apart = con.execute(
         "SELECT count(*), count(*) FILTER (reason = ?) FROM entities_kept_apart", [FAILED]
     ).fetchone()
     kept_apart, n_failed = apart or (0, 0)
-    return Resolution(dict(n_merged_by), kept_apart, n_failed)
+    return Resolution(kept_apart, n_failed)
 
 
 def _absent(con: duckdb.DuckDBPyConnection, user: Sequence[UserRow]) -> tuple[str, ...]:

@@ -14,8 +14,9 @@ import polars as pl
 
 from graphrag_pipeline.graph.resolution.names import take_apart
 from graphrag_pipeline.graph.resolution.pairs import Entity
-from graphrag_pipeline.store.frames import put_rows, streamed, value_of
+from graphrag_pipeline.store.frames import put_rows, value_of
 from graphrag_pipeline.store.hash_memory import digest_of
+from graphrag_pipeline.store.index_store import insert
 
 SPELLING, PLURAL, LAST, ACRONYM, INITIALS, EXPLAINED = (
     "spelling", "plural", "last", "acronym", "initials", "explained",
@@ -253,8 +254,7 @@ def store_names(con: duckdb.DuckDBPyConnection) -> None:
         },
         orient="row",
     )
-    with streamed(con, "incoming", frame):
-        con.execute("INSERT INTO staging.resolution_endings BY NAME FROM incoming")
+    insert(con, "staging.resolution_endings", frame)
     con.execute(_EXPLAINED)
 
 
@@ -290,6 +290,4 @@ def _append(
     rows: Sequence[tuple[str, ...]],
     names: Sequence[str],
 ) -> None:
-    frame = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
-    with streamed(con, "incoming", frame):
-        con.execute(f"INSERT INTO {table} BY NAME FROM incoming")
+    insert(con, table, pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row"))
