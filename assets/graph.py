@@ -8,7 +8,6 @@ import dagster as dg
 
 from graphrag_pipeline.assets.ingestion import EXTRACTIONS
 from graphrag_pipeline.assets.stages import (
-    StageCheck,
     StageOutcome,
     StageTable,
     shown,
@@ -18,7 +17,7 @@ from graphrag_pipeline.graph.resolution.resolving import Resolution
 from graphrag_pipeline.pages import pictures
 from graphrag_pipeline.pipeline.stages import GRAPH, RESOLUTION
 from graphrag_pipeline.resources import IndexResource
-from graphrag_pipeline.structures.structure import Preview
+from graphrag_pipeline.structures.structure import Check, Preview
 
 GROUP = "graph"
 ALIASES = dg.AssetKey(["graph", "entity_aliases"])
@@ -92,9 +91,10 @@ entity_aliases = shown(
                 "looked_alike": Preview(_APART_PREVIEW),
             },
             checks=[
-                StageCheck(
+                Check(
                     "every_pair_decided",
                     "Warns of pairs the model gave no answer to; the next run asks again.",
+                    "",
                     "pairs the model gave no answer to",
                     warns=True,
                 )

@@ -12,7 +12,6 @@ from graphrag_pipeline.assets.common import OWNERS, adorned
 from graphrag_pipeline.assets.names import Names
 from graphrag_pipeline.assets.stages import (
     AssetStage,
-    StageCheck,
     StageOutcome,
     StageTable,
 )
@@ -22,7 +21,7 @@ from graphrag_pipeline.ingest.staging import of_batch
 from graphrag_pipeline.pipeline.stages import ingest
 from graphrag_pipeline.releases.quality import batch_quality, quality_line
 from graphrag_pipeline.resources import IndexResource
-from graphrag_pipeline.structures.structure import Preview
+from graphrag_pipeline.structures.structure import Check, Preview
 
 # Dagster would say so three times in every process of the UI.
 warnings.filterwarnings("ignore", "Parameter `backfill_policy`", dg.BetaWarning)
@@ -110,11 +109,13 @@ def cut_chunks(index: IndexResource, batch: str) -> StageOutcome:
 
 
 def extract(index: IndexResource, batch: str) -> StageOutcome:
-    """Extract from the chunks of a batch."""
+    """Extract from the chunks of a batch; those without any extraction have failed."""
     outcome = _outcome(ingest(index.workspace, "extractions", batch))
+    with index.workspace.store.read() as con:
+        n_failed = chunks_without_extraction(con, batch)
     quality = adorned("quality", lambda: _quality(index, batch))
     index.workspace.hand_over()
-    return replace(outcome, facts={**outcome.facts, **quality})
+    return replace(outcome, facts={**outcome.facts, **quality}, failed=n_failed)
 
 
 def _quality(index: IndexResource, batch: str) -> dict[str, Any]:
@@ -149,11 +150,11 @@ documents = AssetStage(
                 "preview": Preview(_DOCUMENT_PREVIEW),
             },
             checks=[
-                StageCheck(
+                Check(
                     "nothing_quarantined",
                     "Warns of files that could not be read; the rest is indexed.",
-                    "could not be read; the metadata and the table quarantine say why",
                     _N_QUARANTINED,
+                    "could not be read; the metadata and the table quarantine say why",
                     warns=True,
                 )
             ],
@@ -194,13 +195,11 @@ extractions = AssetStage(
                 "preview": Preview(_SAMPLES, _LONG_CELL),
             },
             checks=[
-                StageCheck(
+                Check(
                     "every_chunk_extracted",
                     "Warns of chunks whose extraction failed; the next run tries them again.",
+                    "",
                     "chunks have no extraction yet; the next run tries them again",
-                    lambda con, parameters: sum(
-                        chunks_without_extraction(con, key) for key in parameters["keys"]
-                    ),
                     warns=True,
                 )
             ],

@@ -8,9 +8,10 @@ import dagster as dg
 
 from graphrag_pipeline.assets.common import adorned
 from graphrag_pipeline.assets.publishing import PUBLISHED_INDEX
-from graphrag_pipeline.assets.stages import AssetStage, StageCheck, StageOutcome, StageTable
+from graphrag_pipeline.assets.stages import AssetStage, StageOutcome, StageTable
 from graphrag_pipeline.releases.measuring import MEASURES, Measure
 from graphrag_pipeline.resources import IndexResource
+from graphrag_pipeline.structures.structure import Check
 
 
 def stage_beside(
@@ -19,7 +20,7 @@ def stage_beside(
     about: str,
     made_from: dg.AssetKey,
     work: Callable[[IndexResource], StageOutcome],
-    *checks: StageCheck,
+    *checks: Check,
     group: str,
 ) -> AssetStage:
     """Return a stage that makes one thing, which is no table of the index.

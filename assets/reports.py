@@ -7,7 +7,6 @@ import dagster as dg
 from graphrag_pipeline.assets.communities import level_key
 from graphrag_pipeline.assets.stages import (
     AssetStage,
-    StageCheck,
     StageOutcome,
     StageTable,
     shown,
@@ -16,7 +15,7 @@ from graphrag_pipeline.pipeline.stages import ReportStage, level_range
 from graphrag_pipeline.releases import invariants
 from graphrag_pipeline.reports.levels import LevelReports
 from graphrag_pipeline.resources import IndexResource
-from graphrag_pipeline.structures.structure import Preview
+from graphrag_pipeline.structures.structure import Check, Preview
 
 GROUP = "reports"
 _FACTS = """
@@ -78,16 +77,17 @@ def build_reports(stage: ReportStage) -> AssetStage:
                 },
                 parameters=level_range(level, levels),
                 checks=[
-                    StageCheck(
+                    Check(
                         "every_report_rests_on_something",
                         "Warns of reports that mention none of their community's relationships.",
-                        "reports cover none of their community's relationships",
                         invariants.REPORTS_ON_NOTHING,
+                        "reports cover none of their community's relationships",
                         warns=True,
                     ),
-                    StageCheck(
+                    Check(
                         "no_report_failed",
                         "Warns of reports that the model could not write.",
+                        "",
                         "reports failed; see report_failures",
                         warns=True,
                     ),

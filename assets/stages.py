@@ -28,7 +28,7 @@ from graphrag_pipeline.pipeline import stages as engine
 from graphrag_pipeline.releases import invariants
 from graphrag_pipeline.resources import IndexResource, readable_failures
 from graphrag_pipeline.store.spending import Spent
-from graphrag_pipeline.structures.structure import Preview
+from graphrag_pipeline.structures.structure import Check, Preview
 
 INDEX_POOL = "index_db"
 T = TypeVar("T")
@@ -49,56 +49,33 @@ class StageOutcome:
     of_table: Mapping[dg.AssetKey, Mapping[str, Any]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class StageCheck:
-    """A condition on a table: the rows against it are counted, and ``what`` says what they are.
+def _check_spec(check: Check, key: dg.AssetKey) -> dg.AssetCheckSpec:
+    """Return what Dagster is told of a check beforehand."""
+    return dg.AssetCheckSpec(check.name, asset=key, blocking=check.stops, description=check.about)
 
-    They are counted by a query, by a function, or by the stage itself where ``broken`` is empty:
-    by the engine, or else they are what has failed. One that ``warns`` stops nothing.
-    """
 
-    name: str
-    about: str
-    what: str
-    broken: str | Callable[[duckdb.DuckDBPyConnection, Mapping[str, Any]], int] = ""
-    blocking: bool = True
-    warns: bool = False
-
-    @classmethod
-    def of(cls, check: engine.Check) -> "StageCheck":
-        """Return a check of the engine's, which counts it itself."""
-        return cls(check.name, check.about, check.what, blocking=check.blocking)
-
-    def spec(self, key: dg.AssetKey) -> dg.AssetCheckSpec:
-        """Return what Dagster is told of it beforehand."""
-        blocking = self.blocking and not self.warns
-        return dg.AssetCheckSpec(self.name, asset=key, blocking=blocking, description=self.about)
-
-    def result(
-        self,
-        key: dg.AssetKey,
-        con: duckdb.DuckDBPyConnection | None,
-        parameters: Mapping[str, Any],
-        outcome: StageOutcome,
-        names: Names,
-    ) -> dg.AssetCheckResult:
-        """Count what is against it on a table; without a connection, the stage has counted."""
-        number = outcome.violations.get((tuple(key.path), self.name), outcome.failed)
-        broken = self.broken
-        if con is not None and isinstance(broken, str) and broken:
-            number = invariants.violations(con, broken, parameters)
-        elif con is not None and not isinstance(broken, str):
-            number = broken(con, parameters)
-        severity = dg.AssetCheckSeverity.WARN if self.warns else dg.AssetCheckSeverity.ERROR
-        holds = "none" if self.warns else "holds"
-        return dg.AssetCheckResult(
-            asset_key=names.key(key),
-            check_name=self.name,
-            passed=number == 0,
-            severity=severity,
-            description=(outcome.why or f"{number} {self.what}") if number else holds,
-            metadata={"number" if self.warns else "violations": number},
-        )
+def _check_result(
+    check: Check,
+    key: dg.AssetKey,
+    con: duckdb.DuckDBPyConnection | None,
+    parameters: Mapping[str, Any],
+    outcome: StageOutcome,
+    names: Names,
+) -> dg.AssetCheckResult:
+    """Count what is against a check of a table, unless the engine has; else it is what failed."""
+    number = outcome.violations.get((tuple(key.path), check.name))
+    if number is None and con is not None and check.broken:
+        number = invariants.violations(con, check.broken, parameters)
+    number = outcome.failed if number is None else number
+    holds = "none" if check.warns else "holds"
+    return dg.AssetCheckResult(
+        asset_key=names.key(key),
+        check_name=check.name,
+        passed=number == 0,
+        severity=dg.AssetCheckSeverity.WARN if check.warns else dg.AssetCheckSeverity.ERROR,
+        description=(outcome.why or f"{number} {check.what}") if number else holds,
+        metadata={"number" if check.warns else "violations": number},
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +97,7 @@ class StageTable:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     facts: str = ""
     previews: Mapping[str, Preview] = field(default_factory=dict)
-    checks: Sequence[StageCheck] = ()
+    checks: Sequence[Check] = ()
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
     def spec(self, names: Names, versions: Mapping[str, str], **more: Any) -> dg.AssetSpec:
@@ -191,7 +168,7 @@ class AssetStage:
         @dg.multi_asset(
             name=names.name(self.name),
             specs=specs,
-            check_specs=[c.spec(names.key(t.key)) for t in self.tables for c in t.checks],
+            check_specs=[_check_spec(c, names.key(t.key)) for t in self.tables for c in t.checks],
             pool=names.name(self.pool),
             required_resource_keys={names.resource},
             config_schema=self.config.to_fields_dict() if self.config else None,
@@ -227,7 +204,9 @@ class AssetStage:
         with self._connection(index) as con:
             tables = {t.key: t.shown(con, t.parameters) if con else {} for t in self.tables}
             checks = {
-                t.key: [c.result(t.key, con, t.parameters, outcome, names) for c in t.checks]
+                t.key: [
+                    _check_result(c, t.key, con, t.parameters, outcome, names) for c in t.checks
+                ]
                 for t in self.tables
             }
             draw = self.pictures
@@ -276,7 +255,8 @@ class AssetStage:
         with index.get_connection() as con:
             whole = StageOutcome(failed=n_failed)
             checks = [
-                c.result(table.key, con, {"keys": batches}, whole, names) for c in table.checks
+                _check_result(c, table.key, con, {"keys": batches}, whole, names)
+                for c in table.checks
             ]
         return dg.MaterializeResult(asset_key=key, check_results=checks)
 
@@ -301,8 +281,7 @@ def shown(
         return replace(tell(index, outcome), violations=violations)
 
     checked = [
-        replace(t, checks=[*map(StageCheck.of, stage.checks.get(tuple(t.key.path), ())), *t.checks])
-        for t in tables
+        replace(t, checks=[*stage.checks.get(tuple(t.key.path), ()), *t.checks]) for t in tables
     ]
     about = {"name": stage.name, "label": stage.label, "part": stage.part, "parts": stage.parts}
     return AssetStage(**{"work": work, "tables": checked, **about, **more})

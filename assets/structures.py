@@ -7,7 +7,6 @@ import dagster as dg
 from graphrag_pipeline.assets.inputs import input_keys, step_key
 from graphrag_pipeline.assets.stages import (
     AssetStage,
-    StageCheck,
     StageOutcome,
     StageTable,
     shown,
@@ -24,7 +23,7 @@ def structure_keys(settings: Settings) -> list[dg.AssetKey]:
 
 def build_structures(stage: StepStage, settings: Settings) -> AssetStage:
     """Return the stage of a structure's table."""
-    structure, step, warning = stage.structure, stage.step, stage.step.warning
+    structure, step = stage.structure, stage.step
     table = StageTable(
         key=step_key(step),
         about=step.about,
@@ -34,8 +33,5 @@ def build_structures(stage: StepStage, settings: Settings) -> AssetStage:
         version=fingerprint(structure.name, structure.version(settings)),
         facts=step.facts,
         previews=step.previews,
-        checks=[StageCheck(warning.name, warning.about, warning.what, warns=True)]
-        if warning
-        else [],
     )
     return shown(stage, lambda index, outcome: StageOutcome(outcome.facts, outcome.failed), [table])

@@ -9,9 +9,10 @@ import dagster as dg
 from graphrag_pipeline.assets.common import adorned, markdown_rows
 from graphrag_pipeline.assets.ingestion import GROUP, WEB_PAGES
 from graphrag_pipeline.assets.names import Names
-from graphrag_pipeline.assets.stages import AssetStage, StageCheck, StageOutcome, StageTable
+from graphrag_pipeline.assets.stages import AssetStage, StageOutcome, StageTable
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.resources import IndexResource
+from graphrag_pipeline.structures.structure import Check
 
 WEB_POOL = "web"
 _MOST_PROBLEMS = 20
@@ -50,9 +51,10 @@ web_pages = AssetStage(
             group=GROUP,
             kinds=frozenset({"python", "file"}),
             checks=[
-                StageCheck(
+                Check(
                     "every_page_answered",
                     "Warns of addresses that could not be fetched; their last copies stay.",
+                    "",
                     "addresses could not be fetched; the metadata says why",
                     warns=True,
                 )

@@ -164,7 +164,7 @@ def test_an_update_and_the_assets_go_through_the_same_stages_and_checks(tmp_path
         for stage in stages
         for key, checks in stage.checks.items()
         for check in checks
-        if check.blocking
+        if check.stops
     }
     theirs = {
         (tuple(check.asset_key.path), check.name)

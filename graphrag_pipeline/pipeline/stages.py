@@ -83,9 +83,9 @@ class Stage(Generic[T]):
     """A stage of a run.
 
     ``name`` is that of its step in Dagster, ``label`` what progress calls it, which it is ``part``
-    of ``parts`` of. ``checks`` must hold after the update, by the key of the asset they are of;
-    those that no query counts, ``counts`` counts by name. One that ``is_timed`` has its seconds
-    kept.
+    of ``parts`` of. ``checks`` must hold after the update, but those that warn, by the key of the
+    asset they are of; those that no query counts, ``counts`` counts by name. One that ``is_timed``
+    has its seconds kept.
     """
 
     name: str
@@ -112,6 +112,7 @@ class Stage(Generic[T]):
                 else counted[check.name]
                 for key, checks in self.checks.items()
                 for check in checks
+                if not check.warns
             }
 
     def update_and_check(self, workspace: Workspace) -> tuple[T, Mapping[Checked, int]]:
@@ -142,7 +143,7 @@ class Stage(Generic[T]):
             check.failure("/".join(key), number)
             for key, checks in self.checks.items()
             for check in checks
-            if check.blocking and (number := violations[key, check.name])
+            if check.stops and (number := violations[key, check.name])
         ]
         if failures:
             raise CheckFailedError(failures)

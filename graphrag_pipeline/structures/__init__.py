@@ -10,7 +10,6 @@ from graphrag_pipeline.llm.estimates import (
 from graphrag_pipeline.structures.structure import (
     STRUCTURES as STRUCTURES,
     Check as Check,
-    FailureWarning as FailureWarning,
     Outcome as Outcome,
     Preview as Preview,
     Step as Step,

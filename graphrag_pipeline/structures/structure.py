@@ -43,8 +43,9 @@ class VectorTable:
 class Check:
     """An invariant: ``broken`` counts the rows against it, ``what`` says in words what they are.
 
-    ``broken`` is a query with ``parameters``. Where a check that is ``blocking`` finds such
-    rows, nothing is published.
+    ``broken`` is a query with ``parameters``; where it is empty, the stage itself counts, or what
+    is against it is what could not be done (:attr:`Outcome.failed`). Where a check that is
+    ``blocking`` finds such rows, nothing is published. One that ``warns`` stops nothing.
     """
 
     name: str
@@ -53,22 +54,16 @@ class Check:
     what: str
     blocking: bool = True
     parameters: Mapping[str, object] = field(default_factory=dict)
+    warns: bool = False
+
+    @property
+    def stops(self) -> bool:
+        """Whether nothing is published where something is against it."""
+        return self.blocking and not self.warns
 
     def failure(self, asset: str, number: int) -> str:
         """Return in words that so many rows of an asset are against it."""
         return f"{asset} {self.name} ({number} {self.what})"
-
-
-@dataclass(frozen=True)
-class FailureWarning:
-    """A check of what an update could not do (:attr:`Outcome.failed`): it warns, and stops nothing.
-
-    ``what`` says in words what failed.
-    """
-
-    name: str
-    about: str
-    what: str
 
 
 @dataclass(frozen=True)
@@ -119,7 +114,7 @@ class Step:
         A query with one row, shown by column name.
     previews
         Rows to show, by name.
-    checks, warning
+    checks
         What must hold of the table, and what to warn of.
     is_counted
         Whether ``status`` counts its rows.
@@ -137,7 +132,6 @@ class Step:
     facts: str = ""
     previews: Mapping[str, Preview] = field(default_factory=dict)
     checks: Sequence[Check] = ()
-    warning: FailureWarning | None = None
     is_counted: bool = True
 
     @property

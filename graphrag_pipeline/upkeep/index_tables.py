@@ -289,7 +289,7 @@ def structure_violations(
 ) -> Iterator[Broken]:
     """Yield what is against the checks that steps of a structure bring, and of its hierarchy."""
     for step in steps:
-        for check in step.checks:
+        for check in (check for check in step.checks if check.broken):
             row = con.execute(check.broken, check.parameters or None).fetchone()
             if row and row[0]:
                 yield Broken(step.table, check.what, row[0])

@@ -9,7 +9,6 @@ from graphrag_pipeline.llm.estimates import ENTITIES, Estimate, Growth
 from graphrag_pipeline.store import hierarchy
 from graphrag_pipeline.structures.structure import (
     Check,
-    FailureWarning,
     Preview,
     Step,
     Structure,
@@ -121,11 +120,13 @@ _COMMUNITIES_STEP = Step(
             LEAD_TO_ENTITIES,
             "communities hold no entity",
         ),
-    ),
-    warning=FailureWarning(
-        "no_report_failed",
-        "Warns of reports that could not be written.",
-        "reports failed: the next run asks again",
+        Check(
+            "no_report_failed",
+            "Warns of reports that could not be written.",
+            "",
+            "reports failed: the next run asks again",
+            warns=True,
+        ),
     ),
 )
 _INDEX = Step(

@@ -19,7 +19,6 @@ from graphrag_pipeline.store import hierarchy
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.structure import (
     Check,
-    FailureWarning,
     Outcome,
     Preview,
     Step,
@@ -164,11 +163,13 @@ _ENTITIES_STEP = Step(
             "layers have no sparsity",
             blocking=False,
         ),
-    ),
-    warning=FailureWarning(
-        "no_summary_failed",
-        "Warns of clusters that the model could not summarise.",
-        "clusters are summarised by extraction instead",
+        Check(
+            "no_summary_failed",
+            "Warns of clusters that the model could not summarise.",
+            "",
+            "clusters are summarised by extraction instead",
+            warns=True,
+        ),
     ),
 )
 _COMMUNITIES_STEP = Step(
@@ -196,9 +197,13 @@ _COMMUNITIES_STEP = Step(
             EVERY_COMMUNITY_REPORTED,
             "communities have no report",
         ),
-    ),
-    warning=FailureWarning(
-        "no_report_failed", "Warns of reports that the model could not write.", "reports failed"
+        Check(
+            "no_report_failed",
+            "Warns of reports that the model could not write.",
+            "",
+            "reports failed",
+            warns=True,
+        ),
     ),
 )
 HIRAG = Structure(

@@ -27,9 +27,10 @@ from graphrag_pipeline.assets.common import OWNERS, adorned, markdown_rows
 from graphrag_pipeline.assets.names import Names
 from graphrag_pipeline.assets.publishing import PUBLISHED_INDEX
 from graphrag_pipeline.assets.quality import stage_beside
-from graphrag_pipeline.assets.stages import AssetStage, StageCheck, StageOutcome
+from graphrag_pipeline.assets.stages import AssetStage, StageOutcome
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.resources import IndexResource
+from graphrag_pipeline.structures.structure import Check
 
 GROUP = "evaluation"
 ANSWERS = dg.AssetKey("experiment_answers")
@@ -62,10 +63,11 @@ def build_evaluation(settings: Settings) -> list[AssetStage]:
         answer_experiment,
         group=GROUP,
     )
-    watch_check = StageCheck(
+    watch_check = Check(
         HELD,
         f"In no condition has {options.watch} fallen by more than {options.max_drop:g} since the "
         "run before.",
+        "",
         "conditions have fallen",
         blocking=False,
     )
