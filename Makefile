@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Newer pips show what a build back end warns of: a screen for each package, of nothing one can mend.
 PIP := PYTHONWARNINGS=ignore $(BIN)/python -m pip --disable-pip-version-check --no-input
+# Compiling all modules, one by one, takes pip half a minute: Python does so with those it imports.
+INSTALL := $(PIP) install --quiet --no-compile
 # The packages beside, as one edits them.
 WINGS := $(patsubst %/pyproject.toml,-e ./%,$(wildcard packages/*/pyproject.toml))
 
@@ -26,15 +28,19 @@ $(BIN)/python:
 
 $(VENV)/.installed: $(BIN)/python pyproject.toml constraints.txt $(wildcard packages/*/pyproject.toml)
 	@echo "Installing into $(VENV) (a minute or two)"
-	@$(PIP) install --quiet -c constraints.txt -e '.[marts,ui]' -e ./packages/evaluation
+	@$(INSTALL) -c constraints.txt -e '.[marts,ui]' -e ./packages/evaluation
 	@touch $@
 
-$(VENV)/.installed-dev: $(VENV)/.installed
-	@$(PIP) install --quiet -c constraints.txt -e '.[dev]' $(WINGS)
-	@touch $@
+# It has all that .installed has: to find out twice what goes together takes longer.
+$(VENV)/.installed-dev: $(BIN)/python pyproject.toml constraints.txt $(wildcard packages/*/pyproject.toml)
+	@echo "Installing into $(VENV) (a minute or two)"
+	@$(INSTALL) -c constraints.txt -e '.[dev]' $(WINGS)
+	@# Workers of the tests would each compile the same modules at the same time.
+	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true
+	@touch $(VENV)/.installed $@
 
 $(VENV)/.installed-nightly: $(VENV)/.installed-dev
-	@$(PIP) install --quiet -c constraints.txt -e '.[nightly]' $(WINGS)
+	@$(INSTALL) -c constraints.txt -e '.[nightly]' $(WINGS)
 	@touch $@
 
 install: $(VENV)/.installed ## Install into .venv
@@ -53,7 +59,7 @@ dear: dev ## Run the tests that take most time (ALSO=beside: and all of those)
 core: dev ## Run the core's own tests with none of the packages beside installed
 	@$(PIP) uninstall --quiet --yes $(patsubst packages/%/pyproject.toml,graphrag-pipeline-%,$(wildcard packages/*/pyproject.toml))
 	@$(BIN)/python -m pytest tests -n auto --dist worksteal -m 'not nightly and not dear'; status=$$?; \
-		$(PIP) install --quiet -c constraints.txt $(WINGS) && exit $$status
+		$(INSTALL) --no-deps --no-build-isolation $(WINGS) && exit $$status
 
 coverage: dev ## Run the tests (or TESTS=...) and report what they reach in build/coverage
 	@$(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=html --cov-report=term:skip-covered $(TESTS)
