@@ -36,6 +36,15 @@ with IndexStore(sys.argv[1], DatabaseLimits(20_000_000, 1, Path(sys.argv[2]))).r
     con.execute("{LARGE}")
     os.kill(os.getpid(), 9)
 """
+BARS = """
+import sys, duckdb
+from pathlib import Path
+from graphrag_pipeline.store.index_store import IndexStore, memory_database
+asked = "SELECT current_setting('enable_progress_bar')"
+store = IndexStore(Path(sys.argv[1]))
+with duckdb.connect() as con, memory_database() as own, store.session(), store.read() as cursor:
+    print([each.execute(asked).fetchone()[0] for each in (con, own, cursor)])
+"""
 SPILLED = LARGE.replace("3000000", "1200000")
 OF_50_MB, OF_200_MB = (
     f"CREATE OR REPLACE TEMP TABLE t AS SELECT repeat('abcd', 1000) || i AS s FROM range({n}) r(i)"
@@ -262,6 +271,12 @@ def test_databases_in_memory_spill_to_a_folder_that_ends_with_the_process():
     )
     ended = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert not Path(ended.stdout.strip()).parent.parent.exists()
+
+
+def test_no_bar_is_drawn_where_duckdb_would_draw_one(tmp_path):
+    command = [sys.executable, "-c", BARS, str(tmp_path / "index.duckdb")]
+    asked = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert asked.stdout.strip() == "[True, False, False]"
 
 
 def test_a_full_folder_is_told_from_memory_alone(tmp_path):

@@ -389,7 +389,8 @@ def _watch(turn: _Turn, ended: threading.Event) -> None:
 _TABLES_TO_FILL = """
 SELECT p.schema_name, p.table_name, w.estimated_size
 FROM duckdb_tables() p JOIN duckdb_tables() w USING (schema_name, table_name)
-WHERE p.database_name = 'packed' AND w.database_name = 'whole' ORDER BY p.table_oid
+WHERE p.database_name = 'packed' AND w.database_name = 'whole' AND w.estimated_size > 0
+ORDER BY p.table_oid
 """
 _MOST_HELD = 20_000
 """A transaction keeps its rows in memory, as large as they are: about so many at a time."""
@@ -574,10 +575,11 @@ def assign_identifiers(con: duckdb.DuckDBPyConnection, kind: str, ids: str) -> N
 
 
 def _cursor(database: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-    """Return a connection of its own to an open database, with its own temporary tables."""
-    con = database.cursor()
-    hide_progress(con)
-    return con
+    """Return a connection of its own to an open database, with its own temporary tables.
+
+    It draws no bar, wherever the first one would: a cursor has DuckDB's own defaults.
+    """
+    return database.cursor()
 
 
 def hide_progress(con: duckdb.DuckDBPyConnection) -> None:
