@@ -31,7 +31,10 @@ _ROLES = {
 _WORDS = word_lists("questions.txt")
 _HOW_MUCH = re.compile(words_pattern("how_much"))
 _BY_ROLE = ("in_charge", "took_part", "arranges", "reports", "repeats", "lasts")
-_LABELLED = re.compile(r"([^\W\d_][^:\n.,!?]{1,39}): ([^\n]{0,99}[^\n.!?:;,])")
+_LABELLED = re.compile(
+    r"([^\W\d_][^:\n.,!?]{1,39}): ([^\n]{0,99}[^\n.!?:;,])"
+    r"|([^\W\d_]\w{1,19} [^\W\d_A-Z][^:\n.,!?]{1,29}): ((?:[^\n.!?]|[.](?! )){1,99}\.)"
+)
 _IS_VALUE = re.compile(r"\d|[A-ZÀ-ÖØ-ÞА-Я]")
 _FIGURE = re.compile(r"[^\w\s]?\s?\d")
 _TITLE_END = record_line("", "")[-3:]
@@ -130,11 +133,47 @@ def is_asked_label(question: AnalysedQuestion, line: str) -> bool:
     """Whether a line of text is a label that a question names, and what it says.
 
     ``Policy number: HM-448213`` in a letter answers as the field of a record does. What it says has
-    a figure or a capital: words alone are said of a term.
+    a figure or a capital: words alone are said of a term. It ends as a sentence only where the
+    label is no name of who says it: ``Mooring fee: 120 NOK.``
     """
-    label = _LABELLED.fullmatch(line)
-    words = terms(label[1]) if label and _IS_VALUE.search(label[2]) else []
+    match = _LABELLED.fullmatch(line)
+    label, value = (match[1] or match[3], match[2] or match[4]) if match else ("", "")
+    words = terms(label) if _IS_VALUE.search(value) else []
     return _names_whole(frozenset(question.terms), words)
+
+
+def is_asked_key(question: AnalysedQuestion, line: str) -> bool:
+    """Whether a question asks what the record of a key is: B-2, of ``Buoy: B-2``."""
+    if question.asks_for:
+        return False
+    key = frozenset(terms(line.partition(SEPARATOR)[2]))
+    return bool(key) and key.issubset(question.terms)
+
+
+def of_what_is_asked(
+    question: AnalysedQuestion, gains: Sequence[int], lines: Sequence[str], told: Sequence[str]
+) -> list[int]:
+    """Return what lines gain by their fields: nothing where they say only these of the question.
+
+    That holds where other lines of records say more of it: of all costs, that of the impeller is
+    asked for, also where it is called a price. A field that answers to a word of another stem, as
+    an owner to who is responsible, stays. ``told`` is what lines of records say, with these.
+    """
+    asked = frozenset(question.terms)
+    if not any(gain > 0 for gain in gains):
+        return list(gains)
+    says_more = [False] * len(gains)
+    stays = [True] * len(gains)
+    for place, (line, words) in enumerate(zip(lines, terms_batch(told), strict=True)):
+        if said := asked.intersection(words.split()):
+            cells = line.rpartition(_TITLE_END)[2].split(CELL_END)
+            fields = terms(" ".join(cell.partition(SEPARATOR)[0] for cell in cells))
+            named = {word for word in said if any(_are_of_one_stem(word, f) for f in fields)}
+            says_more[place] = said > named
+            stays[place] = said > named or not named or said == asked
+    if not any(says_more):
+        return list(gains)
+    return [gain if stay else min(gain, 0) for gain, stay in zip(gains, stays, strict=True)]
 
 
 def _names_whole(asked: Set[str], words: Sequence[str]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,9 @@ from graphrag_pipeline.query.evidence.answer_kinds import (
 )
 from graphrag_pipeline.query.evidence.asked_fields import (
     asks_for_fact,
+    is_asked_key,
     is_asked_label,
+    of_what_is_asked,
     said_names,
     says_asked_field,
     with_their_records,
@@ -241,19 +243,16 @@ def _ranked(
     repeated = _repeated(sentences, texts)
     totals: list[float] = []
     others = name_another(question, texts)
-    columns = zip(
-        sentences, kinds, texts, told, named, scores, with_rank, written, others, strict=True
-    )
-    for sentence, kind, text, line, share, score, total, figures, is_other in columns:
+    gains = _gains(about, sentences, kinds, texts, told, scores, names_said)
+    columns = zip(sentences, texts, named, scores, with_rank, written, others, gains, strict=True)
+    for sentence, text, share, score, total, figures, is_other, gain in columns:
         is_led = bool(led) and sentence.window.row["document_id"] in led
         total += ENTITY_WEIGHT * share
         total += LED_WEIGHT * is_led + FIGURES_WEIGHT * figures
         is_asked = (score or is_led) and not is_other
         if is_asked and wanted is not None:
             total += KIND_WEIGHT * wanted.holds(sentence)
-        title = sentence.window.row["title"]
-        if score and kind in TOLD_BY_FIELD:
-            total += FIELD_WEIGHT * says_asked_field(about, title, text, line, names_said)
+        total += FIELD_WEIGHT * gain
         totals.append(total * (REPEATED_WORTH if text in repeated else 1.0))
     ranking = [
         (
@@ -266,6 +265,26 @@ def _ranked(
         floor = LEAST_SHARE * ranking[0][0].score
         ranking.sort(key=lambda row: row[0].score < floor or not wanted.holds(row[1]))
     return _by_turns(question, latest_first(index, question, ranking))
+
+
+def _gains(
+    about: AnalysedQuestion,
+    sentences: Sequence[Sentence],
+    kinds: Sequence[str],
+    texts: Sequence[str],
+    told: Sequence[str],
+    scores: Sequence[float],
+    names: Set[str],
+) -> list[int]:
+    """Return 1 for each line of a record whose field is asked for, -1 for one beyond its bounds."""
+    gains = [0] * len(texts)
+    records = [""] * len(texts)
+    for place, (kind, score) in enumerate(zip(kinds, scores, strict=True)):
+        if score and kind in TOLD_BY_FIELD:
+            title, line = sentences[place].window.row["title"], told[place]
+            gains[place] = says_asked_field(about, title, texts[place], line, names)
+            records[place] = f"{title} {line}"
+    return of_what_is_asked(about, gains, texts, records)
 
 
 def _relevance(
@@ -288,8 +307,10 @@ def _units(
     """Return what may answer by itself, and its kind: rows and facts apart, labels as fields."""
     rows, kinds = by_rows(sentences, _kinds(index, sentences))
     for place, row in enumerate(rows):
-        if not kinds[place] and is_asked_label(question, row.first):
+        if kinds[place] in ("", "table") and is_asked_label(question, row.first):
             kinds[place] = FIELD
+        elif kinds[place] == "key" and is_asked_key(question, row.first):
+            kinds[place] = "value"
         if kinds[place] in (FACT, FIELD):
             rows[place] = _alone(row)
     return rows, kinds
