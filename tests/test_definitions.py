@@ -28,10 +28,20 @@ NOTES = (
     "baut ein Verfahren namens Ebbwerk, das die Tide misst. Das Ebbwerk wird im Mai geprüft."
 )
 
+GUIDE = (
+    "## 3.1. Tools\n\n"
+    + "More on dredge is told by dredge(1). Passing --fast to dredge makes dredge log. " * 3
+    + "\n\n### 3.1.2. dredge\n\nThis is the main program for mud. Many options are there.\n\n"
+    "If the sieve pattern is a string, mud passes. Nobody wrote of sieves before.\n\n"
+    "A sieve is a plate with holes. The sieve of Bergen is old.\n"
+)
+
 
 @pytest.fixture(scope="module")
 def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryEngine]:
-    yield from index_asked({"paper.txt": PAPER, "notizen.txt": NOTES}, tmp_path_factory)
+    yield from index_asked(
+        {"paper.txt": PAPER, "notizen.txt": NOTES, "guide.md": GUIDE}, tmp_path_factory
+    )
 
 
 @pytest.mark.parametrize(
@@ -42,6 +52,9 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryEngine]:
         ("What is the T-NET?", "we propose T-NET (Tidal Network), a layered index"),
         ("What is Ebbmap?", "Ebbmap (i.e., a map of ebbs)"),
         ("What does WSL stand for?", "the Water Survey League (WSL)"),
+        ("What is dredge?", "This is the main program for mud"),
+        ("What does dredge do?", "This is the main program for mud"),
+        ("What is a sieve?", "A sieve is a plate with holes"),
         ("Was ist das Ebbwerk?", "ein Verfahren namens Ebbwerk"),
     ],
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.text import fold, terms
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.evidence.sentences import Sentence
 
 _DEFINES = re.compile(words_pattern("defines"))
+_LEADS = re.compile(rf"\s(?:{words_pattern('leads_to_name')})\s")
+_SUPPOSES = re.compile(words_pattern("supposes"))
 # What a sentence may say beside the subject before it says what that is.
 _BEGINNING = 60
 _SAYS_OF_ONESELF = r"\b(?:i['’]m|i am|my name is)\b"
@@ -20,7 +22,10 @@ _SAYS_OF_ONESELF = r"\b(?:i['’]m|i am|my name is)\b"
 _INSERTED = re.compile(r"\([^)]*\)|,.*,\s*$")
 _ARTICLE = re.compile(rf"(?:{words_pattern('articles')})\s+")
 _APART = re.compile(r"[\s-]+")
+_NUMBERING = re.compile(r"^(?:#+\s+)?(?:(?:\d+\.)*\d*\s+)?")
+_NAME_GOES_ON = re.compile(r"\s[A-Z]")
 _LEAST_INITIALS = 2
+_MOST_ADDED, _NAMED_LONGER = 2, 0.6
 _INTRODUCED, _BY_LETTERS = 2.0, 0.5
 
 
@@ -32,7 +37,9 @@ def says_what_is(subject: str, *, is_person: bool) -> Callable[[Sentence], float
     or it introduces the subject (see :func:`_introduces`). Of a person, also an apposition
     ("King, the first ...") and what is said of oneself.
     """
-    words = frozenset(terms(subject))
+    words = terms(subject)
+    ends = (words, terms(_LEADS.split(subject)[0]))
+    heads = words if is_person else [said[-1] for said in ends if said]
     introduced = _introduces(_ARTICLE.sub("", subject, count=1))
     apposition = re.compile(
         rf"{_SAYS_OF_ONESELF}[^.]{{0,40}}{re.escape(subject)}, |{re.escape(subject)}, "
@@ -40,27 +47,54 @@ def says_what_is(subject: str, *, is_person: bool) -> Callable[[Sentence], float
     )
 
     def holds(sentence: Sentence) -> float:
-        if sentence.announces and words.issuperset(terms(sentence.first)):
-            return bool(terms(sentence.first))
+        if sentence.announces and _stands_for(_named_by(sentence.first), words, heads) == 1.0:
+            return 1.0
         text = fold(sentence.quote)
         begin = text[: len(subject) + _BEGINNING]
         defines = _DEFINES.search(begin)
         before = terms(_INSERTED.sub("", begin[: defines.start()])) if defines else []
-        if _stand_for(before, words) or (is_person and apposition.search(text)):
+        if is_person and apposition.search(text):
             return 1.0
-        return introduced(text)
+        sure = 0.0 if _SUPPOSES.match(text) else _stands_for(before, words, heads)
+        # What a longer name contains says less of the subject than what it is.
+        is_said = sure == 1.0 or (defines is not None and " " in defines[0])
+        return max(sure * is_said, introduced(text, sentence.quote))
 
     return holds
 
 
-def _stand_for(said: list[str], words: frozenset[str]) -> bool:
-    """Whether words are of a subject, and more than a letter of it: C is no C-HNSW."""
-    is_more = words.issubset(said) or any(len(word) > 1 for word in said)
-    return bool(said) and is_more and words.issuperset(said)
+def _named_by(heading: str) -> list[str]:
+    return terms(_NUMBERING.sub("", heading))
 
 
-def _introduces(name: str) -> Callable[[str], float]:
-    """Return what says how much a folded text counts that brings a name in.
+def _stands_for(said: list[str], subject: list[str], heads: Collection[str]) -> float:
+    """How surely what is said before "is a" names a subject: by it, some or two more of its words.
+
+    Some end in one of the ``heads``, and are more than a letter: C is no C-HNSW index, and no
+    "C-HNSW" alone. Debian GNU/Linux may be what Debian is.
+    """
+    if said and set(subject).issuperset(said):
+        is_part = said[-1] in heads and any(len(word) > 1 for word in said)
+        return float(is_part or len(said) == len(subject))
+    is_longer = said[: len(subject)] == subject and len(said) <= len(subject) + _MOST_ADDED
+    return _NAMED_LONGER * is_longer
+
+
+def definition_pattern(subject: str) -> str:
+    """Return a pattern (of RE2) of texts that may say what a subject, case folded, is."""
+    name = r"\s+".join(map(re.escape, _ARTICLE.sub("", subject, count=1).split()))
+    inserted = r"(?:\s*\([^()]{1,80}\)|,[^.,]{1,80},|(?:\s+[\w/+-]+){1,2})?"
+    article, one = words_pattern("articles"), words_pattern("one")
+    begins = rf"(?:^|\n|[.!?:;\"”»)\]])\s*(?:(?:{article})\s+)?{name}"
+    return (
+        rf"(?i){begins}{inserted}\s+(?:{words_pattern('defines')})|{begins}\s*(?::|–|—|--)\s|"
+        rf"(?:{words_pattern('introduces')})\s+(?:[^.,;()]{{1,80}}\()?{name}\b|"
+        rf"\b{name}(?:\s+\([^()]{{1,80}}\))?,\s+(?:{one})\s"
+    )
+
+
+def _introduces(name: str) -> Callable[[str, str], float]:
+    """Return what says how much a text, given folded and as written, counts that brings a name in.
 
     It says that something is called so, goes on with what it is ("ArchRAG, a novel approach"; not
     "in Berlin, a man"), or, which is half as sure, has what the name is short for beside it
@@ -78,11 +112,12 @@ def _introduces(name: str) -> Callable[[str], float]:
     short = re.compile(rf"([^.;:()]{{3,80}}) \({bare}|{bare} \(([^()]{{3,80}})\)")
     leads = re.compile(words_pattern("leads_to_name"))
 
-    def introduces(text: str) -> float:
+    def introduces(text: str, written: str) -> float:
         if name not in text:
             return 0.0
+        called_so = any(not _NAME_GOES_ON.match(written, m.end()) for m in called.finditer(text))
         beside = (match[1] or "" for match in apposition.finditer(text))
-        if called.search(text) or any(not leads.fullmatch(before) for before in beside):
+        if called_so or any(not leads.fullmatch(before) for before in beside):
             return _INTRODUCED
         return _BY_LETTERS * any(_spell(name, m[1] or m[2]) for m in short.finditer(text))
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.core.text import names_apart
 from graphrag_pipeline.query import operators as op
+from graphrag_pipeline.query.evidence.definitions import definition_pattern
 from graphrag_pipeline.query.methods.chunk_search import BM25, HYBRID
 from graphrag_pipeline.query.methods.combined_search import (
     SelectionParameters,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
 
 _MOST_SHOWN = 3
-_MOST_INTRODUCING = 3  # documents
+_MOST_INTRODUCING, _READ_FOR_DEFINITIONS = 6, 500
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,9 @@ class AutoParameters(SelectionParameters):
     the one that finds most (benchmarks/methods.py, benchmarks/natures.py). Where there is no graph,
     or the question names nothing in it by a title or as names are written, a walk has nowhere to
     set out from but words, and ``bm25`` ranks these better, or ``hybrid`` where vectors know more
-    than words. Who asks what a thing is gets, after what is found, where the three documents that
-    mention it most first do so. With a model it is ``selection``; ``level`` is for that.
+    than words. Who asks what a thing is gets, after what is found, three texts that may say what it
+    is, and where the three documents that mention it most first do so. With a model it is
+    ``selection``; ``level`` is for that.
     """
 
 
@@ -49,16 +51,23 @@ def auto(index: Release, question: str, p: AutoParameters) -> list[Record]:
     options = replace(p, level=0) if method is GLOBAL else p
     parameters = parameters_of(index, method, options)
     records = method.retrieve(index, question, parameters)
-    more = _introducing(index, question, records) if method is PPR else []
+    more = _introducing(index, question, records) if method is not GLOBAL else []
     return op.fill(index, [*records, *more], parameters.max_context_tokens) if more else records
 
 
 def _introducing(index: Release, question: str, records: Sequence[Record]) -> list[Record]:
-    """Return where what a question asks the nature of is introduced, beside what is found."""
-    if not AnalysedQuestion.of(question).subject:
+    """Return where what a question asks the nature of may be told, beside what is found.
+
+    Of the texts that say its name most, those that say "it is a" or the like; and where the
+    documents that mention it most do so first.
+    """
+    subject = AnalysedQuestion.of(question).subject
+    if not subject:
         return []
+    near = op.fulltext_search(index, "chunks", subject, _READ_FOR_DEFINITIONS)
+    found = op.chunks_having(index, near, definition_pattern(subject), _MOST_INTRODUCING)
     entities = op.entities_titled(index, list(op.names_known(index, question)))
-    found = op.first_mentions(index, entities, _MOST_INTRODUCING)
+    found |= op.first_mentions(index, entities, _MOST_INTRODUCING)
     known = {record.id for record in records}
     return op.chunk_records(index, {key: 0.0 for key in found if key not in known})
 

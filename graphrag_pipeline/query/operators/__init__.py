@@ -24,6 +24,7 @@ from graphrag_pipeline.query.operators.chunks import (
     chunk_lengths as chunk_lengths,
     first_mentions as first_mentions,
     chunk_records as chunk_records,
+    chunks_having as chunks_having,
     chunks_of as chunks_of,
     chunks_within as chunks_within,
     entities_in as entities_in,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.query.operators.ranking import Ranking, decoded
@@ -29,6 +30,10 @@ _FIRST_MENTIONS = """
 SELECT arg_min(c.id, c.start_char) AS id FROM entity_chunks e JOIN chunks c ON c.id = e.chunk_id
 WHERE e.entity_id IN (SELECT unnest($ids::JSON::VARCHAR[]))
 GROUP BY c.document_id ORDER BY count(*) DESC, id LIMIT $limit
+"""
+_HAVING = """
+SELECT id FROM chunks SEMI JOIN (SELECT unnest($ids::JSON::VARCHAR[]) AS id) USING (id)
+WHERE regexp_matches(text, $pattern)
 """
 
 KEPT = (_OF_ENTITIES, _OF_RELATIONSHIPS, _LENGTHS)
@@ -92,6 +97,13 @@ def first_mentions(index: Release, entities: Iterable[str], limit: int) -> Ranki
     """
     rows = index.rows(_FIRST_MENTIONS, ids=list(entities), limit=limit)
     return {row["id"]: 0.0 for row in rows}
+
+
+@operator
+def chunks_having(index: Release, chunks: Ranking, pattern: str, limit: int) -> Ranking:
+    """Return the first ``limit`` of ranked chunks in which a pattern (of RE2) is found."""
+    found = {row["id"] for row in index.rows(_HAVING, ids=list(chunks), pattern=pattern)}
+    return dict(islice(((key, score) for key, score in chunks.items() if key in found), limit))
 
 
 @operator
