@@ -43,7 +43,10 @@ BESIDE = [
 ]
 TESTS = Path(__file__).parent / "tests"
 LISTED = ("dear", "nightly")
-"""Marks of cases by lists: those that take most CPU, and those whose faults another tells too."""
+"""Marks of cases by lists: those that take most CPU, and those whose faults another tells too.
+
+A file that is listed by its name is so with all its cases.
+"""
 
 _SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 settings.register_profile(
@@ -65,7 +68,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if any(item.path.is_relative_to(path) for path in also):
             item.add_marker("dear")
         for mark, cases in listed.items():
-            if _case(item) in cases:
+            if _case(item) in cases or item.path.name in cases:
                 item.add_marker(mark)
         if lacking and item.get_closest_marker("beside"):
             item.add_marker(pytest.mark.skip(reason=f"{lacking[0]} is not installed"))

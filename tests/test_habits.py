@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import dear_list
 import pytest
 import yaml
 from checkouts import ROOT
@@ -90,11 +91,24 @@ def test_cases_that_are_marked_by_a_list_are_there(mark: str) -> None:
     files = {path.name: path.read_text() for p in places for path in p.rglob("test_*.py")}
     for case in (TESTS / f"{mark}_cases.txt").read_text().splitlines():
         file, _, name = case.partition("::")
-        assert f"def {name.partition('[')[0]}(" in files[file], case
+        assert (f"def {name.partition('[')[0]}(" if name else "def test_") in files[file], case
+
+
+def test_a_file_that_is_dear_as_a_whole_stays_so_whatever_its_cases_take(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cases = tmp_path / "cases.txt"
+    cases.write_text("test_a.py\ntest_b.py::test_old\ntest_c.py::test_not_run\n")
+    costs = {"test_a.py::test_it": 9.0, "test_b.py::test_new": 9.0, "test_b.py::test_old": 0.1}
+    (tmp_path / "main.json").write_text(json.dumps(costs))
+    monkeypatch.setattr(dear_list, "LIST", cases)
+    dear_list.main(tmp_path)
+    assert cases.read_text() == "test_a.py\ntest_b.py::test_new\ntest_c.py::test_not_run\n"
 
 
 _CASES = """
 import multiprocessing, time
+import dear_list
 import pytest
 
 def burn(seconds):
@@ -126,6 +140,7 @@ def test_a_case_costs_its_part_of_what_it_shares_and_what_its_processes_take(
     (tmp_path / "test_it.py").write_text(_CASES)
     code = f"""
 from pathlib import Path
+import dear_list
 import pytest
 from case_costs import CaseCosts
 plugin = CaseCosts(Path({str(tmp_path)!r}), lambda item: item.name)
