@@ -48,6 +48,8 @@ from graphrag_pipeline.upkeep.purging import purge
 
 _TABLES = "SELECT schema_name, table_name FROM duckdb_tables() WHERE NOT temporary ORDER BY ALL"
 
+ARCHIVE = "index.tar.zst"
+
 pytestmark = pytest.mark.usefixtures("plain_stores")
 
 
@@ -65,11 +67,16 @@ def index(tmp_path: Path) -> Workspace:
     return Workspace(in_folder(copy_of("backed_up", _make, tmp_path / "index"), PLAIN))
 
 
+def _back_up(folder: Path) -> None:
+    index = copy_of("backed_up", _make, folder / "index")
+    back_up(Workspace(in_folder(index, PLAIN)), folder / ARCHIVE)
+    shutil.rmtree(index)
+
+
 @pytest.fixture
 def archive(index, tmp_path) -> Path:
     """A backup of it."""
-    back_up(index, tmp_path / "index.tar.zst")
-    return tmp_path / "index.tar.zst"
+    return copy_of("backup", _back_up, tmp_path) / ARCHIVE
 
 
 def state(con: duckdb.DuckDBPyConnection) -> str:
