@@ -214,3 +214,21 @@ def test_a_passage_does_not_go_on_with_what_it_says_already(tmp_path):
         ran = points(engine, "Which pump at Rowan ran?")
     assert shown == line.strip()
     assert ran[0] == "The pump at Rowan ran. It is old."
+
+
+@pytest.mark.parametrize(
+    ("text", "n_announced"),
+    [
+        ("The pump has the following limits. First, it is slow. Second, it is loud.", 2),
+        ("Die Pumpe hat folgende Grenzen. Sie ist langsam. Sie ist laut.", 2),
+        ("They are as follows. It is slow.", 1),
+        ("He came back the following year. It was slow. It was loud.", 0),
+        ("Im folgenden Jahr kam er. Es war langsam.", 0),
+        ("It was the following that he lacked in the north. It was slow.", 0),
+        ("See the following section. It is slow.", 0),
+    ],
+)
+def test_a_sentence_says_that_something_follows(text: str, n_announced: int) -> None:
+    spans = sentence_spans(text)
+    last, _ = announcements(text, spans).get(0, (0, False))
+    assert last == n_announced

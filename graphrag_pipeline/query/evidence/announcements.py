@@ -1,6 +1,7 @@
 """Announcements: what follows a question, a heading, a colon or a term is part of that sentence.
 
-A question and a line that ends in a colon announce what follows. So does a line without an end, if
+A question and a line that ends in a colon announce what follows, and so does a sentence that ends
+in words such as "has the following limitations" or "as follows". So does a line without an end, if
 the next stands apart from it: after an empty line or a "#", as an item of a list, or indented.
 It is a heading, the term of a definition, or a sentence that a list or an example completes. An
 item of a list announces only what stands further to the right. What is announced ends with its
@@ -14,7 +15,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from graphrag_pipeline.core.text import fold
 from graphrag_pipeline.extraction.rules.nouns import is_address
+from graphrag_pipeline.query.question import words_pattern
 
 Span = tuple[int, int]
 
@@ -32,6 +35,10 @@ _ITEM = re.compile(r"(?:[-*•‣·◦–—]|\(?\d{1,3}[.)](?!\d)|\(?[a-z][.)])
 _HEADING = re.compile(r"#{1,6} ")
 _SAYS = re.compile(r"[^\W\d_]{2}")
 _FENCE = re.compile(r"`{3,}\w*")
+# The word, and up to three after it.
+_FOLLOWS = re.compile(rf"(?:{words_pattern('follows')})((?:\s+[\w-]+){{0,3}})\W*$")
+_WHEN = re.compile(words_pattern("spans_of_time"))
+_LAST_WORDS = 60
 _TAIL = 8
 _LEADING, _MOST_OF_GREETING = 3, 7  # words
 _QUESTION, _COLON, _LIST, _LINE, _NONE = "?", ":", "-", "#", ""
@@ -61,6 +68,8 @@ def _sign(text: str, spans: Sequence[Span], place: int) -> str:
     following, _ = spans[place + 1]
     if last in _TELLS:
         return _NONE if _greets(text[start:end]) else _COLON
+    if last == "." and _says_follows(text[max(start, end - _LAST_WORDS) : end]):
+        return _COLON
     if "\n" not in text[end:following] or last in _ENDS:
         return _NONE
     if not _ITEM.match(text, start):
@@ -75,6 +84,16 @@ def _greets(line: str) -> bool:
     """Whether a line ending in a colon addresses a reader and announces nothing: Querida Lucía:"""
     words = line[:_LONGEST].casefold().split()
     return len(words) <= _MOST_OF_GREETING and any(map(is_address, words[:_LEADING]))
+
+
+def _says_follows(words: str) -> bool:
+    """Whether the last words of a sentence announce what follows, and are not "the following year".
+
+    >>> _says_follows("It has the following limits."), _says_follows("He left the following year.")
+    (True, False)
+    """
+    found = _FOLLOWS.search(fold(words))
+    return found is not None and _WHEN.search(found[1]) is None
 
 
 def _indent(text: str, at: int) -> int:
