@@ -39,6 +39,52 @@ def test_a_comment_is_said_by_whom_and_when_on_which_words() -> None:
     ]
 
 
+SPACES = (
+    'xmlns:o="urn:oasis:names:tc:opendocument:xmlns:office:1.0" '
+    'xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0" '
+    'xmlns:table="urn:oasis:names:tc:opendocument:xmlns:table:1.0" '
+    'xmlns:dc="http://purl.org/dc/elements/1.1/"'
+)
+
+
+def flat(kind: str, body: str) -> str:
+    head = "<o:meta><dc:creator>Ida Holm</dc:creator></o:meta>"
+    return f"<o:document {SPACES}>{head}<o:body><o:{kind}>{body}</o:{kind}></o:body></o:document>"
+
+
+def test_a_comment_of_opendocument_is_said_by_whom_and_when() -> None:
+    comment = (
+        "<o:annotation><dc:creator>Per Lund</dc:creator><dc:date>2024-05-02T10:00:00.5</dc:date>"
+        "<text:p>Still &lt;90&gt;?</text:p></o:annotation>"
+    )
+    document = only(read("a.fodt", flat("text", f"<text:p>The fee is {comment}90.</text:p>")))
+    assert document.metadata["author"] == "Ida Holm"
+    assert document.text.split("\n\n") == [
+        "The fee is 90.",
+        "[2024-05-02 10:00] Per Lund: Still <90>?",
+    ]
+
+
+def test_a_cell_of_several_rows_of_opendocument_is_said_in_each() -> None:
+    def row(*cells: str) -> str:
+        return f"<table:table-row>{''.join(cells)}</table:table-row>"
+
+    def cell(text: str, spans: str = "") -> str:
+        return f"<table:table-cell {spans}><text:p>{text}</text:p></table:table-cell>"
+
+    covered = "<table:covered-table-cell/>"
+    rows = (
+        row(cell("Ship"), cell("Name"), cell("Tons"))
+        + row(cell("Astrid", 'table:number-rows-spanned="3"'), cell("Ida"), cell("3"))
+        + row(covered, cell("Per"), cell("4"))
+        + row(covered)
+        + row(cell(""), cell("Eva"), cell("5"))
+    )
+    book = read("a.fods", flat("spreadsheet", f"<table:table>{rows}</table:table>"))
+    ships = [("Astrid" in d.text, d.text.count("\n")) for d in book.documents]
+    assert ships == [(True, 2), (True, 2), (False, 1)]
+
+
 def test_what_stands_at_the_head_of_pages_is_said_once_and_without_their_numbers() -> None:
     page = '<w:fldSimple w:instr=" PAGE "><w:r><w:t>3</w:t></w:r></w:fldSimple>'
     complex_page = f"<w:r><w:instrText> NUMPAGES </w:instrText></w:r>{run('4')}"

@@ -272,7 +272,7 @@ def test_several_sheets_tell_their_rows_apart_and_lines_above_a_header_are_not_i
     }
 
 
-def test_a_text_of_libreoffice_keeps_its_structure_and_loses_comments_and_deletions():
+def test_a_text_of_libreoffice_keeps_its_structure_and_loses_deletions():
     body = (
         "<text:tracked-changes><text:p>deleted</text:p></text:tracked-changes>"
         '<text:h text:outline-level="1">Plan &amp; goal</text:h>'
@@ -283,7 +283,7 @@ def test_a_text_of_libreoffice_keeps_its_structure_and_loses_comments_and_deleti
     )
     document = only(read("a.odt", make_odt(body)))
     assert document.title == "Plan & goal"
-    assert document.text == "Plan & goal\n\nWe go (soon).\n\n- ship"
+    assert document.text == "Plan & goal\n\nWe go (soon).\n\n- ship\n\n[undated] Comment: comment"
     assert only(read("a.odt", make_odt(body, "Property"))).title == "Property"
 
 

@@ -13,6 +13,8 @@ def test_a_term_stands_in_the_line_of_its_definition() -> None:
         "Mooring: 120 NOK",
         "Power: 9 NOK",
     ]
+    two = "Monday\n: Ida 3.5 h\n: Per 2 h\n"
+    assert only(read("a.md", two)).text == "Monday: Ida 3.5 h; Per 2 h"
     code = "```\nif x\n: then\n```"
     assert only(read("a.md", code)).text == code
     assert lines("a.adoc", "Ropes:: replaced\nKeys:: with Greta\n") == [

@@ -471,7 +471,8 @@ def test_every_ending_in_the_list_of_formats_is_read_and_no_other_is():
     alike |= dict.fromkeys((".geojson", ".jsonld"), ".json")
     alike |= dict.fromkeys((".mdx", ".qmd", ".rmd"), ".md")
     alike |= dict.fromkeys((".rss", ".atom", ".opml", ".enex", ".fb2"), ".xml")
-    alike |= dict.fromkeys((".ini", ".cfg", ".conf", ".properties", ".patch", ".diff"), ".log")
+    alike |= dict.fromkeys((".ini", ".cfg"), ".toml")
+    alike |= dict.fromkeys((".conf", ".properties", ".patch", ".diff"), ".log")
     alike |= {".docm": ".docx", ".pptm": ".pptx", ".ppsx": ".pptx"}
     others = {".rtf", ".xls", ".msg"} if missing_modules("legacy") else set()
     for ending in sorted(listed - CODE_SUFFIXES - others):

@@ -29,6 +29,7 @@ _PROPERTIES = {
     "language": "language",
     "publisher": "publisher",
 }
+_OF_OPENDOCUMENT = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}meta"
 _PLACEHOLDERS = frozenset(("powerpoint presentation", "presentation", "slide 1"))
 
 
@@ -147,7 +148,7 @@ def properties(parts: Parts, name: str) -> dict[str, Scalar]:
         root = ElementTree.fromstring(xml)
     except (KeyError, ElementTree.ParseError, expat.ExpatError):
         return {}
-    return properties_of(root)
+    return properties_of(next(root.iter(_OF_OPENDOCUMENT), root))
 
 
 def properties_of(root: ElementTree.Element) -> dict[str, Scalar]:

@@ -12,10 +12,21 @@ from datetime import UTC, datetime
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 from graphrag_pipeline.ingest.reading.model import ReadDocument, Scalar, clean_metadata
 
-_MESSAGES = ("messages", "chat_messages", "conversation", "comments", "replies")
+_MESSAGES = ("messages", "chat_messages", "conversation", "comments", "replies", "MessageList")
 _TITLES = ("title", "name", "topic", "subject", "displayName", "channel")
 _WHO = (
-    *("author", "from", "sender", "user_profile", "user", "username", "user_name", "role"),
+    *(
+        "author",
+        "from",
+        "sender",
+        "sender_name",
+        "profileName",
+        "user_profile",
+        "user",
+        "username",
+        "user_name",
+        "role",
+    ),
     "from_id",
 )
 _NAMES = (
@@ -25,7 +36,7 @@ _NAMES = (
 _SERVICE = re.compile(r"service|system|(?:channel|group)_\w+|bot_(?:add|remove)|GuildMemberJoin")
 """What kinds of entries of a conversation are called that nobody says."""
 _WHEN = ("create_time", "created_at", "createdDateTime", "timestamp", "ts", "date", "datetime")
-_MORE_WHEN = ("time", "sent_at", "sent", "timestamp_ms")
+_MORE_WHEN = ("originalarrivaltime", "time", "sent_at", "sent", "timestamp_ms")
 _SAID = ("text", "content", "body", "message", "msg", "parts", "value")
 _NEARLY_ALL = 0.8
 _DEPTH = 4
@@ -132,6 +143,8 @@ def _conversation(value: object, number: int) -> ReadDocument | None:
     ]
     if not messages or len(messages) < _NEARLY_ALL * len(items):
         return None
+    if messages[0].when > messages[-1].when > "":
+        messages.reverse()  # the latest stands first
     undated = f"[{UNDATED}] " if any(message.when for message in messages) else ""
     text = "\n".join(_line(message, undated) for message in messages)
     beside = {n: item for n, item in value.items() if n != name}

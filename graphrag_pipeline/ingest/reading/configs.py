@@ -5,6 +5,7 @@ What is none, such as a template that a program fills in, is read as source code
 
 from __future__ import annotations
 
+import configparser
 import re
 import tomllib
 from collections.abc import Iterator
@@ -133,6 +134,19 @@ def read_toml(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     return read_value(path, value, options, "TOML")
 
 
+def read_ini(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
+    """Read sections and their values as the object that they stand for; what is none as code."""
+    text = decode(data, options.encoding)
+    parser = configparser.RawConfigParser(strict=False, default_section="")
+    try:
+        parser.read_string(text)
+    except (configparser.Error, ValueError, AttributeError):
+        return _as_code(path, text, "INI")
+    return read_value(
+        path, {name: dict(parser[name]) for name in parser.sections()}, options, "INI"
+    )
+
+
 def _as_code(path: Path, text: str, language: str) -> ReadResult:
     """Return the file as it is: its comments are prose."""
     text = text.replace("\r\n", "\n")
@@ -141,4 +155,5 @@ def _as_code(path: Path, text: str, language: str) -> ReadResult:
 
 
 YAML = FileFormat(read_yaml, versions.of("configs", "records"), SMALL_RECORDS)
+INI = FileFormat(read_ini, versions.of("configs", "records"), SMALL_RECORDS)
 TOML = FileFormat(read_toml, versions.of("configs", "records"), SMALL_RECORDS)

@@ -45,6 +45,7 @@ _TOP = 1_000
 _NOTE = re.compile(r"^ {0,3}\[\^([^\]\s]{1,50})\]:[ \t]+", re.M)
 _NOTE_MARK = re.compile(r"\[\^([^\]\s]{1,50})\]")
 _TERM = re.compile(r"^([^\s#>|:*+-][^\n]{0,100})\n(?:[ \t]*\n)?:[ \t]+(?=\S)", re.M)
+_FURTHER = re.compile(r"(?<=\S)\n:[ \t]+(?=\S)")
 _WIDE_HEAD = re.compile(
     r"^\|(?:[^|\n]*\|){1,200}?[ \t]*\|[^\n]*\n\|[-:| ]+\|[ \t]*(?:\n\|[^\n]*){2}", re.M
 )
@@ -61,7 +62,7 @@ def read_markdown(path: Path, data: bytes, options: ReadingOptions) -> ReadResul
         metadata["title"] = titled[1]
         body = body[: titled.start()] + body[titled.end() :].lstrip("\n")
     parts = (
-        part if is_code else _TERM.sub(r"\1: ", without_marks(part))
+        part if is_code else _FURTHER.sub("; ", _TERM.sub(r"\1: ", without_marks(part)))
         for part, is_code in code_parts(body)
     )
     text = _with_whole_heads(

@@ -29,13 +29,13 @@ from graphrag_pipeline.ingest.reading.model import (
     whole_document,
 )
 from graphrag_pipeline.ingest.reading.sheets import Sheet, read_sheets
-from graphrag_pipeline.ingest.reading.table_head import LOOKED_AT
+from graphrag_pipeline.ingest.reading.table_head import LOOKED_AT, REPEATED
 
 _MOST_DEPTH = 500
 _MOST_SPACES = 100
 _MOST_CELLS = 1_000_000
 _DROPPED = word_set(
-    "office:annotation office:forms text:tracked-changes text:table-of-content "
+    "office:annotation-end office:forms text:tracked-changes text:table-of-content "
     "text:alphabetical-index text:note-citation office:settings office:event-listeners "
     "presentation:footer presentation:date-time text:page-number style:region-left "
     "table:content-validations table:tracked-changes text:sequence-decls office:binary-data "
@@ -51,6 +51,7 @@ _TAGS = {
     "table:table-row": "tr",
 }
 _SPANS = {"table:number-rows-spanned": "rowspan", "table:number-columns-spanned": "colspan"}
+_OF_COMMENTS = ("http:creator", "http:date")
 _HEAD = "Table_20_Heading"
 """The style of paragraphs in heads of tables, which not everybody has repeated on each page."""
 
@@ -59,12 +60,14 @@ def read_opendocument(path: Path, data: bytes, options: ReadingOptions) -> ReadR
     """Read a text or a presentation: headings, paragraphs, lists, tables and notes in order.
 
     In a presentation the title of a slide is a heading; the speaker's notes follow the slide.
-    Changes that were tracked as deleted, comments and tables of contents are left out.
+    Comments follow at the end. Changes that were tracked as deleted and tables of contents are left
+    out.
     """
     parts = _open(path, data, options)
     content = _content(parts)
     about = properties(parts, "meta.xml")
-    page = parse_html(_Markup().of(content))
+    markup = _Markup()
+    page = parse_html(f"{markup.of(content)}{''.join(markup.comments)}")
     if not page.text:
         raise Unreadable("the document holds no text")
     title = own_title(about) or page.heading
@@ -155,7 +158,9 @@ class _Markup(_Reader):
         super().__init__()
         self.parts = [""]
         self.closing: list[str] = []
-        self.inside = self.notes_from = 0
+        self.inside = self.notes_from = self.comment_from = 0
+        self.comments: list[str] = []
+        self.said_by: dict[str, str] = {}
 
     def of(self, xml: bytes) -> str:
         self.parse(xml)
@@ -171,6 +176,8 @@ class _Markup(_Reader):
         self.inside += name in ("text:p", "text:h")
         if name == "presentation:notes":
             self.notes_from = len(self.parts)
+        elif name == "office:annotation":
+            self.comment_from, self.said_by = len(self.parts), {}
 
     def end(self, name: str) -> None:
         self.parts.append(self.closing.pop())
@@ -178,9 +185,23 @@ class _Markup(_Reader):
         notes = self.parts[self.notes_from :] if name == "presentation:notes" else []
         if any(part.strip() and not part.startswith("<") for part in notes):
             self.parts.insert(self.notes_from, "<p>Notes:</p>")
+        elif name == "office:annotation":
+            self._take_comment()
+
+    def _take_comment(self) -> None:
+        """Take a comment out of the text, as a line of a chat."""
+        pieces = self.parts[self.comment_from :]
+        del self.parts[self.comment_from :]
+        said = " ".join("".join(" " if p.startswith("<") else p for p in pieces).split())
+        when = self.said_by.get("http:date", "")[:16].replace("T", " ") or "undated"
+        who = html.escape(self.said_by.get("http:creator", "").strip() or "Comment")
+        if said:
+            self.comments.append(f"<p>[{html.escape(when)}] {who}: {said}</p>")
 
     def text(self, text: str) -> None:
-        if self.inside:
+        if self.open[-1] in _OF_COMMENTS:
+            self.said_by[self.open[-1]] = self.said_by.get(self.open[-1], "") + text
+        elif self.inside:
             self.parts.append(html.escape(text, quote=False))
 
     def _tags(self, name: str, attributes: dict[str, str]) -> tuple[str, str]:
@@ -223,6 +244,9 @@ class _Sheets(_Reader):
         self.row_spans: list[tuple[int, int, int, int]] = []
         self.is_gap = False
         self.row: list[str] = []
+        self.number = self.high = 0
+        self.above: dict[int, tuple[int, str]] = {}
+        self.covered: dict[int, str] = {}
         self.cell: list[str] = []
         self.value = ""
         self.repeated = self.row_repeated = 1
@@ -237,10 +261,11 @@ class _Sheets(_Reader):
     def start(self, name: str, attributes: dict[str, str]) -> None:
         if name == "table:table":
             self.rows, self.gaps, self.spans, self.is_gap = [], [], [], False
+            self.number, self.above = 0, {}
             name = attributes.get("table:name", "")
             self.sheets.append(Sheet(name, self.rows, self.spans, self.gaps))
         elif name == "table:table-row":
-            self.row, self.row_spans = [], []
+            self.row, self.row_spans, self.covered = [], [], {}
             self.row_repeated = _number(attributes.get("table:number-rows-repeated"), 1, 1 << 20)
         elif name in ("table:table-cell", "table:covered-table-cell"):
             self.cell = []
@@ -256,6 +281,11 @@ class _Sheets(_Reader):
     def end(self, name: str) -> None:
         if name in ("table:table-cell", "table:covered-table-cell"):
             value = self.value or "".join(self.cell).strip()
+            last, said = self.above.get(len(self.row), (0, ""))
+            if self.high > 1 and len(value) <= REPEATED:
+                self.above[len(self.row)] = self.number + self.high - 1, value
+            elif name == "table:covered-table-cell" and self.number <= last:
+                self.covered[len(self.row)] = said
             self._spend(self.repeated, len(value) * self.repeated)
             self.row += [value] * self.repeated
             self.cell = []
@@ -265,6 +295,7 @@ class _Sheets(_Reader):
             if not self.row:
                 self.is_gap = bool(self.rows)
             else:
+                self._say_again()
                 if self.is_gap:
                     self.gaps.append(len(self.rows))
                 self.is_gap = False
@@ -272,15 +303,22 @@ class _Sheets(_Reader):
                 again = self.row_repeated - 1
                 self._spend(again * len(self.row), again * sum(map(len, self.row)))
                 self.rows.extend([self.row] * self.row_repeated)
+            self.number += self.row_repeated
 
     def text(self, text: str) -> None:
         if self.open[-1].startswith("text:"):
             self.cell.append(text)
 
+    def _say_again(self) -> None:
+        """Say in a row what stands in cells of the rows above that reach into it."""
+        for column, said in self.covered.items():
+            self.row += [""] * (column + 1 - len(self.row))
+            self.row[column] = self.row[column] or said
+
     def _note_span(self, attributes: dict[str, str]) -> None:
         """Note a merged cell at the top of the sheet by its first and last row and column."""
         wide = _number(attributes.get("table:number-columns-spanned"), 1, 1 << 14)
-        high = _number(attributes.get("table:number-rows-spanned"), 1, 1 << 20)
+        self.high = high = _number(attributes.get("table:number-rows-spanned"), 1, 1 << 20)
         row, column = len(self.rows), len(self.row)
         if wide * high > 1 and row < LOOKED_AT:
             self.row_spans.append((row, row + high - 1, column, column + wide - 1))

@@ -23,6 +23,7 @@ _ABOVE = re.compile(rf"{_NAME}(?P<between>  |\t| [—–-] | (?=\[)| )\[?{_STAMP
 _ALONE = re.compile(rf"\[?{_STAMP}\]?")
 _BEFORE = re.compile(rf"\[{_STAMP}\] (?P<who>[^:\n\[\]]{{1,60}}):(?: (?P<said>.*)|$)")
 _WORDS = re.compile(r"[^\W\d_]+")
+_YEAR = re.compile(r"\d{4}")
 _LEAST, _MOST_WORDS, _LONGEST, _LOOKED_AT = 2, 5, 120, 2_000
 _LEVELS = frozenset(
     ["trace", "debug", "info", "notice", "warn", "warning", "error", "critical", "fatal"]
@@ -120,7 +121,7 @@ def _above(line: str) -> re.Match[str] | None:
 
 def _is_name(who: str) -> bool:
     """Whether the words before a time may be a name: few, most of them with a capital."""
-    words = _WORDS.findall(who)
+    words = [] if _YEAR.search(who) else _WORDS.findall(who)
     capitals = sum(not word.islower() for word in words)
     return 0 < len(words) <= _MOST_WORDS and 2 * capitals > len(words)
 

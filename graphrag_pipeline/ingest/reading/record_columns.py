@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 _ROWS_AT_ONCE = 50_000
+_FEWEST_OTHERS, _FEWEST_GROUPS = 2, 2
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ def read_columns(
 
     if cells.is_empty():
         raise Unreadable("the file holds no records")
-    rows, in_column = _rows(_filled(cells, options), options)
+    rows, in_column = _rows(_within_groups(_filled(cells, options)), options)
     numbered = pl.concat_str(pl.lit("row-"), pl.col("record") + 1)
     rows = rows.with_columns(key=pl.coalesce("key", numbered), said=pl.col("said").fill_null(""))
     if rows["key"].n_unique() < len(rows):
@@ -81,6 +82,31 @@ def _filled(cells: pl.DataFrame, options: ReadingOptions) -> pl.DataFrame:
     named = {*special.text, *special.title, *special.key, *special.halves}
     filled = [name for n, name in zip(numbers, cells.columns, strict=True) if n or name in named]
     return cells.select(filled or cells.columns[:1])
+
+
+def _within_groups(cells: pl.DataFrame) -> pl.DataFrame:
+    """Return rows that say of which group they are, where groups have a row of their own above.
+
+    Such a row has its first cell alone, and the rows below it have all but this.
+    """
+    import polars as pl
+
+    first, *others = cells.columns
+    if len(others) < _FEWEST_OTHERS:
+        return cells
+    marks = cells.select(
+        has_first=pl.col(first).fill_null("").str.strip_chars() != "",
+        has_others=pl.any_horizontal(
+            pl.col(name).fill_null("").str.strip_chars() != "" for name in others
+        ),
+    )
+    has_first, has_others = marks["has_first"], marks["has_others"]
+    groups, members = has_first & ~has_others, ~has_first & has_others
+    begins = members & ~members.shift(1, fill_value=False)
+    if groups.sum() < _FEWEST_GROUPS or not (groups.shift(1, fill_value=False) == begins).all():
+        return cells
+    name = pl.when(has_first).then(pl.col(first)).forward_fill()
+    return cells.with_columns(pl.when(members).then(name).otherwise(pl.col(first)).alias(first))
 
 
 def _rows(cells: pl.DataFrame, options: ReadingOptions) -> tuple[pl.DataFrame, bool]:

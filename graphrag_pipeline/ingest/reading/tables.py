@@ -74,6 +74,7 @@ _MOST_PADDED = 10_000_000
 _MOST_NAMED = 1_000  # records that say again what stands above their table
 _LETTER_ESCAPE = re.compile(r"((?<!\\)(?:\\\\)*)\\([nrtN])")
 _OF_LETTERS = {"n": " ", "r": "", "t": " ", "N": ""}
+_ESCAPED_BYTES = re.compile(r"(?:\\u00[c-f][0-9a-f](?:\\u00[89ab][0-9a-f]){1,3})+", re.I)
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -412,6 +413,8 @@ def read_json(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     a line is read as JSON lines, whatever its ending says.
     """
     text = without_files(decode(data, options.encoding))
+    if "\\u00c" in text or "\\u00e2" in text:
+        text = _ESCAPED_BYTES.sub(_of_escaped_bytes, text)
     try:
         value: Any = json.loads(text)
     except RecursionError:
@@ -423,13 +426,18 @@ def read_json(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     return read_value(path, value, options, "JSON")
 
 
+def _of_escaped_bytes(match: re.Match[str]) -> str:
+    """Return the signs whose bytes in UTF-8 are written as a sign each, as Meta exports them."""
+    try:
+        return bytes.fromhex(match.group().replace("\\u00", "")).decode()
+    except ValueError:
+        return match.group()
+
+
 def read_value(path: Path, value: object, options: ReadingOptions, kind: str) -> ReadResult:
     """Read what a whole file of values is, as :func:`read_json` says; `kind` is what it is in."""
     if conversations := conversations_in(value):
-        keys = unique_keys(document.key for document in conversations)
-        return ReadResult(
-            [replace(d, key=key) for d, key in zip(conversations, keys, strict=True)], []
-        )
+        return _as_chats(conversations)
     if isinstance(value, list):
         records = [FileRecord(number, item) for number, item in enumerate(value, 1)]
         return read_records(path, records, options)
@@ -438,12 +446,20 @@ def read_value(path: Path, value: object, options: ReadingOptions, kind: str) ->
             return _read_tables(path, value, tables, options)
         if enveloped := enveloped_records(value, options):
             items, beside = enveloped
+            if conversations := conversations_in(items):
+                return _as_chats(conversations)
             records = [FileRecord(number, item) for number, item in enumerate(items, 1)]
             return read_records(path, records, options, beside)
         return read_object(path, value, options)
     if isinstance(value, str):
         return whole_document(path, value, blocks=line_blocks(value, markdown=False))
     raise Unreadable(f"the {kind} is a bare value, not text, an object or an array")
+
+
+def _as_chats(conversations: Sequence[ReadDocument]) -> ReadResult:
+    keys = unique_keys(document.key for document in conversations)
+    named = [replace(d, key=key) for d, key in zip(conversations, keys, strict=True)]
+    return ReadResult(named, [])
 
 
 def _read_tables(
