@@ -351,11 +351,12 @@ def test_pieces_come_as_they_are_written(home):
 def test_a_stream_left_early_ends_its_call(home):
     faults = [slow_stream(0.5)]
     with ModelServer(play, faults=faults) as server, engine_for(home, server) as engine:
-        began = time.perf_counter()
         pieces = iter(engine.stream_answer(QUESTION, "basic"))
         next(pieces)
+        began = time.perf_counter()
         del pieces
-    assert time.perf_counter() - began < 5
+    # All the words that are left would take ten seconds.
+    assert time.perf_counter() - began < 8
 
 
 def test_a_stream_cut_off_is_one_line(home):

@@ -276,11 +276,11 @@ def test_a_list_that_names_no_passage_leaves_the_order(home, answer):
 
 def test_a_model_that_is_slow_or_refuses_leaves_the_order(home, monkeypatch):
     monkeypatch.setattr(reranking, "MOST_SECONDS", 0.2)
-    with ModelServer(answering('{"passages": [2]}', []), latency=20) as server:
+    with ModelServer(answering('{"passages": [2]}', []), latency=120) as server:
         began = time.perf_counter()
         with engine_for(home, "llm", llm=model(server)) as engine:
             late = engine.answer(QUESTION, "bm25")
-        assert time.perf_counter() - began < 10
+        assert time.perf_counter() - began < 60
         server.latency = 0
         server.misbehave([unauthorized()])
         with engine_for(home, "llm", llm=model(server)) as engine:
