@@ -68,7 +68,7 @@ def _named_by(heading: str) -> list[str]:
 
 
 def _stands_for(said: list[str], subject: list[str], heads: Collection[str]) -> float:
-    """How surely what is said before "is a" names a subject: by it, some or two more of its words.
+    """Return how surely words before "is a" name a subject: it, some or two more of its words.
 
     Some end in one of the ``heads``, and are more than a letter: C is no C-HNSW index, and no
     "C-HNSW" alone. Debian GNU/Linux may be what Debian is.
