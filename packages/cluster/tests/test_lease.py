@@ -68,8 +68,8 @@ def test_how_long_nobody_has_coordinated_is_known(shared):
 
 
 def test_a_lease_outlives_its_first_seconds_because_it_is_renewed(shared):
-    with coordinating(shared, seconds=0.6) as lease:
-        time.sleep(1.5)
+    with coordinating(shared, seconds=2) as lease:
+        time.sleep(2.5)
         lease.check()
         with pytest.raises(StorageError, match="another process coordinates"), coordinating(shared):
             pass
