@@ -62,7 +62,7 @@ def read_markdown(path: Path, data: bytes, options: ReadingOptions) -> ReadResul
         metadata["title"] = titled[1]
         body = body[: titled.start()] + body[titled.end() :].lstrip("\n")
     parts = (
-        part if is_code else _FURTHER.sub("; ", _TERM.sub(r"\1: ", without_marks(part)))
+        part if is_code else _with_definitions(without_marks(part))
         for part, is_code in code_parts(body)
     )
     text = _with_whole_heads(
@@ -86,6 +86,11 @@ def read_as_markdown(path: Path, text: str, options: ReadingOptions) -> ReadResu
     return read_markdown(path, text.encode("utf-8", "replace"), replace(options, encoding="utf-8"))
 
 
+def _with_definitions(text: str) -> str:
+    """Return a text in which a term and its definitions are one line."""
+    return _FURTHER.sub("; ", _TERM.sub(r"\1: ", text)) if "\n:" in text else text
+
+
 def _without_note_marks(text: str) -> str:
     """Return a text without the marks of its notes."""
     if "[^" not in text or not (notes := set(_NOTE.findall(text))):
@@ -97,7 +102,7 @@ def _without_note_marks(text: str) -> str:
 
 def _with_whole_heads(text: str) -> str:
     """Return a text in which a head that goes on in the first row of its table is one line."""
-    return _WIDE_HEAD.sub(_whole_head, text) if "|" in text else text
+    return _WIDE_HEAD.sub(_whole_head, text) if "\n|" in text else text
 
 
 def _whole_head(match: re.Match[str]) -> str:
