@@ -36,11 +36,19 @@ GUIDE = (
     "A sieve is a plate with holes. The sieve of Bergen is old.\n"
 )
 
+LICENCE = (
+    'The "Mud Source" for a work in wet form means all the mud that is needed to make it.\n\n'
+    'A "dry work" is either the sand or a work based on the sand. The Mud Source need not hold '
+    "any water. No dry work shall be wet, and a dry work in Mud Source stays a dry work.\n\n"
+    '"Warden" shall mean the owner of the mud. A copy goes to the Warden.\n'
+)
+
 
 @pytest.fixture(scope="module")
 def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryEngine]:
     yield from index_asked(
-        {"paper.txt": PAPER, "notizen.txt": NOTES, "guide.md": GUIDE}, tmp_path_factory
+        {"paper.txt": PAPER, "notizen.txt": NOTES, "guide.md": GUIDE, "licence.txt": LICENCE},
+        tmp_path_factory,
     )
 
 
@@ -55,6 +63,9 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryEngine]:
         ("What is dredge?", "This is the main program for mud"),
         ("What does dredge do?", "This is the main program for mud"),
         ("What is a sieve?", "A sieve is a plate with holes"),
+        ("What is Mud Source?", "means all the mud that is needed"),
+        ("What is a dry work?", "is either the sand or"),
+        ('What does "Warden" mean?', "shall mean the owner of the mud"),
         ("Was ist das Ebbwerk?", "ein Verfahren namens Ebbwerk"),
     ],
 )

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.evidence.sentences import Sentence
 
 _DEFINES = re.compile(words_pattern("defines"))
+_MEANS = re.compile(words_pattern("means"))
+# What a contract says between a term and what it means: the "Source" for a work in any form means.
+_BETWEEN = 90
 _LEADS = re.compile(rf"\s(?:{words_pattern('leads_to_name')})\s")
 _SUPPOSES = re.compile(words_pattern("supposes"))
 # What a sentence may say beside the subject before it says what that is.
@@ -21,6 +24,7 @@ _SAYS_OF_ONESELF = r"\b(?:i['’]m|i am|my name is)\b"
 # "Ada King (1815-52)" and "Ada King, born in London," are Ada King.
 _INSERTED = re.compile(r"\([^)]*\)|,.*,\s*$")
 _ARTICLE = re.compile(rf"(?:{words_pattern('articles')})\s+")
+_QUOTES = "\"'“”«»„‘’"
 _APART = re.compile(r"[\s-]+")
 _NUMBERING = re.compile(r"^(?:#+\s+)?(?:(?:\d+\.)*\d*\s+)?")
 _NAME_GOES_ON = re.compile(r"\s[A-Z]")
@@ -53,8 +57,10 @@ def says_what_is(subject: str, *, is_person: bool) -> Callable[[Sentence], float
         begin = text[: len(subject) + _BEGINNING]
         defines = _DEFINES.search(begin)
         before = terms(_INSERTED.sub("", begin[: defines.start()])) if defines else []
-        if is_person and apposition.search(text):
-            return 1.0
+        means = _MEANS.search(text[: len(subject) + _BETWEEN])
+        is_meant = means is not None and terms(text[: means.start()])[: len(words)] == words
+        if is_meant or (is_person and apposition.search(text)):
+            return float(bool(words))
         sure = 0.0 if _SUPPOSES.match(text) else _stands_for(before, words, heads)
         # What a longer name contains says less of the subject than what it is.
         is_said = sure == 1.0 or (defines is not None and " " in defines[0])
@@ -75,19 +81,21 @@ def _stands_for(said: list[str], subject: list[str], heads: Collection[str]) -> 
     """
     if said and set(subject).issuperset(said):
         is_part = said[-1] in heads and any(len(word) > 1 for word in said)
-        return float(is_part or len(said) == len(subject))
+        return float(is_part or said == subject)
     is_longer = said[: len(subject)] == subject and len(said) <= len(subject) + _MOST_ADDED
     return _NAMED_LONGER * is_longer
 
 
 def definition_pattern(subject: str) -> str:
     """Return a pattern (of RE2) of texts that may say what a subject, case folded, is."""
-    name = r"\s+".join(map(re.escape, _ARTICLE.sub("", subject, count=1).split()))
+    words = _ARTICLE.sub("", subject, count=1).strip(_QUOTES).split()
+    name = rf"[{_QUOTES}]?" + rf"[{_QUOTES}]?\s+[{_QUOTES}]?".join(map(re.escape, words))
     inserted = r"(?:\s*\([^()]{1,80}\)|,[^.,]{1,80},|(?:\s+[\w/+-]+){1,2})?"
     article, one = words_pattern("articles"), words_pattern("one")
-    begins = rf"(?:^|\n|[.!?:;\"”»)\]])\s*(?:(?:{article})\s+)?{name}"
+    begins = rf"(?:^|\n|[.!?:;\"”»)\]])\s*(?:(?:{article})\s+)?{name}[{_QUOTES}]?"
     return (
         rf"(?i){begins}{inserted}\s+(?:{words_pattern('defines')})|{begins}\s*(?::|–|—|--)\s|"
+        rf"{begins}[^.;:]{{0,{_BETWEEN}}}\b(?:{words_pattern('means')})|"
         rf"(?:{words_pattern('introduces')})\s+(?:[^.,;()]{{1,80}}\()?{name}\b|"
         rf"\b{name}(?:\s+\([^()]{{1,80}}\))?,\s+(?:{one})\s"
     )

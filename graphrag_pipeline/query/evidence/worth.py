@@ -54,6 +54,9 @@ def by_worth(
         read = read_sentences([_lead(sentences[place], texts[place]) for place in places])
         for place, (reads_as, leans) in zip(places, read, strict=True):
             grade = _grade(sentences[place], reads_as, kinds[place])
+            if grade == Prose.FRAGMENT and wanted and wanted.defines:
+                # What something is may be said at greater length than other prose.
+                grade = Prose.ITEM if wanted.holds(sentences[place]) >= 1 else grade
             least = Prose.FRAGMENT if kinds[place] == "list" else Prose.ITEM
             scored = (place, totals[place] * WORTH[grade], leans)
             (whole if grade >= least else others).append(scored)
