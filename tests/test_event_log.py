@@ -16,6 +16,7 @@ from sqlalchemy.engine import Engine
 from sqlalchemy.event import listen, remove
 
 from graphrag_pipeline.core.errors import StorageError
+from graphrag_pipeline.core.hardening import memory
 from graphrag_pipeline.orchestration import event_log
 from graphrag_pipeline.orchestration.event_log import kept_open
 from graphrag_pipeline.orchestration.runs import told_of_history
@@ -218,7 +219,11 @@ def test_threads_that_write_to_several_runs_at_once_lose_no_event(tmp_path):
             assert written == sorted(f"event {number}" for number in range(place, 60, 3))
 
 
-def test_a_history_that_cannot_be_written_is_told_in_one_line(tmp_path):
+@pytest.mark.parametrize("memory_is_short", [False, True])
+def test_a_full_disk_is_told_of_a_history_in_one_line_also_where_memory_is_short(
+    tmp_path, monkeypatch, memory_is_short
+):
+    monkeypatch.setattr(memory, "memory_is_short", lambda: memory_is_short)
     engine = create_engine(f"sqlite:///{tmp_path / 'history.db'}")
     with engine.connect() as con:
         con.execute(text("PRAGMA max_page_count = 1"))

@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import itertools
 import queue
-import shutil
 import sqlite3
 import threading
 import time
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from graphrag_pipeline.core.errors import StorageError
-from graphrag_pipeline.core.hardening.files import make_folder, make_private
+from graphrag_pipeline.core.hardening.files import is_disk_full, make_folder, make_private
 from graphrag_pipeline.core.hardening.memory import OutOfMemoryError, as_out_of_memory
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.llm.flights import FlightHolder
@@ -29,8 +28,6 @@ from graphrag_pipeline.llm.flights import FlightHolder
 _BUSY_SECONDS = 60.0
 _VERSION = 8
 _NEW = 0
-_PRIMARY_CODE = 0xFF
-_LEAST_FREE = 1 << 20
 _WIDTHS = """
 CREATE TABLE IF NOT EXISTS embedding_widths (
     source BLOB PRIMARY KEY,
@@ -455,21 +452,6 @@ def _resolve(waiting: Sequence[tuple[asyncio.Future[Rows], Rows | StorageError]]
             done.set_result(result)
 
 
-def _is_full(path: Path, error: Exception) -> bool:
-    """Whether an error is for want of room: SQLite has several words for that."""
-    if isinstance(error, sqlite3.Error):
-        if error.sqlite_errorcode == sqlite3.SQLITE_FULL:
-            return True
-        if error.sqlite_errorcode & _PRIMARY_CODE != sqlite3.SQLITE_IOERR:
-            return False
-    elif not isinstance(error, OSError):
-        return False
-    try:
-        return shutil.disk_usage(path.parent).free < _LEAST_FREE
-    except OSError:
-        return False
-
-
 def storage_error(path: Path, error: Exception) -> StorageError | OutOfMemoryError:
     """Return what is said of an error of the file, and what to do."""
     if isinstance(error, PermissionError):
@@ -477,7 +459,7 @@ def storage_error(path: Path, error: Exception) -> StorageError | OutOfMemoryErr
             f"cannot use {path}: permission denied; paid answers are their owner's alone, whoever "
             "else may read the home: ask without a model, or as its owner"
         )
-    if _is_full(path, error):
+    if is_disk_full(path.parent, error):
         return StorageError(
             f"cannot write {path}: the disk is full; free some of it and run again: nothing that "
             "was kept is lost"

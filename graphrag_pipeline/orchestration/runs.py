@@ -29,6 +29,7 @@ from graphrag_pipeline.core.errors import (
 )
 from graphrag_pipeline.core.extras import require_extra
 from graphrag_pipeline.core.hardening.files import (
+    is_disk_full,
     make_folder,
     replace_durably,
     told_of_disk,
@@ -271,7 +272,8 @@ def told_of_history(home: Path) -> Iterator[None]:
     except DBAPIError as error:
         if not isinstance(error.orig, sqlite3.Error):
             raise
-        raise as_out_of_memory(error.orig) or StorageError(
+        out = None if is_disk_full(home, error.orig) else as_out_of_memory(error.orig)
+        raise out or StorageError(
             f"cannot use Dagster's history in {home}: {error.orig}; is the disk full? What was "
             "finished is kept; run the command again to continue"
         ) from None

@@ -12,6 +12,7 @@ import errno
 import functools
 import os
 import shutil
+import sqlite3
 import stat
 import tempfile
 from collections.abc import Iterator
@@ -31,6 +32,8 @@ _NOT_FOR_FOLDERS = {errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EACCES, errn
 _NOWHERE = Path(os.devnull, "temporary")
 _NOBODY_WRITES = ~0o222
 _IS_WINDOWS = os.name == "nt"
+_LEAST_FREE = 1 << 20
+_PRIMARY_CODE = 0xFF
 _FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
 
 
@@ -113,6 +116,26 @@ def told_of_disk(what: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise StorageError(f"{what}: {error.strerror or error}") from error
+
+
+def is_disk_full(folder: Path, error: Exception) -> bool:
+    """Whether an error in a folder is for want of room: SQLite has several words for that.
+
+    To be asked before :func:`as_out_of_memory`, which guesses where memory is short as well.
+    """
+    if isinstance(error, sqlite3.Error):
+        # What Python's module says by itself, as of a closed file, has no code.
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_MISUSE)
+        if code == sqlite3.SQLITE_FULL:
+            return True
+        if code & _PRIMARY_CODE != sqlite3.SQLITE_IOERR:
+            return False
+    elif not isinstance(error, OSError):
+        return False
+    try:
+        return shutil.disk_usage(folder).free < _LEAST_FREE
+    except OSError:
+        return False
 
 
 @contextlib.contextmanager
