@@ -103,9 +103,7 @@ def update_communities(
         old = _stored_clusters(con, hierarchy)
         allowed = last.allowed_drift + settings.max_drift
         entities, graph = _read_graph(con, hierarchy)
-    found = _followed(graph, old, settings, allowed) if followed and len(old) else None
-    if found is None:
-        found = _clustered(graph, old, settings)
+    found = cluster(graph, old, settings, allowed if followed else None)
     communities = _communities(entities, graph, found.clusters)
     with store.transaction() as con:
         counts = _store(con, hierarchy, communities, graph, found.clusters)
@@ -119,7 +117,7 @@ def update_communities(
 def cluster_within(con: duckdb.DuckDBPyConnection, settings: CommunitySettings) -> None:
     """Cluster the graph of an index without communities, within a transaction."""
     entities, graph = _read_graph(con, GRAPH)
-    clusters = _clustered(graph, Clusters.of([], graph.nodes), settings).clusters
+    clusters = cluster(graph, Clusters.of([], graph.nodes), settings).clusters
     _store(con, GRAPH, _communities(entities, graph, clusters), graph, clusters)
 
 
@@ -160,30 +158,33 @@ def adopt_hierarchy(
 
 
 @dataclass(frozen=True)
-class _Found:
+class FoundClusters:
+    """The clusters of a graph, how they came to be, and their modularity and drift."""
+
     how: str
     clusters: Clusters
     modularity: float | None
     drift: float | None
 
 
-def _followed(
-    graph: Graph, old: Clusters, settings: CommunitySettings, allowed_drift: float
-) -> _Found | None:
-    """Return the old hierarchy repaired or else improved, None if both drift too far."""
-    possible = _possible(graph, settings)
-    for how in (REPAIRED, IMPROVED):
-        clusters = repair(graph, old, settings, regain=how == IMPROVED)
-        found = _measured(how, graph, clusters, settings, possible)
-        if (found.drift or 0.0) <= allowed_drift:
-            return found
-    return None
+def cluster(
+    graph: Graph, old: Clusters, settings: CommunitySettings, allowed_drift: float | None = None
+) -> FoundClusters:
+    """Return the old clusters of a graph repaired or else improved, or new ones.
 
-
-def _clustered(graph: Graph, old: Clusters, settings: CommunitySettings) -> _Found:
+    They are new where there are no old ones, both drift too far, or none is allowed to: even then,
+    one that has the members of an old one keeps its id.
+    """
+    if allowed_drift is not None and len(old):
+        possible = _possible(graph, settings)
+        for how in (REPAIRED, IMPROVED):
+            clusters = repair(graph, old, settings, regain=how == IMPROVED)
+            found = _measured(how, graph, clusters, settings, possible)
+            if (found.drift or 0.0) <= allowed_drift:
+                return found
     clusters = with_old_ids(old, cluster_graph(graph, settings), len(graph))
     reached = modularity(graph, clusters.at(0, len(graph)), settings.resolution)
-    return _Found(CLUSTERED, clusters, reached, None if reached is None else 0.0)
+    return FoundClusters(CLUSTERED, clusters, reached, None if reached is None else 0.0)
 
 
 def _measured(
@@ -192,12 +193,12 @@ def _measured(
     clusters: Clusters,
     settings: CommunitySettings,
     possible: float | None,
-) -> _Found:
+) -> FoundClusters:
     reached = modularity(graph, clusters.at(0, len(graph)), settings.resolution)
     if reached is None or possible is None:
-        return _Found(how, clusters, reached, None)
+        return FoundClusters(how, clusters, reached, None)
     drift = max(0.0, 1 - reached / possible) if possible > 0 else 0.0
-    return _Found(how, clusters, reached, drift)
+    return FoundClusters(how, clusters, reached, drift)
 
 
 def _possible(graph: Graph, settings: CommunitySettings) -> float | None:
@@ -452,7 +453,7 @@ def _last_update(con: duckdb.DuckDBPyConnection) -> _LastUpdate:
     return _LastUpdate(*row) if row else _LastUpdate()
 
 
-def _log_update(con: duckdb.DuckDBPyConnection, found: _Found) -> None:
+def _log_update(con: duckdb.DuckDBPyConnection, found: FoundClusters) -> None:
     con.execute(
         """INSERT INTO community_updates
            SELECT $at, $how, (SELECT count(*) FROM entities), (SELECT count(*) FROM relationships),

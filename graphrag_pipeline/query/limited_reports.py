@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from graphrag_pipeline.reports.extractive import ExtractiveWriter
 from graphrag_pipeline.reports.inputs import level_contexts, read_elements, read_level
-from graphrag_pipeline.reports.levels import report_frame, report_row
+from graphrag_pipeline.reports.levels import report_rows
 from graphrag_pipeline.store.frames import drop_rows, put_rows
 from graphrag_pipeline.store.hierarchy import GRAPH, Hierarchy
 from graphrag_pipeline.structures.registry import hierarchies_with_stand_ins
@@ -53,9 +53,6 @@ def write_reports(
         level = read_level(con, number, hierarchy, of_these)
         contexts = level_contexts(elements, level, settings.max_context_tokens, writer.version)
         reports = writer.write_from(con, contexts, hierarchy)
-        rows = [
-            {**report_row(c, reports[c.community_id]), "level": number, "writer": WRITER}
-            for c in contexts
-        ]
-        hierarchy.insert(con, "reports", report_frame(rows).with_columns(outdated=0.0))
+        rows = report_rows(contexts, reports, number, WRITER)
+        hierarchy.insert(con, "reports", rows.with_columns(outdated=0.0))
     drop_rows(con, "lacking")

@@ -250,15 +250,6 @@ def adopt_reports(
     return len(reports)
 
 
-@dataclass(frozen=True)
-class _Done:
-    """The result at one level, as in :class:`LevelReports`."""
-
-    written: int
-    reused: int
-    outdated: int
-
-
 def _update_level(
     store: IndexStore,
     hierarchy: Hierarchy,
@@ -266,14 +257,14 @@ def _update_level(
     level: int,
     writer: ReportWriter,
     graph: _Graph,
-) -> _Done:
+) -> LevelReports:
     with store.read() as con:
         communities = graph.communities(con)
         n_all = len(communities.filter(pl.col("level") == level))
         version = _version(settings, writer)
         digests = find_changed(con, hierarchy, level, communities, version)
         if digests.is_empty():
-            return _Done(0, n_all, 0)
+            return LevelReports(0, n_all, 0)
         held = read_level(con, level, hierarchy, _COMMUNITIES_CHANGED)
         elements = graph.elements(con, held, version)
     n_written = n_todo = n_kept = 0
@@ -283,7 +274,7 @@ def _update_level(
             changed = _changed(part, held)
             kept = _tolerated(con, part.elements_of(changed), settings, writer)
             todo = [context for context in changed if context.community_id not in kept]
-            failed = _failed_before(con, hierarchy, todo)
+            failed = failed_before(con, hierarchy, todo)
         written = WrittenReports()
         if todo:
             written = writer.write(store, todo, hierarchy, part.evidence)
@@ -294,7 +285,7 @@ def _update_level(
         n_written += len(written.reports)
         n_todo += len(todo)
         n_kept += len(kept)
-    return _Done(n_written, n_all - n_todo, n_kept)
+    return LevelReports(n_written, n_all - n_todo, 0, outdated=n_kept)
 
 
 class _Graph:
@@ -459,7 +450,7 @@ def _tolerated(
     return dict(rows)
 
 
-def _failed_before(
+def failed_before(
     con: duckdb.DuckDBPyConnection, hierarchy: Hierarchy, contexts: Sequence[Context]
 ) -> Mapping[str, int]:
     """Return how often the report on a community failed, told the same as now."""
@@ -488,51 +479,52 @@ def _store_reports(
     ids = [context.community_id for context in contexts]
     for table in ("reports", "failures"):
         hierarchy.delete(con, table, _OF_THESE, {"ids": json.dumps(ids)})
-    rows = [
-        {
-            **report_row(context, written.reports[context.community_id]),
-            "level": level,
-            "writer": writer,
-        }
-        for context in contexts
-        if context.community_id in written.reports
-    ]
-    hierarchy.insert(con, "reports", report_frame(rows))
+    hierarchy.insert(con, "reports", report_rows(contexts, written.reports, level, writer))
     if hierarchy.has_history:
         told = [context for context in contexts if context.community_id in written.reports]
         con.execute(f"DELETE FROM report_elements WHERE {_OF_THESE}", {"ids": json.dumps(ids)})
         insert(con, "report_elements", part.elements_of(told))
-    hashes = {context.community_id: context.hash for context in contexts}
-    failures = [
-        (community, level, hashes[community], why, failed.get(community, 0) + 1)
-        for community, why in written.failures.items()
+    hierarchy.insert(con, "failures", failure_rows(contexts, written.failures, level, failed))
+
+
+def report_rows(
+    contexts: Sequence[Context], reports: Mapping[str, ReportText], level: int, writer: str
+) -> pl.DataFrame:
+    """Return the reports that were written from contexts of a level, as ``REPORTS`` has them."""
+    told = [(each, reports[each.community_id]) for each in contexts if each.community_id in reports]
+    counts = count_tokens([report.full_content for _, report in told], DEFAULT_ENCODING)
+    rows = [
+        {
+            "id": make_id("report", context.community_id),
+            "community_id": context.community_id,
+            "level": level,
+            "title": report.title,
+            "summary": report.summary,
+            "rating": report.rating,
+            "rating_explanation": report.rating_explanation,
+            "findings": [asdict(finding) for finding in report.findings],
+            "full_content": report.full_content,
+            "n_tokens": n_tokens,
+            "context_hash": context.hash,
+            "context_tokens": context.n_tokens,
+            "coverage": context.coverage,
+            "writer": writer,
+        }
+        for (context, report), n_tokens in zip(told, counts, strict=True)
     ]
-    hierarchy.insert(con, "failures", pl.DataFrame(failures, schema=FAILURES, orient="row"))
+    return pl.DataFrame(rows, schema=REPORTS)
 
 
-def report_row(context: Context, report: ReportText) -> dict[str, object]:
-    """Return the row of a report but for its level, writer and number of tokens."""
-    return {
-        "id": make_id("report", context.community_id),
-        "community_id": context.community_id,
-        "title": report.title,
-        "summary": report.summary,
-        "rating": report.rating,
-        "rating_explanation": report.rating_explanation,
-        "findings": [asdict(finding) for finding in report.findings],
-        "full_content": report.full_content,
-        "context_hash": context.hash,
-        "context_tokens": context.n_tokens,
-        "coverage": context.coverage,
-    }
-
-
-def report_frame(rows: Sequence[Mapping[str, object]]) -> pl.DataFrame:
-    """Return rows of reports as a frame of ``REPORTS``, their tokens counted."""
-    counts = count_tokens([str(row["full_content"]) for row in rows], DEFAULT_ENCODING)
-    return pl.DataFrame(
-        [{**row, "n_tokens": n} for row, n in zip(rows, counts, strict=True)], schema=REPORTS
-    )
+def failure_rows(
+    contexts: Sequence[Context], failures: Mapping[str, str], level: int, before: Mapping[str, int]
+) -> pl.DataFrame:
+    """Return why reports could not be written, as ``FAILURES`` has it, with what was ``before``."""
+    hashes = {context.community_id: context.hash for context in contexts}
+    rows = [
+        (community, level, hashes[community], why, before.get(community, 0) + 1)
+        for community, why in failures.items()
+    ]
+    return pl.DataFrame(rows, schema=FAILURES, orient="row")
 
 
 def _remove_orphans(

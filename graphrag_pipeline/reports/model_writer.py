@@ -74,11 +74,11 @@ class ModelWriter:
         in the cache.
         """
         if not contexts:
-            return WrittenReports({}, {})
+            return WrittenReports()
         given = self.settings.reports
         # Nothing is asked on an empty context: what rules say of such a community is enough.
         empty = [context for context in contexts if not context.elements]
-        by_rule = WrittenReports({}, {})
+        by_rule = WrittenReports()
         if empty:
             by_rule = ExtractiveWriter(given).write(store, empty, hierarchy)
             contexts = [context for context in contexts if context.elements]

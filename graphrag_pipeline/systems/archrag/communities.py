@@ -37,17 +37,10 @@ from graphrag_pipeline.core.settings import (
     Settings,
     fingerprint,
 )
-from graphrag_pipeline.graph.clustering import (
-    Cluster,
-    Clusters,
-    Graph,
-    cluster_graph,
-    leiden,
-    modularity,
-)
-from graphrag_pipeline.graph.repair import keep_ids, repair, with_old_ids
+from graphrag_pipeline.graph.clustering import Cluster, Clusters, Graph
+from graphrag_pipeline.graph.communities import cluster
+from graphrag_pipeline.graph.repair import keep_ids
 from graphrag_pipeline.llm.configured import configured_embedder
-from graphrag_pipeline.reports.levels import FAILURES
 from graphrag_pipeline.store.frames import drop_rows, put_rows, value_of
 from graphrag_pipeline.store.hashing import rows_hash
 from graphrag_pipeline.store.index_store import IndexStore, get_meta, set_meta
@@ -245,7 +238,8 @@ def communities_of(
         given = settings.model_copy(update={"max_cluster_size": LARGEST})
         weights = edges["similarity"].to_numpy()
         graph = Graph(ids, edges["source"].to_numpy(), edges["target"].to_numpy(), weights)
-        clusters = _clustered(graph, Clusters.of(old, ids), given, follows=follows).listed(ids)
+        allowed = given.max_drift if follows else None
+        clusters = cluster(graph, Clusters.of(old, ids), given, allowed).clusters.listed(ids)
     divided = {cluster.parent_id for cluster in clusters}
     rows = [
         (
@@ -325,21 +319,6 @@ class _Embedded:
         return unit(rows)
 
 
-def _clustered(
-    graph: Graph, old: Clusters, settings: CommunitySettings, *, follows: bool
-) -> Clusters:
-    has_edges = len(graph.source) > 0
-    possible = leiden(graph, settings.resolution, settings.seed)[0] if has_edges else 0.0
-    if len(old) and follows:
-        for regain in (False, True):
-            clusters = repair(graph, old, settings, regain=regain)
-            label = clusters.at(0, len(graph))
-            reached = modularity(graph, label, settings.resolution) or 0.0
-            if possible <= 0 or 1 - reached / possible <= settings.max_drift:
-                return clusters
-    return with_old_ids(old, cluster_graph(graph, settings), len(graph))
-
-
 def _quality(
     nodes: AttributedNodes, found: LevelClusters, settings: CommunitySettings
 ) -> dict[str, float]:
@@ -383,7 +362,7 @@ def _store(
         "described": draft.communities,
         "own": draft.entities,
         "told": draft.reports,
-        "failed": pl.DataFrame(draft.failures, schema=FAILURES, orient="row"),
+        "failed": draft.failures,
         "new_members": pl.concat([pl.DataFrame(schema=_MEMBERS), *(f.new_members for f in levels)]),
         "clusters": pl.DataFrame(_cluster_rows(levels), schema=_CLUSTER_ROWS, orient="row"),
     }

@@ -25,7 +25,13 @@ from graphrag_pipeline.reports.inputs import (
     read_elements,
     with_places,
 )
-from graphrag_pipeline.reports.levels import REPORTS, report_frame, report_row
+from graphrag_pipeline.reports.levels import (
+    FAILURES,
+    REPORTS,
+    failed_before,
+    failure_rows,
+    report_rows,
+)
 from graphrag_pipeline.reports.model_writer import report_writer
 from graphrag_pipeline.store.frames import drop_rows, put_rows
 from graphrag_pipeline.store.hierarchy import Hierarchy
@@ -34,7 +40,6 @@ from graphrag_pipeline.store.index_store import IndexStore, assign_identifiers
 _KIND = "attributed_community"
 ATTRIBUTED_COMMUNITIES = Hierarchy("attributed", ("attributed_communities", "attributed_members"))
 _DRAFT = replace(ATTRIBUTED_COMMUNITIES, tables="draft_")
-_FAILED = "SELECT community_id, context_hash, attempts FROM {failures}"
 _DESCRIBED = """
 WITH of_source AS MATERIALIZED (
     SELECT s.community_id, r.target_id FROM relationships r
@@ -74,7 +79,7 @@ class ReportDraft:
     """Attributed communities as they are found, level by level, with the reports on them.
 
     ``communities`` has (id, human_readable_id, level, title, size, n_relationships), ``entities``
-    (community_id, entity_id), ``reports`` the columns of ``REPORTS``; ``failures`` the values of
+    (community_id, entity_id), ``reports`` the columns of ``REPORTS``, ``failures`` those of
     ``FAILURES``. ``kept`` are the communities whose report stays as it was.
     """
 
@@ -82,15 +87,14 @@ class ReportDraft:
         self.communities = pl.DataFrame(schema=_DESCRIPTIONS)
         self.entities = pl.DataFrame(schema=_ENTITIES)
         self.reports = pl.DataFrame(schema=REPORTS)
-        self.failures: list[tuple[str, int, str, str, int]] = []
+        self.failures = pl.DataFrame(schema=FAILURES)
         self.kept: set[str] = set()
         self._writer = report_writer(settings)
         self._budget = settings.reports.max_context_tokens
         self._version = reports_version(settings)
         self._elements = read_elements(con, self._writer)
-        sql = ATTRIBUTED_COMMUNITIES.sql
-        self._before = con.sql(sql("FROM {reports}")).pl().select(list(REPORTS))
-        self._failed = {row[0]: row[1:] for row in con.execute(sql(_FAILED)).fetchall()}
+        before = con.sql(ATTRIBUTED_COMMUNITIES.sql("FROM {reports}"))
+        self._before = before.pl().select(list(REPORTS))
 
     def add(
         self, store: IndexStore, level: int, members: pl.DataFrame, entities: pl.DataFrame
@@ -141,27 +145,13 @@ class ReportDraft:
         return Level(number, sorted(several["community_id"]), held, reports)
 
     def _write(self, store: IndexStore, level: int, contexts: Sequence[Context]) -> None:
-        failed = {
-            each.community_id: self._failed[each.community_id][1]
-            for each in contexts
-            if self._failed.get(each.community_id, ("",))[0] == each.hash
-        }
+        with store.read() as con:
+            failed = failed_before(con, ATTRIBUTED_COMMUNITIES, contexts)
         written = self._writer.write(_DraftStore(store.path, self._tables()), contexts, _DRAFT)
-        rows = [
-            {
-                **report_row(each, written.reports[each.community_id]),
-                "level": level,
-                "writer": self._writer.name,
-            }
-            for each in contexts
-            if each.community_id in written.reports
-        ]
-        self.reports = pl.concat([self.reports, report_frame(rows)])
-        hashes = {each.community_id: each.hash for each in contexts}
-        self.failures += [
-            (community, level, hashes[community], why, failed.get(community, 0) + 1)
-            for community, why in written.failures.items()
-        ]
+        rows = report_rows(contexts, written.reports, level, self._writer.name)
+        self.reports = pl.concat([self.reports, rows])
+        failures = failure_rows(contexts, written.failures, level, failed)
+        self.failures = pl.concat([self.failures, failures])
 
     def _tables(self) -> Mapping[str, pl.DataFrame]:
         levels = self.communities.select(community_id="id", level="level")
