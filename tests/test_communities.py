@@ -14,8 +14,9 @@ from conftest import Engine, build
 from graphrag_pipeline.core.identity import make_id
 from graphrag_pipeline.core.settings import CommunitySettings, Settings
 from graphrag_pipeline.graph.clustering import Graph, build_hierarchy, hierarchical_leiden
-from graphrag_pipeline.graph.communities import ask_for_clustering, update_communities
+from graphrag_pipeline.graph.communities import update_communities
 from graphrag_pipeline.releases import invariants
+from graphrag_pipeline.structures.registry import ask_for_clustering
 
 SETTINGS = CommunitySettings()
 

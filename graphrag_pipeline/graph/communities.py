@@ -121,12 +121,6 @@ def cluster_within(con: duckdb.DuckDBPyConnection, settings: CommunitySettings) 
     _store(con, GRAPH, _communities(entities, graph, clusters), graph, clusters)
 
 
-def ask_for_clustering(store: IndexStore) -> None:
-    """Let the next update cluster the whole graph anew."""
-    with store.transaction() as con:
-        forget_state(con, GRAPH)
-
-
 def forget_state(con: duckdb.DuckDBPyConnection, hierarchy: Hierarchy) -> None:
     """Let the next update cluster the graph of a hierarchy anew."""
     if hierarchy.get_state(con, _STATE) is not None:

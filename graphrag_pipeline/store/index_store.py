@@ -557,6 +557,12 @@ def set_meta(con: duckdb.DuckDBPyConnection, key: str, value: str) -> None:
     con.execute("INSERT INTO meta VALUES (?, ?)", [key, value])
 
 
+def forget_meta(con: duckdb.DuckDBPyConnection, key: str) -> None:
+    """Forget what ``meta`` keeps under a key; under all that begin so, where it ends in ``:``."""
+    fits = "starts_with(key, ?)" if key.endswith(":") else "key = ?"
+    con.execute(f"DELETE FROM meta WHERE {fits}", [key])
+
+
 def assign_identifiers(con: duckdb.DuckDBPyConnection, kind: str, ids: str) -> None:
     """Give every id selected by the query ``ids`` a small number, once and for ever.
 

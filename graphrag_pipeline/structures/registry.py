@@ -14,10 +14,16 @@ from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.identity import content_hash
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.core.systems import systems
-from graphrag_pipeline.graph import communities
+from graphrag_pipeline.graph.communities import forget_state
 from graphrag_pipeline.llm.estimates import Growth
 from graphrag_pipeline.store.hierarchy import GRAPH, Hierarchy
-from graphrag_pipeline.store.index_store import IndexStore, count_rows, get_meta, set_meta
+from graphrag_pipeline.store.index_store import (
+    IndexStore,
+    count_rows,
+    forget_meta,
+    get_meta,
+    set_meta,
+)
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.structure import (
     STRUCTURES,
@@ -211,8 +217,8 @@ def model_stages() -> list[str]:
 
 def ask_for_clustering(store: IndexStore) -> None:
     """Let the next update cluster the whole graph anew, and all hierarchies there are."""
-    communities.ask_for_clustering(store)
     with store.transaction() as con:
+        forget_state(con, GRAPH)
         made = _made(con)
         for structure in all_structures():
             if not structure.schema or structure.name in made:
@@ -249,8 +255,6 @@ def _drop_tables(con: duckdb.DuckDBPyConnection, name: str, record: dict[str, li
         quoted = ".".join('"{}"'.format(part.replace('"', '""')) for part in table.split("."))
         con.execute(f"DROP TABLE IF EXISTS {quoted}")
     for key in record["meta"]:
-        forget = "starts_with(key, ?)" if key.endswith(":") else "key = ?"
-        con.execute(f"DELETE FROM meta WHERE {forget}", [key])
-        table = key.removeprefix("vectors:")
-        con.execute("DELETE FROM meta WHERE key = ?", [terms_key(table)])
-    con.execute("DELETE FROM meta WHERE key = ?", [f"{_MADE}{name}"])
+        forget_meta(con, key)
+        forget_meta(con, terms_key(key.removeprefix("vectors:")))
+    forget_meta(con, f"{_MADE}{name}")

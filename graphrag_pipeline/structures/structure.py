@@ -19,6 +19,7 @@ from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.llm.estimates import Estimate, Growth
 from graphrag_pipeline.store.hierarchy import Hierarchy
+from graphrag_pipeline.store.index_store import forget_meta
 from graphrag_pipeline.store.workspace import Workspace
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
@@ -232,8 +233,7 @@ class Structure:
         if self.hierarchy:
             self.hierarchy.clear(con)
         for key in self.meta:
-            forget = "starts_with(key, ?)" if key.endswith(":") else "key = ?"
-            con.execute(f"DELETE FROM meta WHERE {forget}", [key])
+            forget_meta(con, key)
 
 
 def _check(name: str, structure: Structure) -> None:
