@@ -81,8 +81,8 @@ def test_conversations_within_an_export_are_chats() -> None:
     lists = [{"id": n, "MessageList": [{**message, "from": n, "content": "Aye."}]} for n in "ab"]
     documents = read("a.json", json.dumps({"userId": "8:per", "conversations": lists})).documents
     assert [(d.key, d.text) for d in documents] == [
-        ("a", "[2024-05-02 10:00] a: Aye."),
-        ("b", "[2024-05-02 10:00] b: Aye."),
+        ("a", "[2024-05-02 10:00] Ida: Aye."),
+        ("b", "[2024-05-02 10:00] Ida: Aye."),
     ]
 
 

@@ -17,6 +17,7 @@ _TITLES = ("title", "name", "topic", "subject", "displayName", "channel")
 _WHO = (
     *(
         "author",
+        "displayName",
         "from",
         "sender",
         "sender_name",

@@ -32,7 +32,7 @@ VERSIONS = {
     "packed": "2",
     "PDF": "6",
     "plain": "9",
-    "records": "20",
+    "records": "21",
     "references": "2",
     "reStructuredText": "4",
     "RTF": "4",
