@@ -31,6 +31,7 @@ def test_a_list_of_names_and_values_is_fields() -> None:
         ],
         "people": [{"name": "Ida"}, {"name": "Per"}],
         "tags": [{"Key": "Site", "Value": "Osvik"}],
+        "parts": [{"name": "Iron", "value": 9, "unit": "mg"}],
     }
     assert only(read("a.json", json.dumps(task))).text.split("\n") == [
         "name: Paint buoy 12",
@@ -38,6 +39,8 @@ def test_a_list_of_names_and_values_is_fields() -> None:
         "people.1.name: Ida",
         "people.2.name: Per",
         "tags.Site: Osvik",
+        "parts.Iron.value: 9",
+        "parts.Iron.unit: mg",
     ]
     twice = {"title": "T", "tags": [{"key": "a", "value": "b"}, {"key": "a", "value": "c"}]}
     assert "tags.2.value: c" in only(read("a.json", json.dumps(twice))).text

@@ -11,7 +11,7 @@ from graphrag_pipeline.ingest.reading.cleaning import one_line
 
 _WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _AROUND = re.compile(r"word/(?:header|footer)\d{0,9}\.xml")
-_LONGEST_QUOTE = 200
+_LONGEST_QUOTE, _MOST_AROUND = 200, 200
 _OF_PAGES = re.compile(r"\s*(?:PAGE|NUMPAGES|SECTIONPAGES|DATE|TIME|FILENAME)\b")
 _NO_TEXT = "\0"
 
@@ -42,7 +42,8 @@ def page_lines(parts: Parts) -> list[str]:
     )
     pieces = (piece for text in paragraphs for piece in text.split("\t") if _NO_TEXT not in piece)
     lines = map(one_line, pieces)
-    return list(dict.fromkeys(line for line in lines if any(map(str.isalpha, line))))
+    said = dict.fromkeys(line for line in lines if any(map(str.isalpha, line)))
+    return list(said)[:_MOST_AROUND]
 
 
 def _root(xml: bytes) -> ElementTree.Element:

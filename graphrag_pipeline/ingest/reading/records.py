@@ -28,7 +28,9 @@ from graphrag_pipeline.ingest.reading.model import (
 
 _ENVELOPES = {(word,) for word in word_lists("nlp_records.txt")["envelope"]}
 _FIELD_NAMES = frozenset(("name", "key", "label", "Name", "Key"))
-_FIELD_VALUES = ("display_value", "displayValue", "value", "Value")
+_SHOWN_VALUES = ("display_value", "displayValue")
+_FIELD_VALUES = ("value", "Value")
+_KEYS = frozenset(("id", "gid", "uuid"))
 _LONGEST_NAME = 60
 _MOST_NUMBERS, _DEEPEST_NUMBERS = 30, 3
 _LARGEST_INTEGER = 2**63
@@ -346,8 +348,12 @@ def _children(value: object) -> list[tuple[str, object]] | None:
 def _named_values(items: Sequence[object]) -> list[tuple[str, object]]:
     """Return the fields that an array gives as objects of a name and a value each, if it does.
 
+    What else an object says, but for its keys, stands with the value.
+
     >>> _named_values([{"name": "Priority", "value": "High", "id": 7}])
     [('Priority', 'High')]
+    >>> _named_values([{"name": "Iron", "value": 9, "unit": "mg"}])
+    [('Iron', {'value': 9, 'unit': 'mg'})]
     """
     fields: dict[str, object] = {}
     for item in items:
@@ -355,10 +361,12 @@ def _named_values(items: Sequence[object]) -> list[tuple[str, object]]:
             return []
         keys = item.keys()
         name = item[next(iter(_FIELD_NAMES & keys))] if len(_FIELD_NAMES & keys) == 1 else None
-        value = next((key for key in _FIELD_VALUES if key in keys), None)
+        value = next((key for key in (*_SHOWN_VALUES, *_FIELD_VALUES) if key in keys), None)
         if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_NAME or value is None:
             return []
-        fields[one_line(name)] = item[value]
+        said = {key: item[key] for key in item if key not in _FIELD_NAMES | _KEYS}
+        is_alone = value in _SHOWN_VALUES or len(said) == 1
+        fields[one_line(name)] = item[value] if is_alone else said
     return list(fields.items()) if len(fields) == len(items) else []
 
 

@@ -32,7 +32,7 @@ VERSIONS = {
     "packed": "2",
     "PDF": "6",
     "plain": "9",
-    "records": "21",
+    "records": "22",
     "references": "2",
     "reStructuredText": "4",
     "RTF": "4",
