@@ -20,7 +20,6 @@ from typer.testing import CliRunner
 from graphrag_pipeline.cli.app import app
 from graphrag_pipeline.core.prompting import PROMPTS
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.graph.communities import ask_for_clustering
 from graphrag_pipeline.graph.resolution.model_pairs import FAILED
 from graphrag_pipeline.ingest.stages import INGESTION
 from graphrag_pipeline.orchestration.runs import index_folder
@@ -30,6 +29,7 @@ from graphrag_pipeline.planning import pending
 from graphrag_pipeline.releases.publishing import content_hash, refresh_needed
 from graphrag_pipeline.store.index_store import IndexStore
 from graphrag_pipeline.store.workspace import Workspace
+from graphrag_pipeline.structures.registry import ask_for_clustering
 
 Built = tuple[Path, Path]
 

@@ -28,8 +28,8 @@ from index_process import (
 from llm_helpers import processes
 
 from conftest import Engine
-from graphrag_pipeline.graph.communities import ask_for_clustering
 from graphrag_pipeline.query import open_release
+from graphrag_pipeline.structures.registry import ask_for_clustering
 
 CORPUS = Path(__file__).parents[1] / "examples" / "corpus"
 SEED = int(os.environ.get("KILL_SEED", "20261121"))
