@@ -207,6 +207,11 @@ NARROW: dict[str, dict[str, Any]] = {
         "parameters": [{}],
         "where": [{}],
     },
+    "Correction": {
+        "action": ["never", "rename", "type"],
+        "value": ["Another Name"],
+        "documents": [[]],
+    },
 }
 """Values that are right for this index, of fields whose rules no schema can say: which methods can
 answer here, what each takes, and what is in the documents."""
@@ -215,7 +220,12 @@ NARROW["ToAnswer"] = {**NARROW["ToRetrieve"], **FULL}
 
 
 def narrowed(document: dict[str, Any], ids: dict[str, list[Any]]) -> dict[str, Any]:
-    """Return a document of which every request that it allows is one to be answered."""
+    """Return a document of which every request that it allows is one to be answered.
+
+    Without what is kept of conversations, which may be deleted between two requests.
+    """
+    kept = ("/v1/history/", "/v1/answers/")
+    document["paths"] = {p: m for p, m in document["paths"].items() if not p.startswith(kept)}
     for name, fields in NARROW.items():
         properties = document["components"]["schemas"][name]["properties"]
         properties.update({field: {"enum": values} for field, values in fields.items()})
@@ -226,6 +236,8 @@ def narrowed(document: dict[str, Any], ids: dict[str, list[Any]]) -> dict[str, A
                     parameter["schema"] = {"enum": ids[path.split("{")[0]]}
                 if (path, parameter["name"]) == ("/v1/documents", "name"):
                     parameter["schema"] = {"enum": ["a.txt", "b.md"]}
+                if (path, parameter["name"]) == ("/v1/documents", "where"):
+                    parameter["schema"] = {"enum": [[], ["title=*"]]}
     body = document["paths"]["/v1/documents"]["post"]["requestBody"]["content"]
     body["*/*"]["schema"] = {"enum": ["x", "y"]}
     return document
