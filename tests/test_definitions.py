@@ -10,6 +10,7 @@ from asked_files import index_asked
 from benchmarks.answers import passages_of
 from graphrag_pipeline.query import QueryEngine
 from graphrag_pipeline.query import operators as op
+from graphrag_pipeline.query.evidence.definitions import _introduces
 
 _RESULTS = (
     "Tidenet beats Ebbmap in week {n} and Tidenet takes less time than Ebbmap. With Tidenet, a "
@@ -82,3 +83,9 @@ def test_the_first_mention_of_a_document_is_found_among_many(asked: QueryEngine)
     (record,) = op.chunk_records(index, {found: 0.0})
     assert record.attributes["start_char"] == 0
     assert op.first_mentions(index, [], 3) == {}
+
+
+@pytest.mark.parametrize("name", ["42", "x", "(((", "C++"])
+def test_a_name_of_no_or_few_letters_is_asked_for_as_well(name: str) -> None:
+    text = f"The great harbour bureau ({name}) is here, and {name} (the other) as well."
+    assert _introduces(name)(text.lower(), text) == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 _PART = re.compile(
     r'"(?P<quoted>[^"]*)"|\\(?P<escaped>.)|\[\$(?P<currency>[^\]-]*)(?:-[^\]]*)?\]|\[[^\]]*\]'
@@ -39,6 +40,7 @@ class CellFormat:
         return f"{'-' if value < 0 else ''}{self.before}{number}{self.after}"
 
 
+@lru_cache(maxsize=1024)
 def format_of_code(code: str) -> CellFormat | None:
     """Return what a format adds to positive numbers; None for nothing, for dates and for texts.
 

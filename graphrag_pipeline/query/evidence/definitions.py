@@ -24,6 +24,8 @@ _SAYS_OF_ONESELF = r"\b(?:i['’]m|i am|my name is)\b"
 # "Ada King (1815-52)" and "Ada King, born in London," are Ada King.
 _INSERTED = re.compile(r"\([^)]*\)|,.*,\s*$")
 _ARTICLE = re.compile(rf"(?:{words_pattern('articles')})\s+")
+_ONE, _NAMED, _THAT_IS = map(words_pattern, ("one", "introduces", "that_is"))
+_LEADING = re.compile(words_pattern("leads_to_name"))
 _QUOTES = "\"'“”«»„‘’"
 _APART = re.compile(r"[\s-]+")
 _NUMBERING = re.compile(r"^(?:#+\s+)?(?:(?:\d+\.)*\d*\s+)?")
@@ -91,13 +93,12 @@ def definition_pattern(subject: str) -> str:
     words = _ARTICLE.sub("", subject, count=1).strip(_QUOTES).split()
     name = rf"[{_QUOTES}]?" + rf"[{_QUOTES}]?\s+[{_QUOTES}]?".join(map(re.escape, words))
     inserted = r"(?:\s*\([^()]{1,80}\)|,[^.,]{1,80},|(?:\s+[\w/+-]+){1,2})?"
-    article, one = words_pattern("articles"), words_pattern("one")
-    begins = rf"(?:^|\n|[.!?:;\"”»)\]])\s*(?:(?:{article})\s+)?{name}[{_QUOTES}]?"
+    begins = rf"(?:^|\n|[.!?:;\"”»)\]])\s*(?:{_ARTICLE.pattern})?{name}[{_QUOTES}]?"
     return (
-        rf"(?i){begins}{inserted}\s+(?:{words_pattern('defines')})|{begins}\s*(?::|–|—|--)\s|"
-        rf"{begins}[^.;:]{{0,{_BETWEEN}}}\b(?:{words_pattern('means')})|"
-        rf"(?:{words_pattern('introduces')})\s+(?:[^.,;()]{{1,80}}\()?{name}\b|"
-        rf"\b{name}(?:\s+\([^()]{{1,80}}\))?,\s+(?:{one})\s"
+        rf"(?i){begins}{inserted}\s+(?:{_DEFINES.pattern})|{begins}\s*(?::|–|—|--)\s|"
+        rf"{begins}[^.;:]{{0,{_BETWEEN}}}\b(?:{_MEANS.pattern})|"
+        rf"(?:{_NAMED})\s+(?:[^.,;()]{{1,80}}\()?{name}\b|"
+        rf"\b{name}(?:\s+\([^()]{{1,80}}\))?,\s+(?:{_ONE})\s"
     )
 
 
@@ -109,23 +110,22 @@ def _introduces(name: str) -> Callable[[str, str], float]:
     ("Small World (SW)"). Such sentences are about something else as well, and so share less with
     the question: they count more than one that begins with the name.
     """
-    bare, one = rf"(?<![\w-]){re.escape(name)}(?![\w-])", words_pattern("one")
+    bare = rf"(?<![\w-]){re.escape(name)}(?![\w-])"
     called = re.compile(
-        rf"(?:{words_pattern('introduces')}) (?:[^.,;()]{{1,80}} \()?[\"'“«„]?{bare}|"
-        rf"{bare},? \(?(?:{words_pattern('that_is')})"
+        rf"(?:{_NAMED}) (?:[^.,;()]{{1,80}} \()?[\"'“«„]?{bare}|"
+        rf"{bare},? \(?(?:{_THAT_IS})"
     )
     apposition = re.compile(
-        rf"(?:(\S+)\s)?[\"'“«„]?{bare}[\"'”»“]?(?: \([^()]{{1,80}}\))?, (?:{one})\s"
+        rf"(?:(\S+)\s)?[\"'“«„]?{bare}[\"'”»“]?(?: \([^()]{{1,80}}\))?, (?:{_ONE})\s"
     )
     short = re.compile(rf"([^.;:()]{{3,80}}) \({bare}|{bare} \(([^()]{{3,80}})\)")
-    leads = re.compile(words_pattern("leads_to_name"))
 
     def introduces(text: str, written: str) -> float:
         if name not in text:
             return 0.0
         called_so = any(not _NAME_GOES_ON.match(written, m.end()) for m in called.finditer(text))
         beside = (match[1] or "" for match in apposition.finditer(text))
-        if called_so or any(not leads.fullmatch(before) for before in beside):
+        if called_so or any(not _LEADING.fullmatch(before) for before in beside):
             return _INTRODUCED
         return _BY_LETTERS * any(_spell(name, m[1] or m[2]) for m in short.finditer(text))
 
@@ -135,6 +135,8 @@ def _introduces(name: str) -> Callable[[str, str], float]:
 def _spell(name: str, words: str) -> bool:
     """Whether words in a row begin with the letters of a name, at least half of them."""
     letters = [sign for sign in name if sign.isalpha()]
+    if len(letters) < _LEAST_INITIALS:
+        return False
     initials = [word[0] for word in _APART.split(words) if word]
     for first, initial in enumerate(initials):
         n = 0
