@@ -80,6 +80,15 @@ def named_key(line: str, name: str) -> str:
     return f"{path}{separator}{name} ({key})"
 
 
+def parted(name: str) -> str:
+    """Return the name of a field with its words apart.
+
+    >>> parted("order.dueDate"), parted("Kunden-Nr")
+    ('order.due Date', 'Kunden-Nr')
+    """
+    return _HUMP.sub(" ", name)
+
+
 @lru_cache(maxsize=1 << 12)
 def field_words(name: str) -> tuple[str, ...]:
     """Return the words in a field's name: lower case, singular, however they are joined.
@@ -91,7 +100,7 @@ def field_words(name: str) -> tuple[str, ...]:
     >>> field_words("Kunden-Nr.")
     ('kunden', 'nr')
     """
-    spaced = _HUMP.sub(" ", name.rstrip(". ").rsplit(".", 1)[-1])
+    spaced = parted(name.rstrip(". ").rsplit(".", 1)[-1])
     words = (word.lower() for word in _WORD.findall(spaced))
     return tuple(word if word in _LISTED else singular(word) for word in words)
 

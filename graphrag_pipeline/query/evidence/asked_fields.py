@@ -6,15 +6,24 @@ only where it is asked for: otherwise all facts of Quay 4 would stand before wha
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Sequence, Set
 from functools import cache
 
-from graphrag_pipeline.core.records import SEPARATOR, field_head, record_line, relation_of
+from graphrag_pipeline.core.records import (
+    SEPARATOR,
+    column_of,
+    field_head,
+    parted,
+    record_line,
+    relation_of,
+)
 from graphrag_pipeline.core.text import asked_language, terms, terms_batch
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.query.evidence.asked_figures import is_within_bounds
 from graphrag_pipeline.query.evidence.table_rows import CELL_END
+from graphrag_pipeline.query.evidence.worth import ITEM
 from graphrag_pipeline.query.question import AnalysedQuestion, words_pattern
 
 _LEAST, _MOST_MORE = 3, 5  # characters of a stem, and of the ending after it
@@ -98,7 +107,7 @@ def _is_of_kind(question: AnalysedQuestion, field: str) -> bool:
         return field_head(field) in _PLACES
     words = question.read(_words_of_kind)
     field = field.partition(" (")[0]
-    last = [*terms(field)[-1:], *terms(field_head(field))]
+    last = [*terms(parted(field))[-1:], *terms(field_head(field))]
     return bool(words) and any(
         said == word or (len(word) >= _LEAST_OF_COMPOUND and said.endswith(word))
         for said in last
@@ -110,17 +119,29 @@ def _words_of_kind(question: str) -> frozenset[str]:
     """Return the last words of fields that say what a question asks for; none of most."""
     asked = AnalysedQuestion.of(question)
     kind = "time_field" if asked.asks_for == "time" else ""
-    if asked.asks_for == "number" and _HOW_MUCH.search(asked.folded):
-        kind = "amount_field"
+    if asked.asks_for == "number":
+        kind = "amount_field" if _HOW_MUCH.search(asked.folded) else "count_field"
     elif not asked.asks_for and asked.subject:
         kind = "result_field"
     return _last_words(kind, asked_language()) if kind else frozenset()
 
 
 def _is_said(question: AnalysedQuestion, words: Iterable[str]) -> bool:
-    """Whether some words say all that a question is about, but for words such as "take place"."""
-    asked = question.without_quantity.terms
-    return not set(asked).difference(words, _last_words("happens", asked_language()))
+    """Whether some words say all that a question is about, but for words such as "take place".
+
+    Nor need they say what stands before a key that they say: "order" of order 1003.
+    """
+    said = {*words, *_last_words("happens", asked_language())}
+    keys = question.without_quantity.read(_keys_of)
+    said.update(word for before, key in keys if said.issuperset(key) for word in before)
+    return said.issuperset(question.without_quantity.terms)
+
+
+def _keys_of(question: str) -> list[tuple[list[str], list[str]]]:
+    """Return the terms of each word with a figure, and those of the word before it."""
+    words = [(word, terms(word)) for word in question.split()]
+    pairs = itertools.pairwise(words)
+    return [(before, key) for (_, before), (word, key) in pairs if any(map(str.isdigit, word))]
 
 
 @cache
@@ -189,7 +210,7 @@ def _names_field(asked: Set[str], field: str) -> bool:
     fields_of = _roles(asked_language())
     roles = {name for word in asked for name in fields_of.get(word, ())}
     names = asked | measured | roles
-    return any(_are_of_one_stem(word, said) for said in terms(field) for word in names)
+    return any(_are_of_one_stem(word, said) for said in terms(parted(field)) for word in names)
 
 
 @cache
@@ -203,42 +224,65 @@ def _roles(language: str | None) -> dict[str, frozenset[str]]:
 
 
 def with_their_records(
-    question: AnalysedQuestion, lines: Sequence[str], records: Sequence[str]
+    question: AnalysedQuestion,
+    lines: Sequence[str],
+    records: Sequence[str],
+    kinds: Sequence[str],
 ) -> list[str]:
     """Return lines of records; what a question asks for by its field, with the question's words.
 
     Those are the ones that other lines of the same record say: the status of order 1003 stands in
-    a line without that number, who is assigned to it in one of its "assignee". ``records`` says of
-    each line which record it is of, "" of none.
+    a line without that number, who is assigned to it in one of its "assignee". Of what a record
+    lists, other items say nothing. ``records`` says of each line which record it is of, "" of none.
     """
     asked = frozenset(question.terms)
-    is_named = cache(lambda field: _names_whole(asked, terms(_own_name(field))))
+    is_named = cache(lambda field: _names_whole(asked, terms(parted(_own_name(field)))))
     is_of_kind = cache(lambda field: _is_of_kind(question, field))
     said: dict[str, set[str]] = {}
+    said_above: dict[str, set[str]] = {}
     by_name: set[str] = set()
-    for record, line in zip(records, lines, strict=True):
+    fields_of = [_fields(line, kind) for line, kind in zip(lines, kinds, strict=True)]
+    for record, line, fields in zip(records, lines, fields_of, strict=True):
         if record:
-            said.setdefault(record, set()).update(asked.intersection(terms(line)))
-            field, _, value = line.rpartition(_TITLE_END)[2].partition(SEPARATOR)
-            if is_named(field) and (question.asks_for == "place" or _FIGURE.match(value)):
+            words = asked.intersection(terms(line))
+            said.setdefault(record, set()).update(words)
+            if not _is_listed(fields):
+                said_above.setdefault(record, set()).update(words)
+            value = line.rpartition(_TITLE_END)[2].partition(SEPARATOR)[2]
+            is_value = question.asks_for == "place" or _FIGURE.match(value)
+            if is_value and any(map(is_named, fields[:1])):
                 by_name.add(record)
     of_kind = {r for r, words in said.items() if r not in by_name and _is_said(question, words)}
     together: list[str] = []
-    for record, line in zip(records, lines, strict=True):
-        field, separator, value = line.rpartition(_TITLE_END)[2].partition(SEPARATOR)
-        is_asked = (
-            record and separator and (is_named(field) or (record in of_kind and is_of_kind(field)))
-        )
-        if is_asked and asked.isdisjoint(terms(value)):
-            by_role = {
-                word
-                for word in asked
-                if word in _roles(asked_language()) and _names_field({word}, field)
-            }
-            own = said[record] | by_role
-            line = f"{line} {' '.join(sorted(own.difference(terms(line))))}"
-        together.append(line)
+    for record, line, kind, fields in zip(records, lines, kinds, fields_of, strict=True):
+        words: Set[str] = set()
+        value = line.rpartition(_TITLE_END)[2].partition(SEPARATOR)[2]
+        if record and (apart := parted(line)) != line:
+            words = asked.intersection(terms(apart))
+        named = [f for f in fields if is_named(f) or (record in of_kind and is_of_kind(f))]
+        if record and named and (kind == ITEM or asked.isdisjoint(terms(value))):
+            by_role = {word for word in asked if any(_has_role(word, field) for field in named)}
+            of_record = (said_above if _is_listed(fields) else said).get(record, set())
+            words = {*words, *of_record, *by_role}
+        more = sorted(words.difference(terms(line))) if words else ()
+        together.append(" ".join((line, *more)))
     return together
+
+
+def _fields(line: str, kind: str) -> list[str]:
+    """Return the names of the fields of a line, which of an item are several."""
+    own = line.rpartition(_TITLE_END)[2]
+    cells = own.split(CELL_END) if kind == ITEM else [own]
+    return [field for field, mark, _ in (cell.partition(SEPARATOR) for cell in cells) if mark]
+
+
+def _is_listed(fields: Sequence[str]) -> bool:
+    """Whether fields are of what a record lists."""
+    return any(column_of(field) != field for field in fields)
+
+
+def _has_role(word: str, field: str) -> bool:
+    return word in _roles(asked_language()) and _names_field({word}, field)
 
 
 def _own_name(field: str) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.prose import REPEATED_IN, readable
@@ -28,6 +29,7 @@ from graphrag_pipeline.query.evidence.asked_fields import (
     with_their_records,
 )
 from graphrag_pipeline.query.evidence.latest import without_latest
+from graphrag_pipeline.query.evidence.listed_items import by_items, item_told
 from graphrag_pipeline.query.evidence.sentences import Sentence, sentences_of
 from graphrag_pipeline.query.evidence.table_rows import ROW, by_rows, with_heads
 from graphrag_pipeline.query.evidence.themes import is_name
@@ -36,6 +38,7 @@ from graphrag_pipeline.query.evidence.widening import RankedPassage, widened
 from graphrag_pipeline.query.evidence.worth import (
     FACT,
     FIELD,
+    ITEM,
     LINES,
     OF_RECORDS,
     SPARE,
@@ -218,7 +221,7 @@ def _ranked(
 ) -> list[tuple[RankedPassage, Sentence]]:
     sentences, kinds = _units(index, question, sentences)
     lines = with_heads(index, sentences, kinds, question.terms)
-    texts, kinds = _with_subjects(index, sentences, lines, kinds)
+    texts, kinds = _with_subjects(index, question, sentences, lines, kinds)
     # Who speaks is no answer to a question about that person.
     said = [_unspoken(text, sentence) for text, sentence in zip(texts, sentences, strict=True)]
     for place, kind in enumerate(kinds):
@@ -227,7 +230,7 @@ def _ranked(
             said[place] = line
     told = with_times(index, question, sentences, said)
     records = _records_of(sentences, kinds)
-    told = with_their_records(question, with_months(question, told, records), records)
+    told = with_their_records(question, with_months(question, told, records), records, kinds)
     about = without_latest(question)
     scores = _relevance(index, about.without_quantity, sentences, told)
     if index.lexical and not any(scores):
@@ -305,7 +308,7 @@ def _units(
     index: Release, question: AnalysedQuestion, sentences: Sequence[Sentence]
 ) -> tuple[list[Sentence], list[str]]:
     """Return what may answer by itself, and its kind: rows and facts apart, labels as fields."""
-    rows, kinds = by_rows(sentences, _kinds(index, sentences))
+    rows, kinds = by_items(*by_rows(sentences, _kinds(index, sentences)))
     for place, row in enumerate(rows):
         if kinds[place] in ("", "table") and is_asked_label(question, row.first):
             kinds[place] = FIELD
@@ -421,7 +424,11 @@ def _kinds(index: Release, sentences: Sequence[Sentence]) -> list[str]:
 
 
 def _with_subjects(
-    index: Release, sentences: Sequence[Sentence], texts: Sequence[str], kinds: Sequence[str]
+    index: Release,
+    question: AnalysedQuestion,
+    sentences: Sequence[Sentence],
+    texts: Sequence[str],
+    kinds: Sequence[str],
 ) -> tuple[list[str], list[str]]:
     """Put the record's name before its lines, and what it refers to before a key: then a field."""
     pairs = zip(sentences, kinds, strict=True)
@@ -435,7 +442,10 @@ def _with_subjects(
     for place, (sentence, text) in enumerate(zip(sentences, texts, strict=True)):
         if kinds[place] in OF_RECORDS:
             row = sentence.window.row
-            if target := targets.get((row["id"], sentence.start)):
+            if kinds[place] == ITEM:
+                name_of = partial(_name_of, targets, row["id"])
+                text = item_told(sentence, question.terms, name_of)
+            elif target := targets.get((row["id"], sentence.start)):
                 text, kinds[place] = named_key(text, target), FIELD
             subject = subjects.get(row["id"])
             text = record_line(f"{subject} ({row['title']})" if subject else row["title"], text)
@@ -443,11 +453,16 @@ def _with_subjects(
     return lines, kinds
 
 
+def _name_of(targets: Mapping[tuple[str, int], str], chunk: str, start: int) -> str | None:
+    return targets.get((chunk, start))
+
+
 def _records_of(sentences: Sequence[Sentence], kinds: Sequence[str]) -> list[str]:
     """Return the document of each line of a record; "" of what is none."""
     pairs = zip(sentences, kinds, strict=True)
     return [
-        s.window.row["document_id"] if k in LINES or k in (FACT, TITLE) else "" for s, k in pairs
+        s.window.row["document_id"] if k in LINES or k in (FACT, TITLE, ITEM) else ""
+        for s, k in pairs
     ]
 
 

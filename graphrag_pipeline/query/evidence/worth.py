@@ -13,10 +13,10 @@ from graphrag_pipeline.query.memory.prose_cache import read_sentences
 
 WORTH = {Prose.CODE: 0.35, Prose.FRAGMENT: 0.5, Prose.ITEM: 0.9, Prose.SENTENCE: 1.0}
 """What the score of a sentence is multiplied by, as it reads."""
-FACT, FIELD, TITLE = "fact", "field", "title"
+FACT, FIELD, TITLE, ITEM = "fact", "field", "title", "item"
 _HEADINGS = frozenset(("heading", TITLE))
 LINES = frozenset((FIELD, "key", "value"))
-TOLD_BY_FIELD = LINES | {ROW}
+TOLD_BY_FIELD = LINES | {ROW, ITEM}
 OF_RECORDS = TOLD_BY_FIELD | {FACT}
 # Sentences looked at beyond those asked for, in place of those that become part of another.
 SPARE = 3

@@ -1,0 +1,116 @@
+"""Items that a record lists, as evidence: each by itself, with its fields on one line.
+
+An order lists what was ordered. That 7 are of the widget, only ``items.2.name`` and ``items.2.qty``
+together say.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+
+from graphrag_pipeline.core.records import SEPARATOR
+from graphrag_pipeline.core.text import terms
+from graphrag_pipeline.query.evidence.sentences import Sentence
+from graphrag_pipeline.query.evidence.table_rows import CELL_END
+from graphrag_pipeline.query.evidence.worth import ITEM, LINES
+
+_NUMBERED = re.compile(r"(?:.*\.)?\d+\.")
+_LONGEST_VALUE, _LONGEST_ABOVE = 200, 80
+_FEWEST_FIELDS, _MOST_FIELDS = 2, 40
+NameOf = Callable[[int], str | None]
+
+
+def by_items(
+    sentences: Sequence[Sentence], kinds: Sequence[str]
+) -> tuple[list[Sentence], list[str]]:
+    """Return sentences and their kinds, each item of a record's list in place of its lines."""
+    units: list[Sentence] = []
+    their_kinds: list[str] = []
+    read: set[tuple[str, int]] = set()
+    for sentence, kind in zip(sentences, kinds, strict=True):
+        item = _item(sentence) if kind in LINES else None
+        place = (sentence.window.row["document_id"], item.start if item else -1)
+        if item is None or place not in read:
+            units.append(item or sentence)
+            their_kinds.append(ITEM if item else kind)
+        if item:
+            read.add(place)
+    return units, their_kinds
+
+
+def item_told(item: Sentence, asked: Collection[str], name_of: NameOf) -> str:
+    """Return the fields of an item on one line, after what is asked of those of what lists it.
+
+    ``items.2.name: Widget`` and ``items.2.qty: 7`` are ``id: 1003; items.2.name: Widget; qty: 7``
+    for a question about 1003. ``name_of`` says what a key refers to that begins at a place.
+    """
+    group = _group(item.quote)
+    cells: list[str] = []
+    for start, line in _lines(item.quote, item.start):
+        path, _, value = line.partition(SEPARATOR)
+        if _group(line) == group and len(value) <= _LONGEST_VALUE:
+            name = name_of(start)
+            value = f"{name} ({value})" if name else value
+            cells.append(f"{path.removeprefix(group) if cells else path}{SEPARATOR}{value}")
+    return CELL_END.join((*_above(item, group, asked), *cells[:_MOST_FIELDS]))
+
+
+def _above(item: Sentence, group: str, asked: Collection[str]) -> Iterator[str]:
+    """Yield the fields of what lists an item whose values say what is asked, but for its title."""
+    row = item.window.row
+    wanted = set(asked).difference(terms(row["title"]))
+    for _, line in _lines(row["text"], 0) if wanted else ():
+        path, _, value = line.partition(SEPARATOR)
+        own = _group(line)
+        is_above = own != group and group.startswith(own) and path
+        if is_above and len(value) <= _LONGEST_ABOVE and not wanted.isdisjoint(terms(value)):
+            yield line
+
+
+def _item(sentence: Sentence) -> Sentence | None:
+    """Return the item that a line is of, whole; None where it is of none, or says all of it."""
+    group = _group(sentence.quote)
+    if not group:
+        return None
+    offset, text = sentence.window.row["window_start"], sentence.window.row["text"]
+    place = text.rfind("\n", 0, sentence.start - offset) + 1
+    while place and text.startswith(group, before := text.rfind("\n", 0, place - 1) + 1):
+        place = before
+    own = [
+        (start, start + len(line))
+        for start, line in _of_group(text, place, group)
+        if _group(line) == group
+    ]
+    if len(own) < _FEWEST_FIELDS:
+        return None
+    start, end = own[0][0], own[-1][1]
+    quote = text[start:end]
+    return sentence._replace(
+        last=sentence.place, start=offset + start, end=offset + end, first=quote, quote=quote
+    )
+
+
+def _of_group(text: str, place: int, group: str) -> Iterator[tuple[int, str]]:
+    while place < len(text) and text.startswith(group, place):
+        end = text.find("\n", place)
+        line = text[place : end if end >= 0 else len(text)]
+        yield place, line
+        place += len(line) + 1
+
+
+def _lines(text: str, place: int) -> Iterator[tuple[int, str]]:
+    for line in text.split("\n"):
+        yield place, line
+        place += len(line) + 1
+
+
+def _group(line: str) -> str:
+    """Return the path of the innermost item that a line is of, up to its last dot; "" of none.
+
+    >>> _group("orders.1.items.2.price.net: 7"), _group("total: 9.5")
+    ('orders.1.items.2.', '')
+    """
+    path = line[: max(line.find(SEPARATOR), 0)]
+    match = _NUMBERED.match(path) if "." in path and "\n" not in path else None
+    return match[0] if match else ""
