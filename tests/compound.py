@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
+from pathlib import PurePosixPath
 
 _SECTOR, _SMALL, _CUTOFF = 512, 64, 4096
 _FREE, _END, _TABLE = 0xFFFFFFFF, 0xFFFFFFFE, 0xFFFFFFFD
@@ -14,7 +15,8 @@ def compound(streams: Mapping[str, bytes]) -> bytes:
     small, small_chain, small_starts = _laid({n: d for n, d in streams.items() if _is_small(d)}, 64)
     large = {n: d for n, d in streams.items() if not _is_small(d)}
     parts = {"/small": small, "/chain": _numbers(small_chain), **large}
-    names = ["", *sorted({n.partition("/")[0] for n in streams if "/" in n}), *streams]
+    storages = {str(above) for name in streams for above in PurePosixPath(name).parents}
+    names = ["", *sorted(storages - {"."}), *streams]
     n_directory = -(-len(names) * 128 // _SECTOR)
     data, chain, starts = _laid({**parts, "/names": bytes(n_directory * _SECTOR)}, _SECTOR)
     n_tables = 1

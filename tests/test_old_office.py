@@ -38,8 +38,23 @@ def properties(strings: dict[int, str], more: dict[tuple[int, int], bytes], head
     yield "__properties_version1.0", listed
 
 
+def ticks(time: datetime) -> bytes:
+    return int((time.timestamp() + 11_644_473_600) * 10**7).to_bytes(8, "little")
+
+
+def item(strings: dict[int, str], more: dict[tuple[int, int], bytes]) -> dict[str, bytes]:
+    """Return the streams of an item; numbers from 0x8200 on are kept under others, as named."""
+    numbers = sorted({number for number in (*strings, *(n for _, n in more)) if number > 0x8200})
+    own = {number: 0x8000 + place for place, number in enumerate(numbers)}
+    listed = [struct.pack("<IHH", number, 6, place) for place, number in enumerate(numbers)]
+    kept = {own.get(number, number): text for number, text in strings.items()}
+    rest = {(kind, own.get(number, number)): value for (kind, number), value in more.items()}
+    names = {"__nameid_version1.0/__substg1.0_00030102": b"".join(listed)} if listed else {}
+    return {**dict(properties(kept, rest, 32)), **names}
+
+
 def outlook(body: str, attached: dict[str, bytes]) -> bytes:
-    sent = int((datetime(2024, 5, 1, 10, tzinfo=UTC).timestamp() + 11_644_473_600) * 10**7)
+    sent = ticks(datetime(2024, 5, 1, 10, tzinfo=UTC))
     strings = {
         0x1A: "IPM.Note",
         0x37: "Lease of Ardglen: ö",
@@ -47,7 +62,7 @@ def outlook(body: str, attached: dict[str, bytes]) -> bytes:
         0xC1F: "hester@x.org",
         0x1000: body,
     }
-    streams = dict(properties(strings, {(0x40, 0x39): sent.to_bytes(8, "little")}, 32))
+    streams = dict(properties(strings, {(0x40, 0x39): sent}, 32))
     people = {0x3001: "Bo Li", 0x39FE: "bo@x.org"}
     parts = {"__recip_version1.0_#00000000": (people, dict[tuple[int, int], bytes]())}
     for number, (name, data) in enumerate(attached.items()):
@@ -104,7 +119,7 @@ def test_a_message_of_outlook_is_mail() -> None:
         f"[2024-05-01 10:00] Hester Quill to Bo Li:\n\n{body.strip()}",
     )
     assert message.metadata == {
-        "from": '"Hester Quill" <hester@x.org>',
+        "from": "Hester Quill <hester@x.org>",
         "to": "Bo Li <bo@x.org>",
         "date": "2024-05-01T10:00:00+00:00",
         "sender": "Hester Quill, hester@x.org",
@@ -116,6 +131,50 @@ def test_a_message_of_outlook_is_mail() -> None:
     assert "no message of Outlook" in reason(read("a.msg", b'::msgcat::mcset it "Abort"'))
 
 
+def test_a_message_attached_to_one_of_outlook_is_a_document_of_its_own() -> None:
+    said = {0x37: "Fwd: Slip", 0xC1A: "Åse Lie", 0xC1F: "/O=EXCHANGE/CN=ASE", 0x1000: "See below."}
+    inner = {0x37: "Slip", 0xC1A: "Bo Li", 0x5D01: "bo@x.org", 0x1000: "The slip is closed."}
+    never = {(0x40, 0x39): bytes(8)}
+    part = "__attach_version1.0_#00000000"
+    streams = dict(properties(said, never, 32))
+    streams |= {f"{part}/{n}": d for n, d in properties({0x3001: "Slip"}, {}, 8)}
+    streams |= {
+        f"{part}/__substg1.0_3701000D/{name}": data for name, data in properties(inner, never, 24)
+    }
+    outer, slip = read("m.msg", compound(streams)).documents
+    assert (outer.title, outer.metadata["sender"]) == ("Fwd: Slip", "Åse Lie")
+    assert "date" not in outer.metadata
+    assert (slip.key, slip.title, slip.text) == (
+        "attachment-1",
+        "Slip",
+        "Bo Li:\n\nThe slip is closed.",
+    )
+    assert slip.metadata["sender"] == "Bo Li, bo@x.org"
+
+
+def test_an_event_and_a_contact_of_outlook_are_records() -> None:
+    times = {
+        0x820D: datetime(2024, 5, 2, 22, tzinfo=UTC),
+        0x820E: datetime(2024, 5, 3, 22, tzinfo=UTC),
+    }
+    said = {0x1A: "IPM.Appointment", 0x37: "Regatta", 0xC1A: "Bo Li", 0x8208: "Quay 4"}
+    event = item(said, {(0x40, number): ticks(time) for number, time in times.items()})
+    assert only(read("e.msg", compound(event))).text == (
+        "title: Regatta\nstarts: 2024-05-02T22:00:00Z\nends: 2024-05-03T22:00:00Z\n"
+        "location: Quay 4\norganizer: Bo Li"
+    )
+    days = {(0x40, number): ticks(time) for number, time in times.items()} | {(0xB, 0x8215): b"\1"}
+    text, whole = read("e.msg", compound(item({**said, 0x1000: "Bring oars."}, days))).documents
+    assert (text.text, whole.key) == ("Bo Li:\n\nBring oars.", "event")
+    assert "starts: 2024-05-03\nends: 2024-05-03\n" in whole.text
+    card = {0x1A: "IPM.Contact", 0x3001: "Åse Lie", 0x3A16: "Lie AS", 0x3A1C: "+47 900 00 000"}
+    contact = only(read("c.msg", compound(item(card, {}))))
+    assert (contact.title, contact.text) == (
+        "Åse Lie",
+        "title: Åse Lie\norganization: Lie AS\nmobile phone: +47 900 00 000",
+    )
+
+
 @pytest.mark.parametrize("name", ["a.doc", "a.PPT"])
 def test_what_no_library_reads_says_how_to_convert_it(name: str) -> None:
     why = reason(read(name, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"))
@@ -123,7 +182,7 @@ def test_what_no_library_reads_says_how_to_convert_it(name: str) -> None:
 
 
 def test_without_the_extra_one_line_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("oxmsg", "striprtf", "striprtf.striprtf", "xlrd"):
+    for module in ("oxmsg", "oxmsg.storage", "striprtf", "striprtf.striprtf", "xlrd"):
         monkeypatch.setitem(sys.modules, module, None)
     for suffix, data in SOUND.items():
         assert "install the extra [legacy], then run `index` again" in reason(

@@ -198,10 +198,10 @@ def _read(key: str, data: bytes, options: ReadingOptions, depth: int = 0) -> Rea
     mails = [each.as_mail() for each in quoted]
     within = joined(_read_within(key, _QUOTED, mails, options, depth))
     read = joined([read, _in_thread(within, thread_of(message))])
-    if not text and not read.documents:
-        raise Unreadable("the message holds no text")
     if not text and people(message, "From") and people(message, "To", "Cc"):
         text = one_line(header(message, "Subject")) or ", ".join(name for name, _ in attached)
+    if not text and not read.documents:
+        raise Unreadable("the message holds no text")
     own = [_document(key, message, text, is_page, [name for name, _ in attached])] if text else []
     return ReadResult([*own, *read.documents], read.quarantined)
 
