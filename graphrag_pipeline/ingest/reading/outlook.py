@@ -62,7 +62,7 @@ _LARGEST_PAGE = 2_000
 
 
 class _Properties:
-    """What a message, a recipient or an attachment says of itself, by number."""
+    """Properties of a message, a recipient or an attachment, by number."""
 
     def __init__(self, storage: Any, head: int, named: Mapping[int, int]) -> None:
         self.storage = storage
