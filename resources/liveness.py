@@ -2,12 +2,14 @@
 
 A process that executes a run holds a lock on a file named after it, in ``DAGSTER_HOME/alive``. The
 operating system lets go of the lock when the process ends, however it ends; Dagster itself would
-show a killed run as started for ever, and keep its place in the pools.
+show a killed run as started for ever, and keep its place in the pools. Where each step has a
+process, the lock is that of the step, and the process that waits for it is looked for besides.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 from pathlib import Path
 
 import dagster as dg
@@ -20,6 +22,7 @@ _UNDER_WAY = [
     dg.DagsterRunStatus.STARTED,
     dg.DagsterRunStatus.CANCELING,
 ]
+_STEP_HAS_PROCESS = dg.DagsterEventType.STEP_WORKER_STARTED
 
 
 def show_life(instance: dg.DagsterInstance, run_id: str) -> None:
@@ -61,9 +64,34 @@ def _living_and_dead(
     living, dead = [], []
     for run in instance.get_runs(dg.RunsFilter(statuses=_UNDER_WAY)):
         alive = _is_alive(_sign(instance, run.run_id))
+        if alive is False:
+            alive = _waits_for_steps(instance, run.run_id)
         if alive is not None:
             (living if alive else dead).append(run)
     return living, dead
+
+
+def _waits_for_steps(instance: dg.DagsterInstance, run_id: str) -> bool:
+    """Return whether a process lives that gives each step of the run a process of its own.
+
+    What is materialised on an asset's page runs so: nobody holds the sign between two steps.
+    """
+    if not instance.get_records_for_run(run_id, of_type=_STEP_HAS_PROCESS, limit=1).records:
+        return False
+    told = instance.get_records_for_run(run_id, of_type=dg.DagsterEventType.ENGINE_EVENT).records
+    events = [record.event_log_entry.get_dagster_event() for record in told]
+    pids = {event.engine_event_data.metadata.get("pid") for event in events}
+    return any(_lives(int(str(pid.value))) for pid in pids if pid)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 def _free_slots(instance: dg.DagsterInstance) -> None:

@@ -310,3 +310,42 @@ def test_a_process_may_show_its_life_before_its_run_is_there() -> None:
         show_life(instance, to_come)
         assert end_dead_runs(instance) == []
         assert (Path(instance.root_directory) / "alive" / f"{to_come}.lock").exists()
+
+
+IN_STEPS = """
+import os, signal
+import dagster as dg
+from graphrag_pipeline.resources.liveness import end_dead_runs, show_life
+@dg.op
+def first(context):
+    show_life(context.instance, context.run_id)
+@dg.op(ins={"before": dg.In(dg.Nothing)})
+def second(context):
+    end_dead_runs(context.instance)
+    if "KILLED" in os.environ:
+        os.kill(os.getppid(), signal.SIGKILL)
+        os.kill(os.getpid(), signal.SIGKILL)
+@dg.job
+def steps():
+    second(first())
+"""
+
+
+@pytest.mark.parametrize("ending", ["SUCCESS", "KILLED"])
+def test_a_run_with_a_process_for_each_step_is_dead_when_the_one_that_waits_for_them_is(
+    tmp_path: Path, ending: str
+) -> None:
+    (tmp_path / "steps.py").write_text(IN_STEPS)
+    told = {**os.environ, "DAGSTER_HOME": str(tmp_path), ending: "1"}
+    asked = [sys.executable, *["-m", "dagster", "job", "execute", "-f", "steps.py", "-j", "steps"]]
+    subprocess.run(asked, cwd=tmp_path, env=told, capture_output=True, timeout=PATIENCE)
+    with dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(tmp_path))) as instance:
+        (run,) = instance.get_runs()
+        assert run.status.value == ("STARTED" if ending == "KILLED" else ending)
+        failures = instance.get_records_for_run(
+            run.run_id, of_type=dg.DagsterEventType.RUN_FAILURE
+        ).records
+        assert not failures
+        end_dead_runs(instance)
+        (run,) = instance.get_runs()
+        assert run.status.value == ("FAILURE" if ending == "KILLED" else ending)
