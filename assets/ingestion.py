@@ -82,7 +82,10 @@ _MOST_FOUND = f"""
 SELECT title, type, count(*) AS mentions FROM ({of_batch("entity_mentions")}) GROUP BY ALL
 ORDER BY mentions DESC, title LIMIT 15
 """
-_QUARANTINED = "SELECT uri, reason FROM quarantine WHERE batch = $key ORDER BY uri LIMIT 20"
+_QUARANTINED = "SELECT reason, uri FROM quarantine WHERE batch = $key ORDER BY uri LIMIT 20"
+_ALL_QUARANTINED = """
+SELECT reason, uri FROM quarantine WHERE list_contains($keys, batch) ORDER BY uri LIMIT 20
+"""
 _N_QUARANTINED = "SELECT count(*) FROM quarantine WHERE list_contains($keys, batch)"
 
 
@@ -95,6 +98,7 @@ def build_inbox(settings: Settings, names: Names) -> dg.AssetSpec:
         kinds={"file"},
         owners=OWNERS,
         description="The folder of source documents, watched by the inbox sensor.",
+        metadata={"folder": dg.MetadataValue.path(str(settings.input_path))},
     )
 
 
@@ -146,7 +150,7 @@ documents = AssetStage(
             table="documents",
             facts=_DOCUMENT_FACTS,
             previews={
-                "quarantined_files": Preview(_QUARANTINED, if_any=True),
+                "quarantined_files": Preview(_QUARANTINED, _LONG_CELL, if_any=True),
                 "preview": Preview(_DOCUMENT_PREVIEW),
             },
             checks=[
@@ -154,8 +158,9 @@ documents = AssetStage(
                     "nothing_quarantined",
                     "Warns of files that could not be read; the rest is indexed.",
                     _N_QUARANTINED,
-                    "could not be read; the metadata and the table quarantine say why",
+                    "of the files could not be read; the table quarantine says why",
                     warns=True,
+                    shows=_ALL_QUARANTINED,
                 )
             ],
         )

@@ -31,6 +31,7 @@ from graphrag_pipeline.store.spending import Spent
 from graphrag_pipeline.structures.structure import Check, Preview
 
 INDEX_POOL = "index_db"
+_LONG_REASON = 240
 T = TypeVar("T")
 Pictures = Mapping[dg.AssetKey, Sequence[Picture | None]]
 
@@ -68,13 +69,17 @@ def _check_result(
         number = invariants.violations(con, check.broken, parameters)
     number = outcome.failed if number is None else number
     holds = "none" if check.warns else "holds"
+    metadata: dict[str, Any] = {"number" if check.warns else "violations": number}
+    if number and check.shows and con is not None:
+        rows = partial(markdown_table, con, check.shows, parameters, _LONG_REASON)
+        metadata |= adorned("rows", lambda: {"rows": rows()})
     return dg.AssetCheckResult(
         asset_key=names.key(key),
         check_name=check.name,
         passed=number == 0,
         severity=dg.AssetCheckSeverity.WARN if check.warns else dg.AssetCheckSeverity.ERROR,
         description=(outcome.why or f"{number} {check.what}") if number else holds,
-        metadata={"number" if check.warns else "violations": number},
+        metadata=metadata,
     )
 
 

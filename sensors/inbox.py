@@ -112,8 +112,8 @@ def _why_not_to_look(settings: Settings) -> str:
     if settings.input.urls:
         return "no page has been fetched yet"
     return (
-        f"input.folder {settings.input.folder!r} does not exist yet: create it and put documents "
-        "in, or name another in graphrag.toml"
+        f"input.folder {settings.input.folder!r} does not exist: create it and put documents "
+        "in, or name another in the settings"
     )
 
 

@@ -85,6 +85,11 @@ def test_both_jobs_build_and_publish_an_index(first_build: FirstBuild) -> None:
     assert ingested.success
     assert first_build.release_before is None
     assert failed_checks(ingested) == {"documents:nothing_quarantined"}
+    (unread,) = [c for c in ingested.get_asset_check_evaluations() if not c.passed]
+    assert str(unread.description).startswith("1 of the files could not be read")
+    shown = str(unread.metadata["rows"].value)
+    assert shown.startswith("| reason | uri |")
+    assert "broken.pdf" in shown
     assert refreshed.success
     assert failed_checks(refreshed) == set()
     assert len(refreshed.get_asset_check_evaluations()) == 1 + 4 + 4 + 4 * 3 + 8 + 1

@@ -136,6 +136,15 @@ def test_dagster_lists_the_component() -> None:
     }
 
 
+def test_the_inbox_says_its_folder(tmp_path: Path) -> None:
+    component = GraphRAGComponent.resolve_from_yaml(
+        f"settings: {{home: {tmp_path}, input: {{folder: {tmp_path}/letters}}}}\nmarts: false"
+    )
+    graph = dg.build_defs_for_component(component).resolve_asset_graph()
+    folder = graph.get(dg.AssetKey("inbox")).metadata["folder"]
+    assert folder == dg.MetadataValue.path(f"{tmp_path}/letters")
+
+
 LOADED_STRICTLY = """
 import os
 import warnings

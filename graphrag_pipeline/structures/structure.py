@@ -46,7 +46,8 @@ class Check:
 
     ``broken`` is a query with ``parameters``; where it is empty, the stage itself counts, or what
     is against it is what could not be done (:attr:`Outcome.failed`). Where a check that is
-    ``blocking`` finds such rows, nothing is published. One that ``warns`` stops nothing.
+    ``blocking`` finds such rows, nothing is published. One that ``warns`` stops nothing. ``shows``
+    is a query with the same parameters, of what is shown where anything is against it.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Check:
     blocking: bool = True
     parameters: Mapping[str, object] = field(default_factory=dict)
     warns: bool = False
+    shows: str = ""
 
     @property
     def stops(self) -> bool:

@@ -32,7 +32,14 @@ def _is_made(workspace: Workspace, release: str) -> bool:
 
 
 QUALITY = Measure(
-    about="Modularity, orphans, groundedness and other measures of each release.",
+    about=(
+        "How good each release is by itself. By level, of communities: `modularity` and `coverage` "
+        "(the share of links within them), `calinski_harabasz` and `centroid_cosine` (how alike "
+        "their members are). Over all: `clustering_coefficient` and `transitivity` (how often "
+        "neighbours are neighbours), `orphans` (the share of entities without a link), "
+        "`duplicates` (entities of the same letters and digits), `groundedness` (the share of "
+        "findings in reports whose words stand in what they cite)."
+    ),
     label="quality",
     group="evaluation",
     measure=_measure,
