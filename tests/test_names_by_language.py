@@ -7,7 +7,7 @@ import random
 import polars as pl
 import pytest
 
-from benchmarks.language_names import HALVES, languages, read_texts, scores
+from benchmarks.language_names import languages, read_texts, scores
 from graphrag_pipeline.extraction.rules.letters import letter_parts
 from graphrag_pipeline.extraction.rules.nlp import NlpOptions, extract_nlp
 
@@ -26,7 +26,7 @@ def names(text: str) -> dict[str, str]:
     return {title: kind for title, kind in titles(text).items() if kind in TYPES}
 
 
-@pytest.mark.parametrize("half", HALVES)
+@pytest.mark.parametrize("half", ["dev", "held"])
 @pytest.mark.parametrize("language", WITH_CAPITALS)
 def test_people_places_and_bodies_found_are_right_in_languages_with_capitals(
     language: str, half: str
@@ -37,13 +37,26 @@ def test_people_places_and_bodies_found_are_right_in_languages_with_capitals(
     assert by_type[PERSON].right >= 0.68 * by_type[PERSON].n_marked
 
 
+@pytest.mark.parametrize(("kind", "least"), [(PERSON, 0.9), (GEO, 0.9), (ORGANIZATION, 0.8)])
+def test_names_in_texts_by_which_no_rule_was_chosen_are_right(kind: str, least: float) -> None:
+    by_language = [scores(language, "fresh")[kind] for language in languages()]
+    n_found = sum(score.n_found for score in by_language)
+    assert sum(score.right for score in by_language) >= least * n_found
+    assert n_found >= 0.6 * sum(score.n_marked for score in by_language)
+
+
+@pytest.mark.parametrize("language", languages())
+def test_each_language_has_a_hundred_marked_names(language: str) -> None:
+    assert sum(len(text.names) for text in read_texts(language)) >= 100
+
+
 @pytest.mark.parametrize("language", languages())
 def test_labelled_texts_are_read_without_their_marks(language: str) -> None:
     texts = list(read_texts(language))
     halves = [text.half for text in texts]
     assert halves.count("dev") >= 4
     assert halves.count("held") == 4
-    assert halves.count("fresh") == 4 * (language in ("nl", "pt", "ru"))
+    assert halves.count("fresh") == 4
     assert all("[[" not in text.text and text.names for text in texts)
 
 
@@ -401,3 +414,8 @@ def test_any_order_of_names_and_small_words_is_read(language: str) -> None:
     chunks = pl.DataFrame({"id": [str(n) for n in range(len(texts))], "text": texts})
     found = extract_nlp(chunks, NlpOptions()).entities
     assert found["chunk_id"].n_unique() > len(texts) / 2
+
+
+def test_a_german_noun_behind_a_preposition_is_no_place() -> None:
+    text = "Sie kamen nie in Kontakt, suchten nach Antworten und fuhren nach Altenhausen."
+    assert names(text) == {"Altenhausen": GEO}

@@ -90,3 +90,45 @@ def test_most_names_found_in_a_script_without_capitals_are_right(language: str, 
     for kind in (PERSON, GEO):
         assert by_type[kind].right >= 0.84 * by_type[kind].n_found
         assert by_type[kind].right >= 0.75 * by_type[kind].n_marked
+
+
+@pytest.mark.parametrize(
+    ("text", "absent"),
+    [
+        ("올해 주택 시장은 어렵고 국방부 장관은 쉬었다.", {"주택", "국방부"}),
+        ("제2차 세계 대전이 끝난 뒤 국제 경기가 열렸다.", {"대전", "경기"}),
+        ("قال الرئيس توجيهها إليهم صعب والمدينة الجديدة بعيدة.", {"توجيهها إليهم", "الجديدة"}),
+        ("השופטת ציינה כי הבנק תשלם, והרחוב כבית מגורים.", {"ציינה", "בנק תשלם", "רחוב כבית"}),
+        ("राष्ट्रपति चुनाव का विकास हर द्वीप में हुआ।", {"चुनाव", "विकास", "हर द्वीप"}),
+        ("กาแฟของคุณหรือเปล่า การเมืองของเขาเปลี่ยนในเดือนมิถุนายนถึงสิงหาคม", {"หรือเปล่า", "นถึงสิงหาคม"}),
+        ("房地产市场和贸易港口都很大，五百张底片也在。", {"房地产市", "贸易港", "张底片"}),
+        ("生徒さんは友人の紹介で先物市場と街区を見た。", {"生徒", "紹介", "先物市", "街区"}),
+    ],
+)
+def test_words_of_everyday_name_nobody_and_no_place(text: str, absent: set[str]) -> None:
+    found = {title for title, kind in names(text).items() if kind in (PERSON, GEO, ORGANIZATION)}
+    assert not found & absent
+    assert not any(title.startswith("เมือง") for title in found)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("어제 강미정이 왔고 동생 준호는 갔다.", {"강미정": PERSON, "준호": PERSON}),
+        ("وصل الجنرال جون بيرغوين إلى صفاقس.", {"جون بيرغوين": PERSON, "صفاقس": GEO}),
+        ("ביקר ב[אוניברסיטת בן גוריון] ואז פגש את דנה ברקוביץ.",
+         {"אוניברסיטת בן גוריון": ORGANIZATION, "דנה ברקוביץ": PERSON}),
+        ("वह बैंक ऑफ बड़ौदा में है और रमेश पाल ने पूछा।",
+         {"बैंक ऑफ बड़ौदा": ORGANIZATION, "रमेश पाल": PERSON}),
+        ("ไปจังหวัดนครปฐมเปิดร้าน แล้วคุณชูชาติ มีสุข มา",
+         {"จังหวัดนครปฐม": GEO, "ชูชาติ มีสุข": PERSON}),
+        ("连镇江的客人也来了，唐老师在昆明市第一人民医院。",
+         {"镇江": GEO, "唐老师": PERSON, "昆明市第一人民医院": ORGANIZATION}),
+        ("さいたま市の内山さくらさんと弟の翔太は国土交通省へ行った。",
+         {"さいたま市": GEO, "内山さくら": PERSON, "翔太": PERSON, "国土交通省": ORGANIZATION}),
+    ],
+)  # fmt: skip
+def test_names_are_found_whole_where_no_title_leads_to_them(
+    text: str, expected: dict[str, str]
+) -> None:
+    assert expected.items() <= names(text).items()

@@ -44,6 +44,7 @@ _WEAK_CUE = "".join(_LISTS["weak_cue"])
 _COMMON_WORDS = _LISTS["common"]
 _VERB_EDGE = "".join(_LISTS["verb_edge"])
 _PUNCTUATED_TITLE = re.compile("《([^《》\n]{1,60})》|〈([^〈〉\n]{1,60})〉|『([^『』\n]{1,40})』")
+_PAPERS = ("日报", "日報", "晚报", "晚報", "晨报", "晨報", "时报", "時報", "周刊", "週刊", "新聞")
 _KATAKANA = re.compile("[\u30a1-\u30fa\u30fc\uff66-\uff9f]{2,}(?:[・·][\u30a1-\u30fa\u30fc]{2,})*")
 
 
@@ -55,10 +56,21 @@ def _alternatives(words: Iterable[str]) -> str:
     return "|".join(f"{first}(?:{'|'.join(rests)})" for first, rests in sorted(by_first.items()))
 
 
+def _public(section: str) -> frozenset[str]:
+    """Return public names in the signs they are listed in and in simplified ones."""
+    simplified = {pair[0]: pair[1] for pair in word_lists("han_variants.txt")["simplified"]}
+    listed = word_lists("nlp_script_names.txt")[section]
+    return listed | {"".join(simplified.get(sign, sign) for sign in name) for name in listed}
+
+
 @cache
 def _known_places() -> frozenset[str]:
     countries = word_lists("nlp_places.txt")["country_cjk"]
-    return _LISTS["known_place"] | {name for name in countries if len(name) >= _SHORTEST_COUNTRY}
+    return (
+        _LISTS["known_place"]
+        | _public("zh_place")
+        | {name for name in countries if len(name) >= _SHORTEST_COUNTRY}
+    )
 
 
 # Some of the characters that are in no name are parts of words that are: 研究所, 华为, 成都.
@@ -70,11 +82,13 @@ _BODY = f"(?:(?!{_FUNCTION_HERE})[{_HAN}])"
 # A title before a name, and not the end of one word with the start of the next: 城市|长期.
 _CHIEFS = _alternatives(office for office in _OFFICE_BEFORE if office[-1] in "长長")
 _CHIEF = f"(?:{_CHIEFS})(?![期江沙城度远遠大达達久途安])"
-_LEFT_WORDS = f"有(?!限)|{_alternatives(_LISTS['left'])}|研究(?![所院])|{_CHIEF}"
-_TRANSLITERATED = (
-    f"(?:{_BODY}{{0,6}}?(?:{_alternatives(_OFFICE_BEFORE)}|导师|導師))?"
-    f"(?P<name>{_BODY}{{1,6}}(?:[·・‧]{_BODY}{{1,6}})+)"
+_LEFT_WORDS = (
+    f"有(?!限)|{_alternatives(_LISTS['left'])}|研究(?![所院])|建[设設](?![银銀])"
+    f"|第一(?![人实實中小医醫機机汽])|{_CHIEF}"
 )
+# Signs that spell foreign names.
+_SOUND = f"[{''.join(sorted(''.join(_LISTS['sound'])))}]"
+_TRANSLITERATED = f"(?P<name>{_SOUND}{{1,6}}(?:[·・‧•]{_SOUND}{{1,6}})+)"
 _SPLIT = (
     f"(?:{_LEFT_WORDS}|{_FUNCTION_HERE}|[{_HIRAGANA}]"
     f"|[0-9〇零一二三四五六七八九十]+[年月日]|[^{_HAN}])+"
@@ -82,7 +96,9 @@ _SPLIT = (
 
 
 # 宁波市, but not the first of 上海市场.
-_OWN_KIND = "(?:市(?![场場民政长長区區内內中])|省(?![长長会會内內政])|[县縣州区區])"
+_OWN_KIND = "(?:市(?![场場民政长長区區内內中立])|省(?![长長会會内內政略出])|[县縣州区區])"
+# Nor the first of a longer word: 市场, 港口, 岛屿, 镇定.
+_NOT_FIRST = "(?![场場民政长長会會内內中立略出口屿嶼定芋运運岩脉脈峰羊谷])"
 
 
 @cache
@@ -90,7 +106,8 @@ def _suffixed_name() -> re.Pattern[str]:
     return re.compile(
         f"(?P<ORGANIZATION>{_BODY}{{1,14}}?(?:{_alternatives(_ORGANISATION)})+)"
         f"|(?P<EVENT>{_BODY}{{1,10}}?(?:{_alternatives(_EVENT)}))"
-        f"|(?P<GEO>(?:{_alternatives(_known_places())}){_OWN_KIND}?|{_BODY}{{2,6}}?(?:{_alternatives(_PLACE)})"
+        f"|(?P<GEO>(?:{_alternatives(_known_places())}){_OWN_KIND}?"
+        f"|{_BODY}{{2,5}}?(?:{_alternatives(_PLACE)}){_NOT_FIRST}"
         f"|(?<=市){_BODY}{{1,3}}?[区區])"
     )
 
@@ -112,6 +129,9 @@ _ALONE = (
     f"(?:(?<![{_HAN}])|(?:{_alternatives(_LISTS['verb_before'])}))(?P<name>{_THREE_SIGNS})"
     f"(?=[{_WEAK_CUE}]|{_STRONG_CUE}|[^{_HAN}]|$)"
 )
+# A surname of one sign is named with what is said of it: 唐老师. One of two is a name alone.
+_CIVIL = f"(?:{_alternatives(_LISTS['civil'])})"
+_CALLED = f"{_BEGINS}(?P<name>(?:{_DOUBLE})(?={_CIVIL})|[{_PLAIN}]{_CIVIL})"
 _LABELLED = f"[：:](?P<name>{_FULL_NAME})(?=[。、，,；;\n]|$)"
 _IN_LIST = f"(?<![{_HAN}]){_FULL_NAME}(?:、{_FULL_NAME})+(?=[。，,；;：:和与及等\n]|$)"
 _MAX_GRAM = 8
@@ -159,7 +179,7 @@ def _take(candidate: Found, free: bytearray, names: list[Found]) -> None:
 def _titles(text: str) -> Iterator[Found]:
     for match in _PUNCTUATED_TITLE.finditer(text):
         start, end = match.span(match.lastindex or 0)
-        yield start, end, "WORK"
+        yield start, end, "ORGANIZATION" if text.endswith(_PAPERS, start, end) else "WORK"
     for match in _compiled(_TRANSLITERATED).finditer(text):
         start, end = match.span("name")
         yield start, end, "PERSON"
@@ -170,7 +190,7 @@ def _titles(text: str) -> Iterator[Found]:
 
 def _persons(text: str) -> Iterator[Found]:
     """Yield people, and every later occurrence in the text of a full name once found."""
-    rules = (_AFTER_OFFICE, _ALONE, _AFTER_IS)
+    rules = (_AFTER_OFFICE, _ALONE, _AFTER_IS, _known_given())
     names = {match["name"] for rule in rules for match in _compiled(rule).finditer(text)}
     weak: Counter[str] = Counter()
     for match in _compiled(_PERSON).finditer(text):
@@ -184,9 +204,17 @@ def _persons(text: str) -> Iterator[Found]:
     if not names:
         return
     names |= _called_by_given_name(text, names)
+    names |= {match["name"] for match in _compiled(_CALLED).finditer(text)}
     longest_first = sorted(names, key=lambda name: (-len(name), name))
     for match in re.finditer("|".join(map(re.escape, longest_first)), text):
         yield match.start(), match.end(), "PERSON"
+
+
+@cache
+def _known_given() -> str:
+    """Return the pattern of a plain surname and a frequent given name, and of kin by that name."""
+    given = (name for name in _public("zh_first") if len(name) > 1)
+    return f"(?P<name>[{_PLAIN}](?:{_alternatives(given)}))"
 
 
 def _listed_people(text: str) -> set[str]:
@@ -227,7 +255,16 @@ def _suffixed(text: str, parts: Iterable[Span]) -> Iterator[Found]:
         for match in _suffixed_name().finditer(text, start, end):
             if _is_generic(match):
                 continue
-            yield match.start(), match.end(), match.lastgroup or "OTHER"
+            begin = match.start()
+            if match.lastgroup == "GEO":
+                begin += _before_known(match.group())
+            yield begin, match.end(), match.lastgroup or "OTHER"
+
+
+def _before_known(written: str) -> int:
+    """Return how many signs stand before a known place at the end: one of 回黑龙江."""
+    tails = range(len(written) - 1)
+    return next((n for n in tails if written[n:] in _known_places()), 0)
 
 
 def _is_generic(match: re.Match[str]) -> bool:

@@ -39,6 +39,7 @@ _ABBREVIATION = re.compile(r"(?:[^\W\d_]\.){2,}[^\W\d_]?\.?$")
 _INITIALS = re.compile(r"(?:[^\W\d_]\.){2,3}$")
 _SAINTS = ("st.", "st", "saint")
 _LAST_OF_A_NAME = "NAI"
+_LEAST_GERMAN_PLACE = 5
 _MOST_ADDRESSED = 4
 
 
@@ -87,8 +88,10 @@ def _places() -> frozenset[str]:
 
 
 @cache
-def _places_abroad() -> frozenset[str]:
-    return frozenset(map(_place_key, _cues("place_abroad")))
+def _places_abroad(language: str) -> frozenset[str]:
+    """Return places in languages other than English, and the small towns where one is spoken."""
+    towns = word_lists("nlp_places.txt").get(f"town_{language}", frozenset())
+    return frozenset(map(_place_key, chain(_cues("place_abroad"), towns)))
 
 
 def _place_key(name: str) -> str:
@@ -209,11 +212,12 @@ def name_type(words: list[str], codes: str, context: NameContext = NO_CONTEXT) -
 
 def _by_foreign_words(words: list[str], codes: str, context: NameContext) -> str:
     """Return the type that forms of address, and ends of words, give in other languages."""
-    if _place_key(" ".join(words)) in _places_abroad():
+    if _place_key(" ".join(words)) in _places_abroad(context.language):
         return GEO
     is_name = not set(codes) - set("NAIw") and len(words) <= _MOST_ADDRESSED
     before = context.before.casefold()
-    if before in _cues("foreign_place_before") and _may_be_place(words, codes):
+    is_led = before in _cues("foreign_place_before") and _may_be_place(words, codes)
+    if is_led and (context.language not in BY_CAPITAL or _ends_as_german_place(words[-1])):
         return GEO
     if is_name and before in _cues("title_before"):
         return PERSON
@@ -247,6 +251,13 @@ def _is_foreign_body(words: list[str], codes: str, context: NameContext) -> bool
     if context.language not in BY_ARTICLE - {"nl"} and words[-1].casefold() in kinds:
         return True
     return does or first in kinds
+
+
+def _ends_as_german_place(word: str) -> bool:
+    """Say whether a word of German, which any noun may be, ends as towns do: Altenhausen."""
+    folded = word.casefold()
+    ends = tuple(_cues("geo_end_de"))
+    return len(folded) >= _LEAST_GERMAN_PLACE and folded.endswith(ends)
 
 
 def _may_be_place(words: list[str], codes: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 
 from graphrag_pipeline.core.word_lists import word_lists
@@ -37,10 +37,13 @@ def is_japanese(text: str, n_cjk: int) -> bool:
 def japanese_names(text: str) -> Iterator[Place]:
     """Yield (start, end, type) of names, the surest first; some overlap."""
     yield from _bodies(text)
-    people = dict(_people(text))
+    people = dict((*_people(text), *_people_in_kana(text), *_kin(text)))
     yield from ((start, end, "PERSON") for (start, end) in people)
-    yield from _again(text, {text[start:end] for start, end in people})
+    surnames = {surname for (start, end), surname in people.items() if end - start > len(surname)}
+    yield from _again(text, {text[start:end] for start, end in people}, surnames)
     yield from _places(text)
+    for match in _kana_place().finditer(text):
+        yield match.start(), match.end(), "GEO"
 
 
 def katakana_bodies(text: str) -> Iterator[Place]:
@@ -62,7 +65,8 @@ def _bodies(text: str) -> Iterator[Place]:
             yield run.start(), run.end(), "ORGANIZATION"
             continue
         ends = [match.end() for match in _organisation().finditer(written)]
-        is_name = ends and written[: ends[-1]] not in _lists()["organisation"]
+        name = written[: ends[-1]] if ends else ""
+        is_name = name and (name not in _lists()["organisation"] or name.endswith(("省", "庁")))
         if is_name and ends[-1] <= _LONGEST_BODY:
             yield run.start(), run.start() + ends[-1], "ORGANIZATION"
 
@@ -79,6 +83,20 @@ def _people(text: str) -> Iterator[tuple[tuple[int, int], str]]:
             yield (run.start(), run.start() + len(name)), surname
         elif (by_kana or written == f"{name}氏") and _may_be_person(name):
             yield (run.start(), run.start() + len(name)), ""
+
+
+def _people_in_kana(text: str) -> Iterator[tuple[tuple[int, int], str]]:
+    """Yield people whose given name is in hiragana, behind a surname: 内山さくらさん."""
+    for match in _kana_given().finditer(text):
+        surname = _surname(match["surname"])
+        if surname == match["surname"]:
+            yield match.span("name"), surname
+
+
+def _kin(text: str) -> Iterator[tuple[tuple[int, int], str]]:
+    """Yield people by given names behind what kin they are: 弟の翔太は."""
+    for match in _given_of_kin().finditer(text):
+        yield match.span("name"), ""
 
 
 def _is_full_or_called(given: int, name: str, *, is_called: bool) -> bool:
@@ -117,8 +135,11 @@ def _surname(name: str) -> str:
     return ""
 
 
-def _again(text: str, names: set[str]) -> Iterator[Place]:
-    """Yield the other occurrences of people's full names."""
+def _again(text: str, names: set[str], surnames: set[str]) -> Iterator[Place]:
+    """Yield the other occurrences of people's full names, and of their surnames alone."""
+    for run in _RUN.finditer(text) if surnames else ():
+        if run.group() in surnames and len(run.group()) > 1:
+            yield run.start(), run.end(), "PERSON"
     full = sorted((name for name in names if len(name) > 2), key=lambda name: (-len(name), name))
     if full:
         for match in re.finditer("|".join(map(re.escape, full)), text):
@@ -152,8 +173,42 @@ def _place_signs() -> frozenset[str]:
     return frozenset(word for word in _lists()["place"] if len(word) == 1)
 
 
-def _any_of(words: frozenset[str]) -> str:
+def _any_of(words: Iterable[str]) -> str:
     return "|".join(sorted(words, key=lambda word: (-len(word), word)))
+
+
+@cache
+def _kana_given() -> re.Pattern[str]:
+    return re.compile(
+        f"(?<![{_HAN}])(?P<name>(?P<surname>[{_HAN}]{{2,3}})(?!さん|くん|ちゃん)[\u3041-\u3096]{{2,3}}?)"
+        "(?=さん|くん|ちゃん|様|氏)"
+    )
+
+
+@cache
+def _given_of_kin() -> re.Pattern[str]:
+    given = _any_of(
+        name for name in word_lists("nlp_script_names.txt")["ja_first"] if len(name) > 1
+    )
+    kin = _any_of(_lists()["kin"])
+    ends = "[子美太郎介也斗香奈恵代江雄夫彦樹輝]"
+    return re.compile(f"(?:{kin})の(?P<name>{given}|(?!紹介)[{_HAN}]{{1,2}}{ends})(?![{_HAN}])")
+
+
+@cache
+def _kana_place() -> re.Pattern[str]:
+    """Return the pattern of towns in hiragana, of which most are words without their sign."""
+    return re.compile(
+        f"(?:さいたま|つくば|いわき|ひたちなか)市?|(?:{_any_of(_lists()['kana_place'])})[市町]"
+    )
+
+
+@cache
+def _known_places() -> frozenset[str]:
+    """Return places that are no surnames, too."""
+    lists = _lists()
+    public = word_lists("nlp_script_names.txt")["ja_place"]
+    return lists["known_place"] | (public - lists["surname"] - lists["no_place"])
 
 
 @cache
@@ -167,6 +222,6 @@ def _place() -> re.Pattern[str]:
     ends = _any_of(lists["place"])
     # A name that ends in the sign of a place once more is longer: 京都府, 市川市.
     return re.compile(
-        f"(?:{_any_of(lists['known_place'])})(?:{ends})?"
-        f"|[{_HAN}{_KATAKANA}]{{2,6}}?(?:{ends})|(?![一二三四五六七八九十各])[{_HAN}](?:県|市|町|村|区|郡|島)"
+        f"(?:{_any_of(_known_places())})(?:{ends})?"
+        f"|[{_HAN}{_KATAKANA}]{{2,6}}?(?:{ends})(?![場況街販並歩家域間分画脈頂道荘])|(?![一二三四五六七八九十各])[{_HAN}](?:県|市|町|村|区|郡|島)"
     )

@@ -19,6 +19,9 @@ from graphrag_pipeline.extraction.rules.scripts import (
 _WORD = re.compile("[가-힣]+")
 _FULL = 3
 _VERB_ENDS = tuple("다는은한된될할고며서면게지히던해")
+# Particles; a given name seldom ends so.
+_NO_NAME_ENDS = ("을", "를", "의", "에", "가", "는", "로", "과", "와")
+_SURE_TITLES = ("씨", "님", "여사", "선생님")
 _COMPANY = "주식회사"
 _KINDS_OF_PLACE = "시도군구"
 
@@ -84,10 +87,16 @@ def _is_body(stem: str) -> bool:
     return bool(end) and len(stem) >= len(end) + 2 - (len(end) > 2)
 
 
+def _is_word(words: Sequence[Word], number: int) -> bool:
+    """Say whether a town's name is a word here: 세계 대전 is a world war."""
+    word = words[number]
+    return word.joined and words[number - 1].text == "세계" and word.text.startswith("대전")
+
+
 def _places(words: Sequence[Word]) -> Iterator[Place]:
-    for word in words:
+    for number, word in enumerate(words):
         for stem in _stems(word.text):
-            if stem in listed("ko_place") or _is_town(stem):
+            if (stem in listed("ko_place") and not _is_word(words, number)) or _is_town(stem):
                 yield word.start, word.start + len(stem), GEO
                 break
 
@@ -101,12 +110,24 @@ def _people(text: str, words: Sequence[Word]) -> Iterator[Place]:
         after = words[number + 1] if number + 1 < len(words) and words[number + 1].joined else None
         before = words[number - 1] if number and word.joined else None
         stem = _name_stem(word.text)
-        if not stem:
-            continue
-        titled = stem == word.text and after is not None and _is_title(after.text)
-        led = len(stem) >= _FULL and before is not None and _before(before.text)
-        if titled or led or (len(stem) == _FULL and _is_listed_beside(text, words, number)):
+        is_full = len(stem) == _FULL
+        titled = stem == word.text and after is not None and _is_called(stem, after.text)
+        led = is_full and before is not None and _before(before.text) and _is_like_given(stem)
+        known = is_full and stem[1:] in listed("ko_first") and not stem.endswith(("은", "이"))
+        listed_beside = is_full and _is_listed_beside(text, words, number) and _is_like_given(stem)
+        if stem and (titled or led or known or listed_beside):
             yield word.start, word.start + len(stem), PERSON
+        elif given := _given_alone(word.text, before):
+            yield word.start, word.start + len(given), PERSON
+
+
+def _given_alone(word: str, before: Word | None) -> str:
+    """Return the given name of whom a letter is to, or of kin: 은지에게, 동생 준호는."""
+    for stem in _stems(word):
+        if stem in listed("ko_first"):
+            is_kin = before is not None and before.text in listed("ko_kin")
+            return stem if is_kin or word[len(stem) :] in ("에게", "께", "한테") else ""
+    return ""
 
 
 def _name_stem(word: str) -> str:
@@ -124,8 +145,21 @@ def _like_name(stem: str, word: str) -> bool:
     return len(stem) in (2, 3) and stem[0] in listed("ko_surname")
 
 
-def _is_title(word: str) -> bool:
-    return any(stem in listed("ko_title") for stem in _stems(word))
+def _is_called(stem: str, after: str) -> bool:
+    """Say whether what follows is a title; many of them are words, too: 주택 시장."""
+    titles = [title for title in _stems(after) if title in listed("ko_title")]
+    if any(title in _SURE_TITLES for title in titles):
+        return True
+    in_full = any(title in listed("ko_title_of_full") for title in _stems(after))
+    return (bool(titles) or in_full) and len(stem) >= _FULL and _is_like_given(stem)
+
+
+def _is_like_given(stem: str) -> bool:
+    """Say whether what follows a surname has syllables that given names have."""
+    surname = 2 if stem[:2] in listed("ko_double") else 1
+    if stem.endswith(_NO_NAME_ENDS):
+        return False
+    return all(sign in listed("ko_given_syllable") for sign in stem[surname:])
 
 
 def _before(word: str) -> bool:

@@ -43,8 +43,10 @@ def words_of(text: str, pattern: re.Pattern[str]) -> list[Word]:
 
 @cache
 def listed(section: str) -> frozenset[str]:
-    """Return a list of ``nlp_scripts.txt``, a _ read as a space."""
-    return frozenset(word.replace("_", " ") for word in word_lists("nlp_scripts.txt")[section])
+    """Return a list of ``nlp_scripts.txt`` and ``nlp_script_names.txt``, a _ read as a space."""
+    files = ("nlp_scripts.txt", "nlp_script_names.txt")
+    words = frozenset[str]().union(*(word_lists(file).get(section, ()) for file in files))
+    return frozenset(word.replace("_", " ") for word in words)
 
 
 @cache

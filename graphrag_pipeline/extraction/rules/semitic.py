@@ -42,6 +42,11 @@ class _Script:
 
 _ARABIC = _Script("ar", re.compile("[\u0620-\u065f\u0670-\u06d3]+"), "ال")
 _HEBREW = _Script("he", re.compile("[\u05d0-\u05ea]+(?:[\"'״׳-][\u05d0-\u05ea]+)*['׳]?"), "ה")
+# With the article, a case ending or "her", "them", "you" a word names nobody.
+_NO_ARABIC_NAME = re.compile("^(?:ال|لل|بال)|[\u064b-\u064d]|اً$|(?:ها|هم|هن|كم)$|..ات$")
+_HEBREW_SURNAME = re.compile(
+    "..(?:ביץ|ביץ'|סקי|צקי|שטיין|שטין|ברג|ברגר|מן|פלד|שווילי|יאן|זון|סון|בוים|באום|וב|נקו|צ'וק)$"
+)
 _NAME_WORDS = 2
 _SHORT = 3
 
@@ -59,7 +64,9 @@ def hebrew_names(text: str) -> Iterator[Place]:
 def _names(text: str, script: _Script) -> Iterator[Place]:
     words = words_of(text, script.word)
     yield from _bodies(words, script)
-    yield from _people(words, script)
+    people = list(_people(words, script))
+    yield from people
+    yield from _surnames_again(text, words, people, script)
     yield from _places(words, script)
 
 
@@ -86,11 +93,18 @@ def _head(words: Sequence[Word], number: int, script: _Script) -> tuple[str, int
     heads = script.listed("organisation")
     follows = _following(words, number + 1)
     for form in script.forms(words[number].text):
+        if _is_definite(words[number].text, form, script):
+            continue
         if follows and f"{form} {follows.text}" in heads:
             return f"{form} {follows.text}", 2
         if form in heads:
             return form, 1
     return "", 0
+
+
+def _is_definite(word: str, form: str, script: _Script) -> bool:
+    """Say whether a Hebrew word has its article: הרחוב is the street, and leads to no name."""
+    return script.code == "he" and word.removesuffix(form).endswith(script.article)
 
 
 def _following(words: Sequence[Word], number: int) -> Word | None:
@@ -109,6 +123,8 @@ def _end_of_body(words: Sequence[Word], number: int, script: _Script) -> int:
     place = places_of(words, number, first.text, f"{script.code}_place")
     if place > 1:
         return number + place - 1
+    if _is_given(first.text, script) or _binds(first, script):
+        return _run_of_article(words, _end_of_name(words, number, script) + 1, script)
     if script.code == "he":
         second = _following(words, number + 1)
         is_construct = second is not None and second.text.startswith("ה")
@@ -133,30 +149,100 @@ def _agrees(word: Word, script: _Script) -> bool:
 
 def _people(words: Sequence[Word], script: _Script) -> Iterator[Place]:
     for number, word in enumerate(words):
-        if _listed_form(word, script, "title"):
-            first = _following(words, number + 1)
-            if first and not _listed_form(first, script, "title") and _may_name(first, script):
-                yield first.start, words[_end_of_name(words, number + 1, script)].end, PERSON
-        elif form := _listed_form(word, script, "given"):
-            end = _end_of_name(words, number, script)
-            alone = form == word.text and len(form) > _SHORT and _stands_alone(words, number)
-            if alone or (end > number and _may_name(words[end], script)):
-                yield word.end - len(form), words[end].end, PERSON
+        if title := _listed_form(word, script, "title"):
+            if end := _end_of_titled(words, number + 1, title, script):
+                yield words[number + 1].start, words[end - 1].end, PERSON
+            continue
+        for form in script.forms(word.text):
+            if end := _end_from_given(words, number, form, script):
+                yield word.end - len(form), words[end - 1].end, PERSON
+                break
+
+
+def _end_of_titled(words: Sequence[Word], number: int, title: str, script: _Script) -> int:
+    """Return the place behind the last word of who has a title, 0 if nobody is named by it."""
+    first = _following(words, number)
+    if not first or _listed_form(first, script, "title") or not _may_name(first, script):
+        return 0
+    if title in script.listed("civil_title") and not _is_given(first.text, script):
+        return _end_of_surname(words, number, script) + 1
+    last = _end_of_name(words, number, script)
+    is_known = title in script.listed("sure_title") or _is_known(first, script)
+    # Behind an office a verb may stand, but hardly two words of which neither is known.
+    is_full = script.code == "ar" and last > number and _may_name(words[last], script)
+    return last + 1 if is_known or is_full else 0
+
+
+def _surnames_again(
+    text: str, words: Sequence[Word], people: Sequence[Place], script: _Script
+) -> Iterator[Place]:
+    """Yield the surnames alone of those whom the text has named in full."""
+    surnames = set()
+    behind = 0
+    for start, end, _ in people:
+        if start >= behind and " " in text[start:end]:
+            surnames.add(text[start:end].rpartition(" ")[2])
+        behind = max(behind, end)
+    for word in words:
+        if len(word.text) > _SHORT and word.text in surnames and _may_name(word, script):
+            yield word.start, word.end, PERSON
+
+
+def _end_from_given(words: Sequence[Word], number: int, form: str, script: _Script) -> int:
+    """Return the place behind a person's last word, whose first may be given; 0 if none is."""
+    if not _is_given(form, script) or form in script.listed("binding"):
+        return 0
+    is_sure = form in script.listed("given") and form == words[number].text
+    end = _end_of_name(words, number, script)
+    if end > number and _is_surname(words[end].text, script):
+        return end + 1
+    if end > number and is_sure:
+        # A verb may stand there, the more so behind a given name that is a surname, too.
+        is_surname = form in script.listed("last") and script.code == "he"
+        may_follow = _may_name(words[end], script) and not is_surname
+        if may_follow or _binds(words[end - 1], script) or _following(words, end + 1) is None:
+            return end + 1
+    follows = _following(words, number + 1)
+    if follows and follows.text in script.listed("addressed"):
+        return number + 1
+    return number + 1 if is_sure and len(form) > _SHORT and follows is None else 0
+
+
+def _is_given(form: str, script: _Script) -> bool:
+    return form in script.listed("given") or form in script.listed("first")
+
+
+def _is_known(word: Word, script: _Script) -> bool:
+    is_name = _is_given(word.text, script) or word.text in script.listed("last")
+    return is_name or _binds(word, script)
+
+
+def _is_surname(word: str, script: _Script) -> bool:
+    """Say whether a word may be a surname beyond doubt; in Arabic one is often a given name."""
+    if word in script.listed("last"):
+        return True
+    if script.code == "ar":
+        return _is_given(word, script) or (word.startswith("ال") and word.endswith("ي"))
+    return bool(_HEBREW_SURNAME.search(word))
 
 
 def _may_name(word: Word, script: _Script) -> bool:
-    if script.code == "ar" and word.text.startswith(("ال", "لل", "بال")):
+    if script.code == "ar" and _NO_ARABIC_NAME.search(word.text):
         return False
     return _is_word_of_name(word, script)
 
 
-def _stands_alone(words: Sequence[Word], number: int) -> bool:
-    return not (number + 1 < len(words) and words[number + 1].joined)
+def _end_of_surname(words: Sequence[Word], number: int, script: _Script) -> int:
+    """Return the last word of what follows a title: one, and those that surely belong to it."""
+    last = _end_of_name(words, number, script)
+    while last > number and words[last].text not in script.listed("last"):
+        last -= 1
+    return last
 
 
 def _end_of_name(words: Sequence[Word], number: int, script: _Script) -> int:
-    """Return the last word of a name that begins with one: two words, three with an Abd."""
-    most = _NAME_WORDS + (words[number].text in ("عبد", "أبو", "بن", "בן"))
+    """Return the last word of a name that begins with one: two words, more with an Abd."""
+    most = _NAME_WORDS + _binds(words[number], script)
     last = number
     while last + 1 < len(words) and last - number + 1 < most:
         word = words[last + 1]
@@ -164,8 +250,13 @@ def _end_of_name(words: Sequence[Word], number: int, script: _Script) -> int:
         if not is_name or _is_other(word, script):
             break
         last += 1
-        most += word.text in ("عبد", "أبو", "بن", "בן")
+        most += _binds(word, script)
     return last
+
+
+def _binds(word: Word, script: _Script) -> bool:
+    """Say whether a word is the first part of a name: Abd al-Rahman, Ben David."""
+    return any(form in script.listed("binding") for form in script.forms(word.text))
 
 
 def _is_other(word: Word, script: _Script) -> bool:
@@ -175,7 +266,7 @@ def _is_other(word: Word, script: _Script) -> bool:
         return True
     tail = word.text[1:]
     joined = word.text[0] in ("و" if script.code == "ar" else "ו")
-    return joined and any(tail in script.listed(s) for s in ("given", "title", "place"))
+    return joined and any(tail in script.listed(s) for s in ("given", "first", "title", "place"))
 
 
 def _places(words: Sequence[Word], script: _Script) -> Iterator[Place]:
@@ -187,7 +278,9 @@ def _places(words: Sequence[Word], script: _Script) -> Iterator[Place]:
                 yield start, words[number + length - 1].end, GEO
                 break
             follows = _following(words, number + 1)
-            if form in script.listed("place_head") and _is_word_of_name(follows, script):
+            is_head = form in script.listed("place_head")
+            is_head = is_head and not _is_definite(word.text, form, script)
+            if is_head and _is_word_of_name(follows, script):
                 yield start, words[number + 1].end, GEO
                 break
             if script.code == "ar" and form in listed("ar_place_before"):
