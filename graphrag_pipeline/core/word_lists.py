@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -23,6 +24,14 @@ def word_lists(name: str) -> dict[str, frozenset[str]]:
 def word_set(listed: str) -> frozenset[str]:
     """Return the words of a list that is written with blanks between them."""
     return frozenset(listed.split())
+
+
+def alternatives(words: Iterable[str]) -> str:
+    """Return a pattern of words, the longest first, by their first signs: much faster so."""
+    by_first: dict[str, list[str]] = {}
+    for word in sorted(words, key=lambda word: (-len(word), word)):
+        by_first.setdefault(re.escape(word[0]), []).append(re.escape(word[1:]))
+    return "|".join(f"{first}(?:{'|'.join(rests)})" for first, rests in sorted(by_first.items()))
 
 
 def ranked_words(name: str) -> list[str]:

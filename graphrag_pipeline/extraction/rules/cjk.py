@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import takewhile
 
-from graphrag_pipeline.core.word_lists import word_lists
+from graphrag_pipeline.core.word_lists import alternatives, word_lists
 from graphrag_pipeline.extraction.rules.japanese import is_japanese, japanese_names, katakana_bodies
 
 CJK = (
@@ -48,14 +48,6 @@ _PAPERS = ("日报", "日報", "晚报", "晚報", "晨报", "晨報", "时报",
 _KATAKANA = re.compile("[\u30a1-\u30fa\u30fc\uff66-\uff9f]{2,}(?:[・·][\u30a1-\u30fa\u30fc]{2,})*")
 
 
-def _alternatives(words: Iterable[str]) -> str:
-    """Return a pattern of words, the longest first, by their first signs: much faster so."""
-    by_first: dict[str, list[str]] = {}
-    for word in sorted(words, key=lambda word: (-len(word), word)):
-        by_first.setdefault(word[0], []).append(word[1:])
-    return "|".join(f"{first}(?:{'|'.join(rests)})" for first, rests in sorted(by_first.items()))
-
-
 def _public(section: str) -> frozenset[str]:
     """Return public names in the signs they are listed in and in simplified ones."""
     simplified = {pair[0]: pair[1] for pair in word_lists("han_variants.txt")["simplified"]}
@@ -80,10 +72,10 @@ _FUNCTION_HERE = (
 )
 _BODY = f"(?:(?!{_FUNCTION_HERE})[{_HAN}])"
 # A title before a name, and not the end of one word with the start of the next: 城市|长期.
-_CHIEFS = _alternatives(office for office in _OFFICE_BEFORE if office[-1] in "长長")
+_CHIEFS = alternatives(office for office in _OFFICE_BEFORE if office[-1] in "长長")
 _CHIEF = f"(?:{_CHIEFS})(?![期江沙城度远遠大达達久途安])"
 _LEFT_WORDS = (
-    f"有(?!限)|{_alternatives(_LISTS['left'])}|研究(?![所院])|建[设設](?![银銀])"
+    f"有(?!限)|{alternatives(_LISTS['left'])}|研究(?![所院])|建[设設](?![银銀])"
     f"|第一(?![人实實中小医醫機机汽])|{_CHIEF}"
 )
 # Signs that spell foreign names.
@@ -104,10 +96,10 @@ _NOT_FIRST = "(?![场場民政长長会會内內中立略出口屿嶼定芋运�
 @cache
 def _suffixed_name() -> re.Pattern[str]:
     return re.compile(
-        f"(?P<ORGANIZATION>{_BODY}{{1,14}}?(?:{_alternatives(_ORGANISATION)})+)"
-        f"|(?P<EVENT>{_BODY}{{1,10}}?(?:{_alternatives(_EVENT)}))"
-        f"|(?P<GEO>(?:{_alternatives(_known_places())}){_OWN_KIND}?"
-        f"|{_BODY}{{2,5}}?(?:{_alternatives(_PLACE)}){_NOT_FIRST}"
+        f"(?P<ORGANIZATION>{_BODY}{{1,14}}?(?:{alternatives(_ORGANISATION)})+)"
+        f"|(?P<EVENT>{_BODY}{{1,10}}?(?:{alternatives(_EVENT)}))"
+        f"|(?P<GEO>(?:{alternatives(_known_places())}){_OWN_KIND}?"
+        f"|{_BODY}{{2,5}}?(?:{alternatives(_PLACE)}){_NOT_FIRST}"
         f"|(?<=市){_BODY}{{1,3}}?[区區])"
     )
 
@@ -115,22 +107,22 @@ def _suffixed_name() -> re.Pattern[str]:
 _GIVEN = f"(?:(?![{_FUNCTION}{_VERB_EDGE}一二三四五六七八九十次])[{_HAN}])"
 _PLAIN = "".join(sorted(set(_SURNAMES) - _LISTS["surname_or_word"]))
 _FULL_NAME = f"(?:{_DOUBLE}|[{_SURNAMES}]){_GIVEN}{{1,2}}?"
-_STRONG_CUE = f"{_alternatives(_HONORIFIC)}|{_alternatives(_SAYING)}|[（(]|\\d{{4}}年"
+_STRONG_CUE = f"{alternatives(_HONORIFIC)}|{alternatives(_SAYING)}|[（(]|\\d{{4}}年"
 _BEGINS = f"(?:(?<![{_HAN}])|(?<=[{_FUNCTION}])|(?<=年)|(?<=共同))"
 _PERSON = f"{_BEGINS}(?P<name>{_FULL_NAME})(?:(?P<strong>(?={_STRONG_CUE}))|(?=[{_WEAK_CUE}，,]))"
 _AFTER_OFFICE = (
-    f"(?:{_alternatives(_OFFICE_BEFORE)})(?P<name>[{_PLAIN}]{_GIVEN}{{1,2}}?|{_FULL_NAME})"
+    f"(?:{alternatives(_OFFICE_BEFORE)})(?P<name>[{_PLAIN}]{_GIVEN}{{1,2}}?|{_FULL_NAME})"
     f"(?={_STRONG_CUE}|[{_FUNCTION}]|[^{_HAN}]|$)"
 )
 _THREE_SIGNS = f"(?:[{_PLAIN}]{_GIVEN}{{2}}|(?:{_DOUBLE}){_GIVEN}{{1,2}})"
 _AFTER_IS = f"是(?P<name>{_THREE_SIGNS})(?![{_HAN}])"
 # Three signs that begin with a surname and stand alone, or before what people are, do or have.
 _ALONE = (
-    f"(?:(?<![{_HAN}])|(?:{_alternatives(_LISTS['verb_before'])}))(?P<name>{_THREE_SIGNS})"
+    f"(?:(?<![{_HAN}])|(?:{alternatives(_LISTS['verb_before'])}))(?P<name>{_THREE_SIGNS})"
     f"(?=[{_WEAK_CUE}]|{_STRONG_CUE}|[^{_HAN}]|$)"
 )
 # A surname of one sign is named with what is said of it: 唐老师. One of two is a name alone.
-_CIVIL = f"(?:{_alternatives(_LISTS['civil'])})"
+_CIVIL = f"(?:{alternatives(_LISTS['civil'])})"
 _CALLED = f"{_BEGINS}(?P<name>(?:{_DOUBLE})(?={_CIVIL})|[{_PLAIN}]{_CIVIL})"
 _LABELLED = f"[：:](?P<name>{_FULL_NAME})(?=[。、，,；;\n]|$)"
 _IN_LIST = f"(?<![{_HAN}]){_FULL_NAME}(?:、{_FULL_NAME})+(?=[。，,；;：:和与及等\n]|$)"
@@ -214,7 +206,7 @@ def _persons(text: str) -> Iterator[Found]:
 def _known_given() -> str:
     """Return the pattern of a plain surname and a frequent given name, and of kin by that name."""
     given = (name for name in _public("zh_first") if len(name) > 1)
-    return f"(?P<name>[{_PLAIN}](?:{_alternatives(given)}))"
+    return f"(?P<name>[{_PLAIN}](?:{alternatives(given)}))"
 
 
 def _listed_people(text: str) -> set[str]:
@@ -236,8 +228,8 @@ def _called_by_given_name(text: str, names: set[str]) -> set[str]:
     return set(re.findall(pattern, text)) if given else set()
 
 
-_KIND_OF_BODY = f"(?:{_alternatives(_LISTS['kind_of_body'])})+(?:{_alternatives(_ORGANISATION)})"
-_NOT_PEOPLE = f"(?:.*(?:{_alternatives(_PLACE)}))$"
+_KIND_OF_BODY = f"(?:{alternatives(_LISTS['kind_of_body'])})+(?:{alternatives(_ORGANISATION)})"
+_NOT_PEOPLE = f"(?:.*(?:{alternatives(_PLACE)}))$"
 
 
 def _plausible(name: str) -> bool:

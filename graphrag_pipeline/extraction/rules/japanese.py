@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
 
-from graphrag_pipeline.core.word_lists import word_lists
+from graphrag_pipeline.core.word_lists import alternatives, word_lists
 
 Place = tuple[int, int, str]
 
@@ -173,10 +173,6 @@ def _place_signs() -> frozenset[str]:
     return frozenset(word for word in _lists()["place"] if len(word) == 1)
 
 
-def _any_of(words: Iterable[str]) -> str:
-    return "|".join(sorted(words, key=lambda word: (-len(word), word)))
-
-
 @cache
 def _kana_given() -> re.Pattern[str]:
     return re.compile(
@@ -187,10 +183,10 @@ def _kana_given() -> re.Pattern[str]:
 
 @cache
 def _given_of_kin() -> re.Pattern[str]:
-    given = _any_of(
+    given = alternatives(
         name for name in word_lists("nlp_script_names.txt")["ja_first"] if len(name) > 1
     )
-    kin = _any_of(_lists()["kin"])
+    kin = alternatives(_lists()["kin"])
     ends = "[子美太郎介也斗香奈恵代江雄夫彦樹輝]"
     return re.compile(f"(?:{kin})の(?P<name>{given}|(?!紹介)[{_HAN}]{{1,2}}{ends})(?![{_HAN}])")
 
@@ -199,7 +195,7 @@ def _given_of_kin() -> re.Pattern[str]:
 def _kana_place() -> re.Pattern[str]:
     """Return the pattern of towns in hiragana, of which most are words without their sign."""
     return re.compile(
-        f"(?:さいたま|つくば|いわき|ひたちなか)市?|(?:{_any_of(_lists()['kana_place'])})[市町]"
+        f"(?:さいたま|つくば|いわき|ひたちなか)市?|(?:{alternatives(_lists()['kana_place'])})[市町]"
     )
 
 
@@ -213,15 +209,15 @@ def _known_places() -> frozenset[str]:
 
 @cache
 def _organisation() -> re.Pattern[str]:
-    return re.compile(f"(?:{_any_of(_lists()['organisation'])})")
+    return re.compile(f"(?:{alternatives(_lists()['organisation'])})")
 
 
 @cache
 def _place() -> re.Pattern[str]:
     lists = _lists()
-    ends = _any_of(lists["place"])
+    ends = alternatives(lists["place"])
     # A name that ends in the sign of a place once more is longer: 京都府, 市川市.
     return re.compile(
-        f"(?:{_any_of(_known_places())})(?:{ends})?"
+        f"(?:{alternatives(_known_places())})(?:{ends})?"
         f"|[{_HAN}{_KATAKANA}]{{2,6}}?(?:{ends})(?![場況街販並歩家域間分画脈頂道荘])|(?![一二三四五六七八九十各])[{_HAN}](?:県|市|町|村|区|郡|島)"
     )

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
 
-from graphrag_pipeline.extraction.rules.scripts import GEO, ORGANIZATION, PERSON, Place, listed
+from graphrag_pipeline.core.word_lists import alternatives
+from graphrag_pipeline.extraction.rules.scripts import (
+    GEO,
+    ORGANIZATION,
+    PERSON,
+    Place,
+    listed,
+)
 
 _THAI = "\u0e01-\u0e3a\u0e40-\u0e4e"
 _MOST = 40
@@ -66,16 +73,12 @@ def _may_be_place(head: str, length: int) -> bool:
     return head not in listed("th_place_of_known") and length <= _LONGEST_PLACE
 
 
-def _any_of(words: Iterable[str]) -> str:
-    return "|".join(re.escape(word) for word in sorted(words, key=lambda word: (-len(word), word)))
-
-
 @cache
 def _person() -> re.Pattern[str]:
-    none = _any_of(listed("th_no_person"))
+    none = alternatives(listed("th_no_person"))
     return re.compile(
         # Not within a word: มิถุนายน, ขุนนาง, ศาสนายิว; nor behind a number, where it counts men.
-        f"(?<!ถุ)(?<!ขุน)(?<!\\d )(?!{none})(?:{_any_of(listed('th_title'))}) ?"
+        f"(?<!ถุ)(?<!ขุน)(?<!\\d )(?!{none})(?:{alternatives(listed('th_title'))}) ?"
         f"(?![\u0e31\u0e34-\u0e3a\u0e47-\u0e4e])(?P<first>[{_THAI}]{{2,20}})"
         f"(?: (?P<second>[{_THAI}]{{2,20}})(?=\\s|$|[,.:;)]))?(?=\\s|$|[,.:;)])"
     )
@@ -84,33 +87,33 @@ def _person() -> re.Pattern[str]:
 @cache
 def _head(heads: str, none: str) -> re.Pattern[str]:
     words = listed(heads)
-    long = _any_of(word for word in words if len(word) > _SHORT_HEAD)
-    short = _any_of(word for word in words if len(word) <= _SHORT_HEAD)
+    long = alternatives(word for word in words if len(word) > _SHORT_HEAD)
+    short = alternatives(word for word in words if len(word) <= _SHORT_HEAD)
     # A short one is a part of many words: it must stand where a word begins.
     begins = f"(?:(?<![{_THAI}])|(?<=ที่)|(?<=จาก)|(?<=ริม)|(?<=และ)|(?<=แจ้ง)|(?<=ของ))"
     return re.compile(
         # Politics, citizens, natives and suburbs have the word for a town in them.
-        f"(?<!การ)(?<!พล)(?<!พื้น)(?<!ชาน)(?<!กลาง)(?!{_any_of(listed(none))})(?:{long}|{begins}(?:{short}))(?P<rest>[{_THAI}]{{1,{_MOST}}})"
+        f"(?<!การ)(?<!พล)(?<!พื้น)(?<!ชาน)(?<!กลาง)(?!{alternatives(listed(none))})(?:{long}|{begins}(?:{short}))(?P<rest>[{_THAI}]{{1,{_MOST}}})"
     )
 
 
 @cache
 def _stop() -> re.Pattern[str]:
-    return re.compile(_any_of(listed("th_stop")))
+    return re.compile(alternatives(listed("th_stop")))
 
 
 @cache
 def _surname() -> re.Pattern[str]:
     """Return what a surname is or begins with, though a verb begins alike: มีสุข, ทำดี."""
-    names = _any_of(name for name in listed("th_last") if len(name) >= _LEAST_SURNAME)
+    names = alternatives(name for name in listed("th_last") if len(name) >= _LEAST_SURNAME)
     return re.compile(
-        f"(?:{names})(?![{_THAI}])|(?:มี|เปิด|ส่ง|พา|ให้)(?:{_any_of(listed('th_fortune'))})"
+        f"(?:{names})(?![{_THAI}])|(?:มี|เปิด|ส่ง|พา|ให้)(?:{alternatives(listed('th_fortune'))})"
     )
 
 
 @cache
 def _known() -> re.Pattern[str]:
-    return re.compile(_any_of(listed("th_place")))
+    return re.compile(alternatives(listed("th_place")))
 
 
 @cache
@@ -125,10 +128,10 @@ def _stop_within() -> re.Pattern[str]:
 @cache
 def _heads() -> re.Pattern[str]:
     sections = ("th_organisation", "th_place_head", "th_title")
-    return re.compile(_any_of(word for name in sections for word in listed(name)))
+    return re.compile(alternatives(word for name in sections for word in listed(name)))
 
 
 @cache
 def _place() -> re.Pattern[str]:
     long = (name for name in listed("th_place") if len(name) >= _LEAST_ALONE)
-    return re.compile(_any_of(long))
+    return re.compile(alternatives(long))
