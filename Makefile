@@ -5,11 +5,7 @@ BIN := $(VENV)/bin
 # Newer pips show what a build back end warns of: a screen for each package, of nothing one can mend.
 PIP := PYTHONWARNINGS=ignore $(BIN)/python -m pip --disable-pip-version-check --no-input
 # Compiling all modules, one by one, takes pip half a minute: Python does so with those it imports.
-BY_PIP := $(PIP) install --quiet --no-compile
-# `make dev BY=uv` installs the same versions in a fifth of the time. It reads no settings of pip's.
-BY := pip
-UV := $(patsubst uv,$(BIN)/uv,$(filter uv,$(BY)))
-INSTALL := $(if $(UV),$(UV) pip install --quiet --python $(BIN)/python,$(BY_PIP))
+INSTALL := $(PIP) install --quiet --no-compile
 # The packages beside, as one edits them.
 WINGS := $(patsubst %/pyproject.toml,-e ./%,$(wildcard packages/*/pyproject.toml))
 
@@ -30,16 +26,13 @@ $(BIN)/python:
 	@$(PYTHON) -m venv $(VENV) || \
 		{ rm -rf $(VENV); echo "Cannot make a virtual environment (Debian: apt install python3-venv)"; exit 1; }
 
-$(BIN)/uv: | $(BIN)/python
-	@$(BY_PIP) -c constraints.txt uv
-
-$(VENV)/.installed: $(BIN)/python pyproject.toml constraints.txt $(wildcard packages/*/pyproject.toml) | $(UV)
+$(VENV)/.installed: $(BIN)/python pyproject.toml constraints.txt $(wildcard packages/*/pyproject.toml)
 	@echo "Installing into $(VENV) (a minute or two)"
 	@$(INSTALL) -c constraints.txt -e '.[marts,ui]' -e ./packages/evaluation
 	@touch $@
 
 # It has all that .installed has: to find out twice what goes together takes longer.
-$(VENV)/.installed-dev: $(BIN)/python pyproject.toml constraints.txt $(wildcard packages/*/pyproject.toml) | $(UV)
+$(VENV)/.installed-dev: $(BIN)/python pyproject.toml constraints.txt $(wildcard packages/*/pyproject.toml)
 	@echo "Installing into $(VENV) (a minute or two)"
 	@$(INSTALL) -c constraints.txt -e '.[dev]' $(WINGS)
 	@# Workers of the tests start together: each would compile the same modules.
