@@ -28,6 +28,7 @@ from graphrag_pipeline.query.evidence.asked_fields import (
     says_asked_field,
     with_their_records,
 )
+from graphrag_pipeline.query.evidence.document_facts import told_by_metadata
 from graphrag_pipeline.query.evidence.latest import without_latest
 from graphrag_pipeline.query.evidence.listed_items import by_items, item_told
 from graphrag_pipeline.query.evidence.sentences import Sentence, sentences_of
@@ -126,8 +127,9 @@ def find_evidence(
     summary stands for the best chunks below it. Of a retrieval without text, the relationships are
     ranked by the first two and cite the chunk that supports them most.
 
-    Each then gets the sentences around it that it needs, and an answer that is long enough has no
-    more: see ``widening``. Each brings ``context`` sentences on either side.
+    What metadata say of a document that the question calls by its title comes before all
+    (``document_facts``). Each then gets the sentences around it that it needs, and an answer that
+    is long enough has no more: see ``widening``. Each brings ``context`` sentences on either side.
     """
     asked = AnalysedQuestion.of(question)
     findings = [record for record in records if record.kind == "finding"]
@@ -144,7 +146,8 @@ def find_evidence(
     best = _distinct([passage for passage, _ in ranking], most + SPARE)
     place_of = {passage.citation: sentence for passage, sentence in ranking}
     placed = [place_of[passage.citation] for passage in best]
-    return widened(asked, best, placed, wanted, most, context)
+    told = told_by_metadata(index, asked, sentences)
+    return [*told, *widened(asked, best, placed, wanted, most, context)][:most]
 
 
 def _chunks_of(record: Record) -> Sequence[str]:
