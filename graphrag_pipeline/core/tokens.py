@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     import tiktoken
 
 DEFAULT_ENCODING = "cl100k_base"
+BYTES_PER_TOKEN = 4
+"""About how many bytes of text a token takes, where nothing is counted."""
 
 
 class _Shipped(NamedTuple):

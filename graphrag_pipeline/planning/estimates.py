@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from graphrag_pipeline.core.settings import EMBEDDINGS, Settings
+from graphrag_pipeline.core.tokens import BYTES_PER_TOKEN
 from graphrag_pipeline.extraction import estimate as extraction
 from graphrag_pipeline.graph import estimate as graph
 from graphrag_pipeline.llm.configured import (
@@ -38,7 +39,6 @@ from graphrag_pipeline.structures.registry import vector_tables, wanted_structur
 
 STAGES = (extraction, graph, reports)
 """The stages before the structures that ask a model; each has an ``estimate``."""
-BYTES_PER_TOKEN = 4
 
 
 def estimate(settings: Settings, growth: Growth) -> Iterator[StagePlan]:

@@ -11,6 +11,7 @@ import duckdb
 import polars as pl
 
 from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.core.tokens import BYTES_PER_TOKEN
 from graphrag_pipeline.llm.estimates import Amount, Chunks, Effect
 from graphrag_pipeline.reports.model_writer import report_writer
 
@@ -18,7 +19,6 @@ _FEWEST = 14
 _MOST_TAKEN = 0.5
 _MOST_DRAWS = 64
 _MOST_CHUNKS = 20_000
-_BYTES_PER_TOKEN = 4
 # Disjoint draws of whole documents, of so many chunks on average: the chunks of one document name
 # the same things, so a part of it would find most of what it names there already.
 _TAKEN = """
@@ -121,7 +121,7 @@ def learn_effect(
 
 def _texts(rows: tuple[int, int], share: float) -> Amount:
     """Return an amount of texts, of which so many have so many bytes, times a share."""
-    return Amount(rows[0], rows[1] / _BYTES_PER_TOKEN).times(share)
+    return Amount(rows[0], rows[1] / BYTES_PER_TOKEN).times(share)
 
 
 def _rewritten(con: duckdb.DuckDBPyConnection, settings: Settings) -> pl.DataFrame:

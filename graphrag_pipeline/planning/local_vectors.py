@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.core.tokens import BYTES_PER_TOKEN
 from graphrag_pipeline.llm.configured import configured_embedder
 from graphrag_pipeline.llm.embedders import Embedder
 from graphrag_pipeline.llm.estimates import Growth
-from graphrag_pipeline.planning.estimates import BYTES_PER_TOKEN, to_embed
+from graphrag_pipeline.planning.estimates import to_embed
 
 _TRIED = 8
 """Texts that are embedded to learn how long others take."""

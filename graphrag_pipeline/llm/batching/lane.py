@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 from graphrag_pipeline.core import progress
+from graphrag_pipeline.core.tokens import BYTES_PER_TOKEN
 from graphrag_pipeline.llm.answer_purposes import made_for
 from graphrag_pipeline.llm.batching.api import MOST_BYTES, MOST_REQUESTS, TOKEN_LIMIT, BatchApi
 from graphrag_pipeline.llm.batching.earlier import (
@@ -48,7 +49,6 @@ _QUIET = 2.0
 _QUIET_OF_RETRY = 2
 _LONGEST_POLL = 60.0
 _POLLS_LOST = 20
-_BYTES_PER_TOKEN = 4
 
 
 def lane_options(options: LlmOptions) -> LlmOptions:
@@ -271,9 +271,9 @@ class BatchLane:
         More than half of what the queue holds is halved: it may never fit. The rest waits until
         other batches, ours or not, have ended.
         """
-        n_tokens = sum(len(each.content) for each in group) // _BYTES_PER_TOKEN
+        n_tokens = sum(len(each.content) for each in group) // BYTES_PER_TOKEN
         if limit:
-            self._most_bytes = min(self._most_bytes, limit * _BYTES_PER_TOKEN // 2)
+            self._most_bytes = min(self._most_bytes, limit * BYTES_PER_TOKEN // 2)
         if len(group) > 1 and n_tokens > (limit or 0) // 2:
             middle = len(group) // 2
             self._begin(self._carry(group[middle:], f"{name}, second half"))

@@ -57,16 +57,13 @@ class SelectionParameters:
 
 
 @dataclass(frozen=True)
-class IntegrationParameters:
+class IntegrationParameters(SelectionParameters):
     """Integration: Han et al., 2025, 4.4: the contexts of ``basic`` and ``local``, concatenated.
 
     Each has half of ``max_context_tokens``, by default what it has alone; what both find is shown
     once.
     """
 
-    top_k: int = number(10)
-    level: int = hierarchy_level(2)
-    reranked: int = number(40, least=0)
     max_context_tokens: int = number(24_000)
 
 
