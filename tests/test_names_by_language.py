@@ -419,3 +419,15 @@ def test_any_order_of_names_and_small_words_is_read(language: str) -> None:
 def test_a_german_noun_behind_a_preposition_is_no_place() -> None:
     text = "Sie kamen nie in Kontakt, suchten nach Antworten und fuhren nach Altenhausen."
     assert names(text) == {"Altenhausen": GEO}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Wir buchten 7 Tage Erholung am See, und es war schön.",
+        "Das Osmanische Reich und der Krieg waren nicht das Thema.",
+        "Es waren 930 Millionen Mark, und das ist nicht wenig.",
+    ],
+)
+def test_german_nouns_that_are_names_elsewhere_are_nobody(text: str) -> None:
+    assert PERSON not in names(text).values()

@@ -39,7 +39,7 @@ _ABBREVIATION = re.compile(r"(?:[^\W\d_]\.){2,}[^\W\d_]?\.?$")
 _INITIALS = re.compile(r"(?:[^\W\d_]\.){2,3}$")
 _SAINTS = ("st.", "st", "saint")
 _LAST_OF_A_NAME = "NAI"
-_LEAST_GERMAN_PLACE = 5
+_LEAST_GERMAN_PLACE, _LEAST_GERMAN_NOUN = 5, 8
 _MOST_ADDRESSED = 4
 
 
@@ -207,7 +207,20 @@ def name_type(words: list[str], codes: str, context: NameContext = NO_CONTEXT) -
     codes = _with_initials(words, codes)
     if any(looks_like_code(word) for word, code in zip(words, codes, strict=True) if code != "I"):
         return OTHER
-    return _by_own_words(words, codes) or _by_context(words, codes, context) or OTHER
+    kind = _by_own_words(words, codes) or _by_context(words, codes, context) or OTHER
+    is_noun = context.language in BY_CAPITAL and kind == PERSON and _is_of_nouns(words, context)
+    return OTHER if is_noun else kind
+
+
+def _is_of_nouns(words: list[str], context: NameContext) -> bool:
+    """Say whether German nouns look like a person's name: 7 Tage Erholung, Osmanische Reich."""
+    first, last = words[0].casefold(), words[-1]
+    if context.before[:1].isdigit() or first in _cues("counted_de"):
+        return True
+    if first.endswith(("ische", "ischen")):
+        return True
+    ends = last.endswith(tuple(_cues("noun_end_de"))) and len(last) >= _LEAST_GERMAN_NOUN
+    return ends and not is_surname(last)
 
 
 def _by_foreign_words(words: list[str], codes: str, context: NameContext) -> str:
