@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from artefacts import made_once
 from commands import run_python
+from full_disk import no_file_above
 from index_process import SMALL, faults, update
 from release_steps import KEEP
 from typer.testing import CliRunner
@@ -28,6 +29,7 @@ from graphrag_pipeline.core.errors import (
     NothingPublishedError,
     StorageError,
 )
+from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import InputSettings, ReleaseSettings
 from graphrag_pipeline.graph.resolution.resolving import resolve_entities
 from graphrag_pipeline.marts.sql import query_published
@@ -524,6 +526,15 @@ def test_the_commands_list_compare_go_back_and_read(indexed, tmp_path, monkeypat
     assert run(*asked, "1999", code=2) == (
         f"error: no release 1999 is kept; there are {', '.join(made[::-1])}\n"
     )
+
+
+def test_a_release_for_which_the_disk_has_no_room_takes_the_place_of_none(indexed):
+    engine, made = indexed
+    size = Home(engine.workspace.home).published.stat().st_size
+    with no_file_above(size // 2), pytest.raises(StorageError, match="cannot write"):
+        publish(engine.workspace, anew=True)
+    assert published_release(engine.workspace.home) == made[-1]
+    assert_whole(engine.workspace.home, made)
 
 
 # Others who have a file open

@@ -14,6 +14,7 @@ import duckdb
 import polars as pl
 import pytest
 from commands import ForkedPython
+from full_disk import no_file_above
 
 from conftest import without_privileges
 from graphrag_pipeline.core.errors import BusyError, StorageError
@@ -567,3 +568,24 @@ def test_rows_are_inserted_by_name_also_where_there_are_none(store):
         insert(con, "meta", pl.DataFrame({"value": ["v'\"\n"], "key": ["k"]}))
         insert(con, "meta", pl.DataFrame(schema={"value": pl.String, "key": pl.String}))
     assert value(store, "k") == "v'\"\n"
+
+
+def test_a_copy_for_which_the_disk_has_no_room_is_an_error_and_the_file_stays(
+    tmp_path,
+):
+    many = "".join(f"CREATE TABLE rows_{n} AS SELECT {n} AS n;" for n in range(40))
+    source, copied = tmp_path / "many.duckdb", tmp_path / "copy.duckdb"
+    with duckdb.connect(str(source)) as con:
+        con.execute(many)
+    copy_rows(source, copied)
+    # What DuckDB logs of them is small: it is as the file is closed that there is no room.
+    with no_file_above(copied.stat().st_size // 2), pytest.raises(duckdb.Error):
+        copy_rows(source, tmp_path / "halved.duckdb")
+    store = IndexStore(tmp_path / "index.duckdb")
+    with store.transaction() as con:
+        con.execute(many)
+    store.write_anew()
+    with no_file_above(store.path.stat().st_size // 2), pytest.raises(StorageError):
+        store.write_anew()
+    with store.read() as con:
+        assert con.execute("SELECT n FROM rows_39").fetchall() == [(39,)]

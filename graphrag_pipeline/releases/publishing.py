@@ -51,10 +51,9 @@ from graphrag_pipeline.store.hash_memory import remembering_hashes
 from graphrag_pipeline.store.hashing import hash_of
 from graphrag_pipeline.store.index_store import (
     IndexStore,
-    attach_for_copy,
     connect_published,
+    copying,
     fill_copy,
-    memory_database,
 )
 from graphrag_pipeline.store.limits import DatabaseLimits, parts_within
 from graphrag_pipeline.store.migrations import schema_sql
@@ -380,9 +379,7 @@ def publish_copy(store: IndexStore, home: Path) -> None:
 
 def _pack(index: Path, packed: Path, limits: DatabaseLimits) -> None:
     """Copy the index without staging and free space, and add views and macros."""
-    con = memory_database(limits)
-    try:
-        attach_for_copy(con, index, packed, limits)
+    with copying(index, packed, limits) as con:
         con.execute("COPY FROM DATABASE whole TO packed (SCHEMA)")
         con.execute("DROP SCHEMA IF EXISTS packed.staging CASCADE")
         fill_copy(con)
@@ -390,8 +387,6 @@ def _pack(index: Path, packed: Path, limits: DatabaseLimits) -> None:
         # One transaction: each of many views would otherwise be synced by itself.
         con.execute(f"BEGIN; {published_sql()}; COMMIT")
         con.execute("INSERT INTO meta VALUES (?, ?)", [VIEWS_MADE_BY, fingerprint(published_sql())])
-    finally:
-        con.close()
     forbid_writing(packed)
 
 

@@ -617,14 +617,25 @@ def _spare_threads(con: duckdb.DuckDBPyConnection, limits: DatabaseLimits, *file
             con.execute("SET threads = 1")
 
 
-def attach_for_copy(
-    con: duckdb.DuckDBPyConnection, source: Path, target: Path, limits: DatabaseLimits | None = None
-) -> None:
-    """Attach a DuckDB file as ``whole``, and a new one of blocks as large as ``packed``."""
-    _spare_threads(con, limits or DatabaseLimits(), source)
-    con.execute(f"ATTACH {sql_literal(source)} AS whole (READ_ONLY)")
-    (block_size,) = con.execute(_BLOCK_SIZE).fetchall()[0]
-    con.execute(f"ATTACH {sql_literal(target)} AS packed (BLOCK_SIZE {int(block_size)})")
+@contextlib.contextmanager
+def copying(
+    source: Path, target: Path, limits: DatabaseLimits | None = None
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Yield a connection with a DuckDB file as ``whole``, and ``packed``, a new one to copy it to.
+
+    Its blocks are as large. At the end all is in the new file, or duckdb.Error is raised: as DuckDB
+    closes a file it says nothing of a full disk, and leaves the rows in its log beside the file.
+    """
+    con = memory_database(limits)
+    try:
+        _spare_threads(con, limits or DatabaseLimits(), source)
+        con.execute(f"ATTACH {sql_literal(source)} AS whole (READ_ONLY)")
+        (block_size,) = con.execute(_BLOCK_SIZE).fetchall()[0]
+        con.execute(f"ATTACH {sql_literal(target)} AS packed (BLOCK_SIZE {int(block_size)})")
+        yield con
+        con.execute("CHECKPOINT packed")
+    finally:
+        con.close()
 
 
 def make_small(path: Path) -> None:
@@ -640,13 +651,9 @@ def make_small(path: Path) -> None:
 
 def copy_rows(source: Path, target: Path, limits: DatabaseLimits | None = None) -> None:
     """Copy all that a DuckDB file holds into a new one, without its free blocks."""
-    con = memory_database(limits)
-    try:
-        attach_for_copy(con, source, target, limits)
+    with copying(source, target, limits) as con:
         con.execute("COPY FROM DATABASE whole TO packed (SCHEMA)")
         fill_copy(con)
-    finally:
-        con.close()
 
 
 def fill_copy(con: duckdb.DuckDBPyConnection) -> None:
