@@ -10,7 +10,7 @@ from collections import Counter
 import pytest
 from query_fixture import publish, settings_for
 
-from graphrag_pipeline.core.text import asked_in
+from graphrag_pipeline.core.text import asked_in, terms
 from graphrag_pipeline.query import Ask, QueryEngine
 from graphrag_pipeline.query import question as questions
 from graphrag_pipeline.query.question import AnalysedQuestion
@@ -59,3 +59,10 @@ def test_no_method_analyses_a_question_twice(tmp_path, monkeypatch, method) -> N
         answer = engine.answer(Ask(question="Where did Scrooge live?", method=method))
     assert answer.citations
     assert analysed["Where did Scrooge live?"] == 1
+
+
+def test_polite_endings_of_japanese_say_nothing_of_what_is_asked_for() -> None:
+    asked = AnalysedQuestion("誰がポンプを作りましたか。").terms
+    assert {"ポン", "ンプ", "作り"} <= set(asked)
+    assert set(asked).isdisjoint(terms("診てもらいましたか。"))
+    assert AnalysedQuestion("どうですか").terms

@@ -24,6 +24,7 @@ def words_pattern(section: str) -> str:
     return "|".join([rf"\b(?:{'|'.join(spaced)})\b", *unspaced])
 
 
+_ASKS_JA = _WORDS["asks_ja"]
 _ASKED = {kind: re.compile(words_pattern(kind)) for kind in ("time", "number", "person", "place")}
 _WHAT = re.compile(words_pattern("what"))
 _WHAT_END = re.compile(rf"\s+(?:{words_pattern('what_end')})$")
@@ -138,4 +139,5 @@ class AnalysedQuestion(str):
 
 
 def _terms_of(text: str) -> tuple[str, ...]:
-    return tuple(terms(text))
+    found = terms(text)
+    return tuple([term for term in found if term not in _ASKS_JA] or found)
