@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import stat
 from pathlib import Path
 
@@ -58,7 +59,8 @@ _TEXT_BY_NAME = FileFormat(_read_text, versions.of("named"), SMALL)
 _NAMES_OF_TEXT = (
     *("readme", "news", "changes", "changelog", "history", "todo", "install", "authors", "faq"),
     *("license", "licence", "copying", "copyright", "notice", "thanks", "credits", "bugs", "notes"),
-    *("contributors", "maintainers", "contributing"),
+    *("contributors", "maintainers", "contributing", "hacking", "releases", "minutes", "agenda"),
+    *("gpl", "lgpl", "agpl", "gfdl", "apache", "mpl", "bsd", "mit", "artistic", "cc0", "unlicense"),
 )
 _NAMED: dict[str, FileFormat] = {
     **dict.fromkeys(_NAMES_OF_TEXT, _TEXT_BY_NAME),
@@ -117,7 +119,7 @@ def refused(reason: str) -> ReadResult:
 def _format(path: Path) -> FileFormat:
     suffix = path.suffix
     try:
-        format_ = format_of(suffix) if suffix else _NAMED.get(path.name.lower())
+        format_ = format_of(suffix) if suffix else _named(path.name.lower())
     except PartError as error:
         raise Unreadable(one_line(str(error))) from None
     if format_ is None and (convert := _CONVERTED.get(suffix.lower())):
@@ -127,6 +129,12 @@ def _format(path: Path) -> FileFormat:
         kind = f"with suffix {one_line(suffix.lower())!r}" if suffix else "without a suffix"
         raise Unreadable(f"files {kind} {_NOT_READ} {extensions} and source code")
     return format_
+
+
+def _named(name: str) -> FileFormat | None:
+    """Return how a file without an ending is read: README, and README-fr, too; GPL-3."""
+    by_word = _TEXT_BY_NAME if re.split("[-_ ]", name)[0] in _NAMES_OF_TEXT else None
+    return _NAMED.get(name, by_word)
 
 
 def _bytes_on_disk(path: Path, options: ReadingOptions) -> bytes:

@@ -15,6 +15,7 @@ VERSIONS = {
     "bank statements": "2",
     "bibliographies": "3",
     "calendars": "6",
+    "catalogues": "2",
     "code": "1",
     "configs": "4",
     "family trees": "2",
@@ -22,9 +23,10 @@ VERSIONS = {
     "HTML": "7",
     "LaTeX": "4",
     "mail": "7",
+    "manual pages": "2",
     "maps": "3",
     "Markdown": "8",
-    "named": "8",  # files without an ending, known by their whole name
+    "named": "9",  # files without an ending, known by their whole name
     "notebook": "2",
     "office": "10",
     "outlines": "5",
@@ -40,7 +42,7 @@ VERSIONS = {
     "text": "10",  # of .txt alone, which once stood for what all readers share
     "web archives": "2",
     "XLS": "4",
-    "XML": "6",
+    "XML": "7",
 }
 """The version of the reader of each kind of files."""
 _LIBRARIES = {"Outlook": "oxmsg", "RTF": "striprtf", "XLS": "xlrd"}
@@ -49,6 +51,7 @@ KINDS = {
     "bank statements": "statements of banks",
     "bibliographies": "bibliographies",
     "calendars": "calendars and contacts",
+    "catalogues": "catalogues of translations",
     "configs": "YAML and TOML files",
     "family trees": "family trees",
     "graphs": "graphs of Graphviz",

@@ -24,6 +24,7 @@ from graphrag_pipeline.ingest.reading.model import (
 from graphrag_pipeline.ingest.reading.records import FileRecord, read_records
 from graphrag_pipeline.ingest.reading.xml_tree import (
     XmlElement,
+    elements_in,
     elements_of,
     line_of,
     root_of,
@@ -60,7 +61,8 @@ def read_xml(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     blocks: list[Block] = []
     parts: list[str] = []
     title, place = "", 0
-    for line, name in _lines(root):
+    lines = _lines(root) if root.name != "svg" else _of_picture(root)
+    for line, name in lines:
         is_title = name in _TITLES[:3]
         title = title or (line if name in _TITLES else "")
         gap = "\n\n" if is_title and parts else "\n" if parts else ""
@@ -153,6 +155,16 @@ def _lines(element: XmlElement) -> Iterator[tuple[str, str]]:
             yield from _lines(each)
     elif said := _attributes(element):
         yield said, ""
+
+
+def _of_picture(root: XmlElement) -> Iterator[tuple[str, str]]:
+    """Yield what a picture says; its shapes say nothing."""
+    for each in elements_in(root, ("title", "desc", "text")):
+        spans = elements_of(each)
+        is_broken = len(spans) > 1 and len(spans) == len([w for w in each.within if str(w).strip()])
+        said = " ".join(map(line_of, spans)) if is_broken else line_of(each)
+        if said:
+            yield said, each.name
 
 
 def _attributes(element: XmlElement) -> str:
