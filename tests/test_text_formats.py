@@ -207,6 +207,9 @@ SOUND = {
     ".mt940": MT940,
     ".gpx": WALK,
     ".kml": HARBOURS,
+    ".1": ".TH HARBOUR 1\n.SH NAME\nharbour \\- count boats\n",
+    ".po": 'msgid "Boat"\nmsgstr "Boot"\n',
+    ".svg": "<svg><title>Marina</title><text>Berth 12</text></svg>",
     ".ged": "0 @I1@ INDI\n1 NAME Hans /Storm/\n1 BIRT\n2 PLAC Bergen\n",
     ".ics": MEETING,
     ".vcf": CARD,
@@ -473,6 +476,7 @@ def test_every_ending_in_the_list_of_formats_is_read_and_no_other_is():
     alike |= dict.fromkeys((".rss", ".atom", ".opml", ".enex", ".fb2"), ".xml")
     alike |= dict.fromkeys((".ini", ".cfg"), ".toml")
     alike |= dict.fromkeys((".conf", ".properties", ".patch", ".diff"), ".log")
+    alike |= {**dict.fromkeys((f".{n}" for n in (*"023456789", "man")), ".1"), ".pot": ".po"}
     alike |= {".docm": ".docx", ".pptm": ".pptx", ".ppsx": ".pptx"}
     others = {".rtf", ".xls", ".msg"} if missing_modules("legacy") else set()
     for ending in sorted(listed - CODE_SUFFIXES - others):
