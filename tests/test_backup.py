@@ -29,7 +29,7 @@ from test_check import PLAIN, digests, in_folder, story
 from test_llm_pipeline import mind
 from typer.testing import CliRunner
 
-from conftest import Engine
+from conftest import Engine, without_privileges, workspace_of
 from graphrag_pipeline import Index
 from graphrag_pipeline.cli.app import app
 from graphrag_pipeline.core.errors import InputError, StorageError
@@ -433,6 +433,19 @@ def test_where_there_is_no_room_nothing_is_left_behind(index, archive, tmp_path)
     assert digests(index.home) == before
     assert not any(other.iterdir())
     assert_nothing_left(tmp_path / "place")
+
+
+@pytest.mark.parametrize("refused", ["home", "other"])
+def test_the_folder_that_may_not_be_written_is_the_one_that_is_named(index, open_folder, refused):
+    home, other = open_folder / "home", open_folder / "other"
+    shutil.copytree(index.home, home)
+    other.mkdir()
+    (open_folder / refused).chmod(0o500)
+    named = home if refused == "home" else other / "a.tar.zst"
+    own = [home, *home.rglob("*"), other]
+    with without_privileges(*own), pytest.raises(StorageError) as told:
+        back_up(workspace_of(home, PLAIN), other / "a.tar.zst")
+    assert str(told.value) == f"cannot write {named}: Permission denied"
 
 
 def _killed(work: Callable[[], object], step: int) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 import duckdb
 import pytest
 from artefacts import copy_of
+from full_disk import no_file_above
 from index_process import SMALL, update
 
 from conftest import Engine, workspace_of
@@ -291,3 +292,15 @@ def test_where_a_release_cannot_be_written_it_is_read_from_a_place_of_its_own(fo
     oldest = min(release_ids(home))
     assert rows(release_file(home, oldest)) == rows(four / "1.copy")
     assert not is_whole(home, oldest)
+
+
+def test_changes_for_which_the_disk_has_no_room_are_an_error(tmp_path):
+    older, newer, changes = (tmp_path / f"{name}.duckdb" for name in ("older", "newer", "changes"))
+    for value, file in enumerate((older, newer)):
+        with duckdb.connect(str(file)) as con:
+            con.execute("CREATE TABLE releases AS SELECT '1' AS id, now() AS created_at")
+            for n in range(40):
+                con.execute(f"CREATE TABLE rows_{n} AS SELECT 'row {value}' AS id")
+    write_changes(older, newer, changes, LIMITS)
+    with no_file_above(changes.stat().st_size // 2), pytest.raises(duckdb.Error):
+        write_changes(older, newer, tmp_path / "halved.duckdb", LIMITS)

@@ -162,6 +162,8 @@ def write_changes(
             counted = (_NUMBERS_OF.format(table, *of) for table, of in numbers.items())
             con.execute(f"INSERT INTO changes.own.tables {' UNION ALL '.join(counted)}")
         con.execute("COMMIT")
+        # As DuckDB closes a file it says nothing of a full disk.
+        con.execute("CHECKPOINT changes")
 
 
 def _together(tables: Iterable[tuple[str, list[str], int]]) -> Iterator[dict[str, list[str]]]:

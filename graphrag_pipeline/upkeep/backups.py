@@ -111,7 +111,7 @@ def back_up(workspace: Workspace, archive: Path, *, with_history: bool = False) 
     if not archive.parent.is_dir():
         raise InputError(f"{archive.parent} is not a folder: make it, or name another")
     sweep(home, _TEMPORARY)
-    with _told_of(archive), temporary_folder(home, _TEMPORARY) as folder:
+    with _told_of(archive, home), temporary_folder(home, _TEMPORARY) as folder:
         left_out = _gather(workspace, folder, with_history=with_history)
         contents = _contents(folder)
         check_whole(folder, {member.name: member.sha256 for member in contents.members})
@@ -331,11 +331,13 @@ def _protect(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def _told_of(target: Path) -> Iterator[None]:
-    """Raise StorageError where a disk is full, or may not be written to."""
+def _told_of(target: Path, *others: Path) -> Iterator[None]:
+    """Raise StorageError where a disk is full, or may not be written to: which of the places."""
     try:
         yield
     except OSError as error:
         is_full = error.errno == errno.ENOSPC or "No space left" in str(error)
         reason = "the disk is full" if is_full else error.strerror or first_line(error)
-        raise StorageError(f"cannot write {target}: {reason}") from error
+        refused = Path(str(error.filename or ""))
+        place = next((other for other in others if refused.is_relative_to(other)), target)
+        raise StorageError(f"cannot write {place}: {reason}") from error

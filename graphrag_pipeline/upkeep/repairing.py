@@ -316,6 +316,7 @@ def _name_versions(
         shutil.copyfile(path, beside)
         with duckdb.connect(str(beside)) as con:
             con.execute(update, values)
+            con.execute("CHECKPOINT")
         beside.chmod(mode)
         for table, version in versions.items():
             workspace.vectors.tag_version(release, table, version)
