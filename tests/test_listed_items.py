@@ -55,6 +55,10 @@ FILES = {
 <line><article>Mussels</article><kg>12</kg></line></delivery>
 <delivery no="D-41"><line><article>Cod</article><kg>8</kg></line>
 <line><article>Shrimp</article><kg>21</kg></line></delivery></list>""",
+    "invoice.xml": """<Invoice><ID>INV-7</ID><DueDate>2025-05-14</DueDate><Payer>Hansen</Payer>
+<Sum><Amount currencyID="EUR">1709.44</Amount></Sum>
+<Line><No>1</No><Quantity unitCode="MTR">250</Quantity><Item>Mooring rope</Item></Line>
+<Line><No>2</No><Quantity unitCode="PCE">6</Quantity><Item>Fender</Item></Line></Invoice>""",
     "sold.json": '[{"order_id": 91, "buyer_id": 3, "lines": [{"product_id": 51, "quantity": 14},'
     ' {"product_id": 52, "quantity": 3}]}, {"order_id": 92, "buyer_id": 4, "lines": []}]',
     "buyers.csv": "buyer_id,name\n3,Sletten\n4,Vik\n",
@@ -95,6 +99,12 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryEngine]:
             "How many kg of mussels are in delivery D-40?",
             "Deliveries: D-40 — line.2.article: Mussels; kg: 12",
         ),
+        (
+            "How much mooring rope was invoiced?",
+            "Invoice — Line.1.No: 1; Quantity: 250 MTR; Item: Mooring rope",
+        ),
+        ("When is invoice INV-7 due?", "Invoice — DueDate: 2025-05-14"),
+        ("What is the amount of INV-7?", "Invoice — Sum.Amount: 1709.44 EUR"),
         (
             "How many oak planks are in order 91?",
             "Sletten (Sold: 91) — lines.2.product_id: Oak plank (52); quantity: 3",

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 
+from graphrag_pipeline.core.records import field_words
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.bank_statements import is_camt, read_camt
 from graphrag_pipeline.ingest.reading.blocks import Block
@@ -21,7 +22,7 @@ from graphrag_pipeline.ingest.reading.model import (
     Scalar,
     whole_document,
 )
-from graphrag_pipeline.ingest.reading.records import FileRecord, read_records
+from graphrag_pipeline.ingest.reading.records import FileRecord, read_object, read_records
 from graphrag_pipeline.ingest.reading.xml_tree import (
     XmlElement,
     elements_in,
@@ -38,6 +39,9 @@ _NAMED_BY = ("title", "name", "label", "text")
 _FEWEST_RECORDS = 2
 _LONG_VALUE = 100
 _PROSE_WORDS = 4
+_LONGEST_OF_DATA, _FEWEST_FIELDS, _MOSTLY = 200, 4, 0.5
+_MEASURES = {"currency", "ccy", "unit", "uom"}
+"""Words of attributes that say in what an amount is."""
 _NOT_TEXT = ("id", "href", "src", "class", "style", "type", "version")
 
 
@@ -45,7 +49,8 @@ def read_xml(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     """Read the text of all elements, a line for each; what stands amid text stays in its line.
 
     Data, which is elements of one name with fields in them, is read as JSON would be: a document
-    for each, its fields the elements and attributes within. Of a text, an element without text its
+    for each, its fields the elements and attributes within; so is an invoice or a setting, which is
+    one object of fields. Of a text, an element without text its
     attributes are said, and of one of others its name. XML whose root is ``html`` is a web page;
     statements of banks are bookings.
     """
@@ -58,6 +63,8 @@ def read_xml(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
         elements, beside = found
         records = [FileRecord(number, _value(each)) for number, each in enumerate(elements, 1)]
         return read_records(path, records, options, beside)
+    if _is_data(root) and isinstance(value := _value(root), dict):
+        return read_object(path, value, options)
     blocks: list[Block] = []
     parts: list[str] = []
     title, place = "", 0
@@ -95,6 +102,16 @@ def _records(root: XmlElement) -> tuple[list[XmlElement], dict[str, Scalar]] | N
     return records, {**beside, **_fields(root)}
 
 
+def _is_data(root: XmlElement) -> bool:
+    """Whether elements are fields of one object: most of the texts are one word, and none long."""
+    leaves = [*_leaves(root)]
+    words = [len((leaf or "").split()) for leaf in leaves if leaf != ""]
+    if None in leaves or len(words) < _FEWEST_FIELDS or root.name in ("svg", "html"):
+        return False
+    longest = max(len(leaf or "") for leaf in leaves)
+    return longest <= _LONGEST_OF_DATA and sum(n == 1 for n in words) > _MOSTLY * len(words)
+
+
 def _leaves(element: XmlElement) -> Iterator[str | None]:
     """Yield the texts of elements without others; None where text and elements are mixed, or where
     elements of one name in another are prose."""
@@ -128,6 +145,10 @@ def _value(element: XmlElement) -> object:
     text = line_of(element) if not inner else ""
     if not inner and (not fields or not text):
         return fields or text
+    if text[:1].isdigit() and len(fields) == 1:
+        name, measure = next(iter(fields.items()))
+        if _MEASURES.intersection(field_words(name)):
+            return f"{text} {measure}"
     if text:
         return {"value" if "name" in fields else "name": text, **fields}
     several = {name for name, count in Counter(each.name for each in inner).items() if count > 1}

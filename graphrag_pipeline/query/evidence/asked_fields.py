@@ -232,8 +232,9 @@ def with_their_records(
     """Return lines of records; what a question asks for by its field, with the question's words.
 
     Those are the ones that other lines of the same record say: the status of order 1003 stands in
-    a line without that number, who is assigned to it in one of its "assignee". Of what a record
-    lists, other items say nothing. ``records`` says of each line which record it is of, "" of none.
+    a line without that number, who is assigned to it in one of its "assignee". An item of a list
+    says nothing of the others, nor of a figure of the record: the sum is not of one of them.
+    ``records`` says of each line which record it is of, "" of none.
     """
     asked = frozenset(question.terms)
     is_named = cache(lambda field: _names_whole(asked, terms(parted(_own_name(field)))))
@@ -242,17 +243,21 @@ def with_their_records(
     said_above: dict[str, set[str]] = {}
     by_name: set[str] = set()
     fields_of = [_fields(line, kind) for line, kind in zip(lines, kinds, strict=True)]
-    for record, line, fields in zip(records, lines, fields_of, strict=True):
+    for record, line, kind, fields in zip(records, lines, kinds, fields_of, strict=True):
         if record:
             words = asked.intersection(terms(line))
             said.setdefault(record, set()).update(words)
-            if not _is_listed(fields):
+            if kind != ITEM:
                 said_above.setdefault(record, set()).update(words)
             value = line.rpartition(_TITLE_END)[2].partition(SEPARATOR)[2]
             is_value = question.asks_for == "place" or _FIGURE.match(value)
             if is_value and any(map(is_named, fields[:1])):
                 by_name.add(record)
-    of_kind = {r for r, words in said.items() if r not in by_name and _is_said(question, words)}
+    of_kind = {
+        record
+        for record, words in said_above.items()
+        if record not in by_name and _is_said(question, words)
+    }
     together: list[str] = []
     for record, line, kind, fields in zip(records, lines, kinds, fields_of, strict=True):
         words: Set[str] = set()
@@ -262,8 +267,9 @@ def with_their_records(
         named = [f for f in fields if is_named(f) or (record in of_kind and is_of_kind(f))]
         if record and named and (kind == ITEM or asked.isdisjoint(terms(value))):
             by_role = {word for word in asked if any(_has_role(word, field) for field in named)}
-            of_record = (said_above if _is_listed(fields) else said).get(record, set())
-            words = {*words, *of_record, *by_role}
+            is_listed = kind == ITEM or column_of(fields[0]) != fields[0]
+            is_alone = is_listed or _FIGURE.match(value)
+            words = {*words, *(said_above if is_alone else said).get(record, ()), *by_role}
         more = sorted(words.difference(terms(line))) if words else ()
         together.append(" ".join((line, *more)))
     return together
@@ -274,11 +280,6 @@ def _fields(line: str, kind: str) -> list[str]:
     own = line.rpartition(_TITLE_END)[2]
     cells = own.split(CELL_END) if kind == ITEM else [own]
     return [field for field, mark, _ in (cell.partition(SEPARATOR) for cell in cells) if mark]
-
-
-def _is_listed(fields: Sequence[str]) -> bool:
-    """Whether fields are of what a record lists."""
-    return any(column_of(field) != field for field in fields)
 
 
 def _has_role(word: str, field: str) -> bool:

@@ -64,8 +64,12 @@ def _above(item: Sentence, group: str, asked: Collection[str]) -> Iterator[str]:
         path, _, value = line.partition(SEPARATOR)
         own = _group(line)
         is_above = own != group and group.startswith(own) and path
-        if is_above and len(value) <= _LONGEST_ABOVE and not wanted.isdisjoint(terms(value)):
-            yield line
+        if is_above and len(value) <= _LONGEST_ABOVE:
+            words = set(terms(value))
+            shared = words & wanted
+            # A year of what is asked is no key of it.
+            if shared and (shared == words or not all(map(str.isdigit, shared))):
+                yield line
 
 
 def _item(sentence: Sentence) -> Sentence | None:
