@@ -155,3 +155,22 @@ def test_a_picture_says_its_words_alone() -> None:
     <tspan>diesel only</tspan></text></g><text>Berth <tspan>12</tspan></text></svg>"""
     read_as = only(read("plan.svg", picture))
     assert (read_as.title, read_as.text) == ("Marina", "Marina\nFuel dock: diesel only\nBerth 12")
+
+
+def test_messages_of_a_mac_are_a_conversation() -> None:
+    chat = only(
+        read(
+            "tern.txt",
+            "Mar 03, 2024  5:29:42 PM (Read by you after 2 minutes)\nAstrid Vik\n"
+            "The engine is fixed.\n\nMar 03, 2024  5:31:10 PM\nMe\nWhat did it cost?\n\n"
+            "Mar 04, 2024 12:05:00 AM\n+4790012345\n7400 kroner.\nPaid.\n\n".replace(
+                "4 12:", "4  12:"
+            ),
+        )
+    )
+    assert chat.text == (
+        "[2024-03-03 17:29] Astrid Vik: The engine is fixed.\n"
+        "[2024-03-03 17:31] Me: What did it cost?\n"
+        "[2024-03-04 00:05] +4790012345: 7400 kroner.\nPaid."
+    )
+    assert chat.metadata == {"from": "Astrid Vik, Me, +4790012345", "date": "2024-03-03T17:29"}

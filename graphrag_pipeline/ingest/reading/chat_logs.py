@@ -1,10 +1,11 @@
-"""Chats as programs export them in lines of text (WhatsApp, Viber, KakaoTalk, LINE), or pasted.
+"""Chats as programs export them in lines (WhatsApp, Viber, KakaoTalk, LINE, Messages), or pasted.
 
 They are read as conversations of other exports are: a line for each message, by whom and when.
 """
 
 from __future__ import annotations
 
+import calendar
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -50,6 +51,11 @@ _NOTHING = re.compile(
     r"данное сообщение удалено|вы удалили данное сообщение|bu mesaj silindi))[.!]?",
     re.I,
 )
+_IMESSAGE = re.compile(
+    r"^([A-Z][a-z]{2}) (\d\d), (\d{4})  (\d{1,2}):(\d\d):\d\d ([AP])M(?: \([^()\n]{1,80}\))?\n"
+    r"([^\n]{1,60})$",
+    re.M,
+)
 _LEAST, _MOST_PEOPLE, _LOOKED_AT = 2, 50, 2_000
 _MONTHS, _DAYS = 12, 31
 
@@ -77,6 +83,8 @@ def chat_in_lines(text: str) -> tuple[str, dict[str, Scalar]] | None:
 
     What nobody says is left out: who came or left, calls, pictures, deleted messages.
     """
+    if _IMESSAGE.match(text.lstrip("\ufeff\n\r ")):
+        return _of_imessage(text)
     text = with_days_in_lines(text) or text
     head = text[:_LOOKED_AT].lstrip("\ufeff\n\r ")
     pattern = next((p for p in (_BRACKETED, _DASHED) if p.match(head)), None)
@@ -101,6 +109,24 @@ def chat_in_lines(text: str) -> tuple[str, dict[str, Scalar]] | None:
         "date": f"{_day(told[0][0].date, is_month_first)}T{told[0][0].time}",
     }
     return clean_text("\n".join(lines)), about
+
+
+def _of_imessage(text: str) -> tuple[str, dict[str, Scalar]] | None:
+    """Return the text and metadata of messages of a Mac: when, by whom and the words in lines."""
+    names = [month[:3] for month in calendar.month_name]
+    parts = _IMESSAGE.split(text)[1:]
+    lines: list[str] = []
+    people: dict[str, None] = {}
+    for place in range(0, len(parts), 8):
+        month, day, year, hour, minute, half, who, words = parts[place : place + 8]
+        if month in names and (said := clean_text(words)):
+            when = f"{year}-{names.index(month):02}-{day} {hour_of_day(hour, half)}:{minute}"
+            lines.append(f"[{when}] {one_line(who)}: {said}")
+            people[one_line(who)] = None
+    if not lines:
+        return None
+    about: dict[str, Scalar] = {"from": ", ".join([*people][:_MOST_PEOPLE])}
+    return "\n".join(lines), {**about, "date": lines[0][1:17].replace(" ", "T")}
 
 
 def _pasted(text: str) -> tuple[str, dict[str, Scalar]] | None:

@@ -33,13 +33,13 @@ VERSIONS = {
     "Outlook": "3",
     "packed": "2",
     "PDF": "6",
-    "plain": "9",
+    "plain": "10",
     "records": "22",
     "references": "2",
     "reStructuredText": "4",
     "RTF": "4",
     "subtitles": "2",
-    "text": "10",  # of .txt alone, which once stood for what all readers share
+    "text": "11",  # of .txt alone, which once stood for what all readers share
     "web archives": "2",
     "XLS": "4",
     "XML": "7",
