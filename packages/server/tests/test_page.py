@@ -251,6 +251,19 @@ def test_parameters_and_the_collection_are_those_chosen(browser: Any, served: Se
         assert "at most 8000 characters" in page.inner_text(".turn .bad")
 
 
+@pytest.mark.parametrize("window", [PHONE, {"width": 1300, "height": 900}])
+def test_a_question_that_follows_is_brought_to_the_top(
+    browser: Any, served: Served, window: dict[str, int]
+) -> None:
+    with opened(browser, served, viewport=window, reduced_motion="reduce") as page:
+        ask(page, QUESTION, "local")
+        ask(page, QUESTION, "bm25")
+        (top,) = page.eval_on_selector_all(
+            ".turn:nth-child(2)", "turns => turns.map(t => t.getBoundingClientRect().top)"
+        )
+        assert 0 < top < window["height"] / 6
+
+
 def test_on_a_phone_nothing_is_cut_off_and_a_source_covers_the_rest(
     browser: Any, served: Served
 ) -> None:
