@@ -633,7 +633,11 @@ def copying(
         (block_size,) = con.execute(_BLOCK_SIZE).fetchall()[0]
         con.execute(f"ATTACH {sql_literal(target)} AS packed (BLOCK_SIZE {int(block_size)})")
         yield con
-        con.execute("CHECKPOINT packed")
+        try:
+            con.execute("CHECKPOINT packed")
+        except duckdb.Error as error:
+            # Before that it tells of a database "packed" that is no longer valid.
+            raise duckdb.IOException(first_line(error).rpartition("Original error: ")[2]) from error
     finally:
         con.close()
 
