@@ -174,3 +174,40 @@ def test_messages_of_a_mac_are_a_conversation() -> None:
         "[2024-03-04 00:05] +4790012345: 7400 kroner.\nPaid."
     )
     assert chat.metadata == {"from": "Astrid Vik, Me, +4790012345", "date": "2024-03-03T17:29"}
+
+
+def test_a_chat_that_telegram_exports_as_a_page_is_a_conversation() -> None:
+    def message(kind: str, when: str, inner: str) -> str:
+        date = f'<div class="pull_right date details" title="{when} UTC+02:00">{when[11:16]}</div>'
+        return f'<div class="message {kind}"><div class="body">{date}{inner}</div></div>'
+
+    name = '<div class="from_name">\n{}\n</div>'
+    said = '<div class="text">\n{}\n</div>'
+    by = name.format("R. Moe &amp; Co")
+    chain = name.format("Eva") + said.format("It needs <b>40 m</b>.")
+    noon = name.format("Jon Lie") + said.format("At noon.")
+    page = "".join(
+        [
+            '<div class="page_header"><div class="text bold">\nHarbour watch\n</div></div>',
+            '<div class="page_body chat_page">',
+            '<div class="message service"><div class="body details">12 May 2024</div></div>',
+            message(
+                "default",
+                "12.05.2024 08:15:31",
+                by + said.format("Adrift."),
+            ),
+            message(
+                "default joined",
+                "12.05.2024 08:16:02",
+                f'<div class="forwarded body">{chain}</div>',
+            ),
+            message("default", "12.05.2024 09:01:44", noon),
+            "</div>",
+        ]
+    )
+    chat = only(read("messages.html", page))
+    assert (chat.title, chat.metadata["from"]) == ("Harbour watch", "R. Moe & Co, Jon Lie")
+    assert chat.text == (
+        "[2024-05-12 08:15] R. Moe & Co: Adrift.\n[2024-05-12 08:16] R. Moe & Co: It needs 40 m.\n"
+        "[2024-05-12 09:01] Jon Lie: At noon."
+    )

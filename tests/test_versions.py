@@ -38,6 +38,7 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
     f"{_READERS}:bibliographies": _reading("bibtex latex"),
     f"{_READERS}:calendars": _reading("calendars"),
     f"{_READERS}:catalogues": _reading("catalogues"),
+    f"{_READERS}:chat pages": _reading("chat_pages"),
     f"{_READERS}:configs": _reading("configs"),
     f"{_READERS}:family trees": _reading("gedcom"),
     f"{_READERS}:LaTeX": _reading("latex latex_macros"),

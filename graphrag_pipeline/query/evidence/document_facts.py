@@ -1,4 +1,4 @@
-"""Who wrote a document, and when, by its metadata: for a question that asks it of a document.
+"""Authors and dates of documents, by their metadata: for a question that asks it of a document.
 
 Metadata are of the document, and not of what it is about: a question must call it a report, a paper
 or the like. "Who wrote Hamlet?" is none.
