@@ -80,7 +80,8 @@ _LEFT_WORDS = (
 )
 # Signs that spell foreign names.
 _SOUND = f"[{''.join(sorted(''.join(_LISTS['sound'])))}]"
-_TRANSLITERATED = f"(?P<name>{_SOUND}{{1,6}}(?:[·・‧•]{_SOUND}{{1,6}})+)"
+_OFFICES = alternatives({*_OFFICE_BEFORE, "导师", "導師"})
+_TRANSLITERATED = f"(?:{_OFFICES})?(?P<name>{_SOUND}{{1,6}}(?:[·・‧•]{_SOUND}{{1,6}})+)"
 _SPLIT = (
     f"(?:{_LEFT_WORDS}|{_FUNCTION_HERE}|[{_HIRAGANA}]"
     f"|[0-9〇零一二三四五六七八九十]+[年月日]|[^{_HAN}])+"
@@ -90,7 +91,7 @@ _SPLIT = (
 # 宁波市, but not the first of 上海市场.
 _OWN_KIND = "(?:市(?![场場民政长長区區内內中立])|省(?![长長会會内內政略出])|[县縣州区區])"
 # Nor the first of a longer word: 市场, 港口, 岛屿, 镇定.
-_NOT_FIRST = "(?![场場民政长長会會内內中立略出口屿嶼定芋运運岩脉脈峰羊谷])"
+_NOT_FIRST = "(?![场場民政长長会會内內中立略出口屿嶼定芋运運岩脉脈峰羊])"
 
 
 @cache
@@ -104,7 +105,9 @@ def _suffixed_name() -> re.Pattern[str]:
     )
 
 
-_GIVEN = f"(?:(?![{_FUNCTION}{_VERB_EDGE}一二三四五六七八九十次])[{_HAN}])"
+# 若 is "if", and in many given names.
+_FUNCTION_BUT_IF = _FUNCTION.replace("若", "")
+_GIVEN = f"(?:(?![{_FUNCTION_BUT_IF}{_VERB_EDGE}一二三四五六七八九十次])[{_HAN}])"
 _PLAIN = "".join(sorted(set(_SURNAMES) - _LISTS["surname_or_word"]))
 _FULL_NAME = f"(?:{_DOUBLE}|[{_SURNAMES}]){_GIVEN}{{1,2}}?"
 _STRONG_CUE = f"{alternatives(_HONORIFIC)}|{alternatives(_SAYING)}|[（(]|\\d{{4}}年"
