@@ -30,7 +30,12 @@ from graphrag_pipeline import Index
 from graphrag_pipeline.cli.commands import COMMANDS
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.query import retrieve
-from graphrag_pipeline.releases.kept_releases import kept_file, release_ids, rolled_back_from
+from graphrag_pipeline.releases.kept_releases import (
+    file_of,
+    kept_file,
+    release_ids,
+    rolled_back_from,
+)
 from graphrag_pipeline.store.hashing import rows_hash
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.upkeep.backups import back_up, restore
@@ -148,7 +153,7 @@ def rows_without_traces(place: Place) -> object:
 
 def published(place: Place) -> object:
     current = Home(place.home).published
-    return [kept_file(place.home, each).samefile(current) for each in release_ids(place.home)]
+    return [file_of(place.home, each).samefile(current) for each in release_ids(place.home)]
 
 
 def of_archive(place: Place) -> object:

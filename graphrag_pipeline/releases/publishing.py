@@ -213,8 +213,13 @@ def _row_hashes(con: duckdb.DuckDBPyConnection) -> dict[str, str]:
     parts = {"documents": parts_within(con, _COPIES * n_bytes)}
     return {
         table: str((hash_of(con, table, parts=parts.get(table, 1)),))
-        for table in (*_CONTENT, *content_tables(con))
+        for table in hashed_tables(con)
     }
+
+
+def hashed_tables(con: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
+    """Return the tables of whose rows :func:`content_hash` is made."""
+    return (*_CONTENT, *content_tables(con))
 
 
 def _is_as_withdrawn(con: duckdb.DuckDBPyConnection, workspace: Workspace, newest: str) -> bool:
