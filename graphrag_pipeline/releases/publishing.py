@@ -390,7 +390,7 @@ def _pack(index: Path, packed: Path, limits: DatabaseLimits) -> None:
         fill_copy(con)
         con.execute("USE packed")
         # One transaction: each of many views would otherwise be synced by itself.
-        con.execute(f"BEGIN; {published_sql()}; COMMIT")
+        con.execute(f"BEGIN; {published_sql()}\n; COMMIT")
         con.execute("INSERT INTO meta VALUES (?, ?)", [VIEWS_MADE_BY, fingerprint(published_sql())])
     forbid_writing(packed)
 

@@ -78,6 +78,14 @@ VERIFICATIONS = (
         other_files.find_wrong_manifests,
         repairing.restore_rows,
     ),
+    # Before vectors: made of an index that says other versions of them, a release would have other
+    # rows, and older ones are told from those.
+    Verification(
+        "releases",
+        "every block of the releases can be read, and their content is that of their hash",
+        release_files.find_broken_releases,
+        repairing.publish_again,
+    ),
     Verification(
         "vector_files",
         "the files of vectors are as they were written",
@@ -89,12 +97,6 @@ VERIFICATIONS = (
         "every row has the vector of its text, and no other vector is there",
         vector_tables.find_wrong_vectors,
         repairing.embed_again,
-    ),
-    Verification(
-        "releases",
-        "every block of the releases can be read, and their content is that of their hash",
-        release_files.find_broken_releases,
-        repairing.publish_again,
     ),
     Verification(
         "arrays",
