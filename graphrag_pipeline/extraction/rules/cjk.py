@@ -100,7 +100,7 @@ def _suffixed_name() -> re.Pattern[str]:
         f"(?P<ORGANIZATION>{_BODY}{{1,14}}?(?:{alternatives(_ORGANISATION)})+)"
         f"|(?P<EVENT>{_BODY}{{1,10}}?(?:{alternatives(_EVENT)}))"
         f"|(?P<GEO>(?:{alternatives(_known_places())}){_OWN_KIND}?"
-        f"|{_BODY}{{2,5}}?(?:{alternatives(_PLACE)}){_NOT_FIRST}"
+        f"|(?![该該]){_BODY}{{2,5}}?(?:{alternatives(_PLACE)}){_NOT_FIRST}"
         f"|(?<=市){_BODY}{{1,3}}?[区區])"
     )
 
