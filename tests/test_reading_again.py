@@ -117,7 +117,8 @@ def test_a_changed_reader_reads_only_batches_with_files_of_its_kind_again(
     engine.write({"page.html": PAGE, "core": "Not read."})
     update(engine)
     assert pending_batches(engine.workspace) == []
-    changed = replace(FORMATS.find("html"), versions={"HTML": "999"})
+    html = FORMATS.find("html")
+    changed = replace(html, versions={**html.versions, "HTML": "999"})
     monkeypatch.setitem(FORMATS._loaded, "html", changed)
     (pending,) = pending_batches(engine.workspace)
     changes = engine.workspace.batches.get(pending).changes
