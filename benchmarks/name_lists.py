@@ -53,6 +53,8 @@ _SIGNS = {
 }
 """How its places are written; shorter ones are words, too."""
 _ABROAD = {"ja": "[\u30a1-\u30fc]{3,}", "zh": "[\u4e00-\u9fff]{3,}"}
+_SURNAMES_LISTED = ("ar", "he", "hi", "th")
+"""Those of which the rules take surnames from here; of others they are few, and listed by hand."""
 _TOWN_THERE = {"zh": 150_000, "ja": 50_000, "ar": 200_000, "hi": 100_000}
 _TOWN = 15_000
 _COUNTRIES = {
@@ -134,7 +136,8 @@ def _script_names() -> Iterator[tuple[str, set[str]]]:
         for kind, section in (("first_names", "first"), ("last_names", "last")):
             names = {name.replace("\u0651", "").strip() for name in _names(kind, locales.split())}
             names = set(filter(signs.fullmatch, names))
-            yield f"{code}_{section}", names
+            if section == "first" or code in _SURNAMES_LISTED:
+                yield f"{code}_{section}", names
             people |= names
         yield f"{code}_place", set(_places(code, at_home.split())) - people - _WORDS
 

@@ -13,7 +13,12 @@ from itertools import chain
 
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.extraction.rules.declensions import declensions
-from graphrag_pipeline.extraction.rules.nouns import BY_ARTICLE, BY_CAPITAL, is_address
+from graphrag_pipeline.extraction.rules.nouns import (
+    BY_ARTICLE,
+    BY_CAPITAL,
+    ends_as_german_place,
+    is_address,
+)
 from graphrag_pipeline.extraction.rules.organisations import (
     ends_as_body,
     is_known_body,
@@ -39,7 +44,7 @@ _ABBREVIATION = re.compile(r"(?:[^\W\d_]\.){2,}[^\W\d_]?\.?$")
 _INITIALS = re.compile(r"(?:[^\W\d_]\.){2,3}$")
 _SAINTS = ("st.", "st", "saint")
 _LAST_OF_A_NAME = "NAI"
-_LEAST_GERMAN_PLACE, _LEAST_GERMAN_NOUN = 5, 8
+_LEAST_GERMAN_NOUN = 8
 _MOST_ADDRESSED = 4
 
 
@@ -230,7 +235,7 @@ def _by_foreign_words(words: list[str], codes: str, context: NameContext) -> str
     is_name = not set(codes) - set("NAIw") and len(words) <= _MOST_ADDRESSED
     before = context.before.casefold()
     is_led = before in _cues("foreign_place_before") and _may_be_place(words, codes)
-    if is_led and (context.language not in BY_CAPITAL or _ends_as_german_place(words[-1])):
+    if is_led and (context.language not in BY_CAPITAL or ends_as_german_place(words[-1])):
         return GEO
     if is_name and before in _cues("title_before"):
         return PERSON
@@ -264,13 +269,6 @@ def _is_foreign_body(words: list[str], codes: str, context: NameContext) -> bool
     if context.language not in BY_ARTICLE - {"nl"} and words[-1].casefold() in kinds:
         return True
     return does or first in kinds
-
-
-def _ends_as_german_place(word: str) -> bool:
-    """Say whether a word of German, which any noun may be, ends as towns do: Altenhausen."""
-    folded = word.casefold()
-    ends = tuple(_cues("geo_end_de"))
-    return len(folded) >= _LEAST_GERMAN_PLACE and folded.endswith(ends)
 
 
 def _may_be_place(words: list[str], codes: str) -> bool:

@@ -22,6 +22,7 @@ _LEAST_SHARE = 3
 _ADJECTIVE_FIRST = "nl"
 _BEFORE_INFINITIVES = frozenset(("de", "d'", "d’", "di", "al", "en"))
 _SHORT = 3
+_LEAST_PLACE = 5
 
 
 def nouns(texts: Sequence[str], classes: str, language: str) -> frozenset[str]:
@@ -66,6 +67,12 @@ def no_noun(word: str, language: str) -> bool:
         ends = sorted(_listed("de_end"), key=len, reverse=True)
         return word in listed or any(word.removesuffix(end) in listed for end in ends)
     return word in listed or word.endswith(tuple(_listed(f"{language}_end")))
+
+
+def ends_as_german_place(word: str) -> bool:
+    """Say whether a word of German, which any noun may be, ends as towns do: Altenhausen."""
+    ends = tuple(word_lists("nlp_names.txt")["geo_end_de"])
+    return len(word) >= _LEAST_PLACE and word.casefold().endswith(ends)
 
 
 def is_address(word: str) -> bool:

@@ -10,16 +10,7 @@ from functools import cache
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.extraction.rules.entity_types import GEO, ORGANIZATION, PERSON
 
-__all__ = [
-    "GEO",
-    "ORGANIZATION",
-    "PERSON",
-    "Place",
-    "Word",
-    "listed",
-    "places_of",
-    "words_of",
-]
+__all__ = ["GEO", "ORGANIZATION", "PERSON", "Place", "Word", "listed", "places_of", "words_of"]
 
 Place = tuple[int, int, str]
 """Characters [start, end) of a text, and the type of what they name."""

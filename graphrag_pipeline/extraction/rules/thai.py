@@ -7,13 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from graphrag_pipeline.core.word_lists import alternatives
-from graphrag_pipeline.extraction.rules.scripts import (
-    GEO,
-    ORGANIZATION,
-    PERSON,
-    Place,
-    listed,
-)
+from graphrag_pipeline.extraction.rules.scripts import GEO, ORGANIZATION, PERSON, Place, listed
 
 _THAI = "\u0e01-\u0e3a\u0e40-\u0e4e"
 _MOST = 40
@@ -62,7 +56,7 @@ def _headed(text: str, heads: str, none: str, kind: str) -> Iterator[Place]:
         stop = _stop_within().search(text, rest, match.end())
         end = known.end() if known else stop.start() if stop else match.end()
         head = text[match.start() : rest]
-        is_name = known or (kind != GEO or _may_be_place(head, end - rest))
+        is_name = known or kind != GEO or _may_be_place(head, end - rest)
         if end > rest + 1 and is_name and (known or not _stop().match(text, rest)):
             yield match.start(), end, kind
         place = max(end, match.start("rest"))
