@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from pathlib import Path
 
 import dagster as dg
@@ -79,19 +80,31 @@ def _waits_for_steps(instance: dg.DagsterInstance, run_id: str) -> bool:
     if not instance.get_records_for_run(run_id, of_type=_STEP_HAS_PROCESS, limit=1).records:
         return False
     told = instance.get_records_for_run(run_id, of_type=dg.DagsterEventType.ENGINE_EVENT).records
-    events = [record.event_log_entry.get_dagster_event() for record in told]
-    pids = {event.engine_event_data.metadata.get("pid") for event in events}
-    return any(_lives(int(str(pid.value))) for pid in pids if pid)
+    for entry in (record.event_log_entry for record in told):
+        pid = entry.get_dagster_event().engine_event_data.metadata.get("pid")
+        if pid and _lives_since(int(str(pid.value)), entry.timestamp):
+            return True
+    return False
 
 
-def _lives(pid: int) -> bool:
+def _lives_since(pid: int, moment: float) -> bool:
+    """Return whether the process lives that had this number then, in seconds since 1970.
+
+    Numbers are given again, low ones at once where a container starts anew. Where the system does
+    not say when a process began, whichever has the number now is taken for it.
+    """
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
         pass
-    return True
+    try:
+        ticks = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except OSError:
+        return True
+    age = time.clock_gettime(time.CLOCK_BOOTTIME) - int(ticks) / os.sysconf("SC_CLK_TCK")
+    return time.time() - age < moment + 1
 
 
 def _free_slots(instance: dg.DagsterInstance) -> None:

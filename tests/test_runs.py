@@ -16,6 +16,7 @@ from typing import Any
 import dagster as dg
 import pytest
 from commands import ForkedPython, command, run_python
+from dagster._core.events import EngineEventData
 from dagster._core.instance import InstanceRef
 from dagster._core.utils import make_new_run_id
 from dagster_helpers import PEOPLE, PLACES, Pipeline
@@ -346,6 +347,27 @@ def test_a_run_with_a_process_for_each_step_is_dead_when_the_one_that_waits_for_
             run.run_id, of_type=dg.DagsterEventType.RUN_FAILURE
         ).records
         assert not failures
-        end_dead_runs(instance)
+        with subprocess.Popen(["sleep", "60"]) as unrelated:
+            # As if it had got the number of the process that was killed.
+            _tell_of_process(instance, run, unrelated.pid, ago=3600)
+            end_dead_runs(instance)
+            unrelated.kill()
         (run,) = instance.get_runs()
         assert run.status.value == ("FAILURE" if ending == "KILLED" else ending)
+
+
+def _tell_of_process(
+    instance: dg.DagsterInstance, run: dg.DagsterRun, pid: int, ago: float
+) -> None:
+    told = EngineEventData({"pid": dg.MetadataValue.text(str(pid))})
+    event = dg.DagsterEvent("ENGINE_EVENT", "steps", message="Executing", event_specific_data=told)
+    entry = dg.EventLogEntry(
+        error_info=None,
+        level="debug",
+        user_message="",
+        run_id=run.run_id,
+        timestamp=time.time() - ago,
+        job_name="steps",
+        dagster_event=event,
+    )
+    instance.handle_new_event(entry)
