@@ -56,7 +56,7 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
     f"{_READERS}:code": _reading("code"),
     f"{_READERS}:graphs": _reading("code"),
     f"{_READERS}:HTML": _reading("html html_events html_lines html_links preformatted"),
-    f"{_READERS}:mail": _reading("mail mail_headers mail_quoted"),
+    f"{_READERS}:mail": _reading("mail mail_headers mail_quoted winmail"),
     f"{_READERS}:Markdown": _reading("markdown markdown_markup note_marks wiki_links"),
     f"{_READERS}:named": _reading("code files text_tables"),
     f"{_READERS}:notebook": _reading("notebook notebook_outputs"),

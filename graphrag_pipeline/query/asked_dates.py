@@ -2,7 +2,7 @@
 
 "Since May", "before 1960" and "between 2018 and 2020" ask for documents of that time, "the latest
 version" for the newest of those that are versions of one. They count where at least half of the
-documents have a date in their metadata, and where some documents are of that time.
+documents have a date in their metadata, or their names, and where some documents are of that time.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from graphrag_pipeline.core.text import fold
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.query.asked_spans import as_text, beside, span_from_today
 from graphrag_pipeline.query.limited_release import (
+    NAMED,
     NEWEST,
     Where,
     checked_where,
@@ -38,6 +39,10 @@ SELECT count(*) AS n, {counts} FROM documents
 _COUNT = r"""
 count(*) FILTER (regexp_matches(json_extract_string(metadata, '/{key}'), '^\d{{4}}(-|$)'))
     AS "{key}"
+"""
+_NAMED = rf"""
+count(*) FILTER (regexp_matches(title || ' ' || uri, '(^|[^0-9.,-])(19|20)\d\d([^0-9]|$)'))
+    AS "{NAMED}"
 """
 _MONTHS = {
     fold(word): month
@@ -96,6 +101,7 @@ def limited_as_asked(index: Release, ask: Ask) -> Release:
     if not (bounds or is_latest):
         return limited
     key = limited.once("key of dates", _key_of_dates)
+    is_latest = is_latest and key != NAMED
     if not key or any(name.startswith((key, NEWEST)) for name in ask.where):
         return limited
     where: Where = {}
@@ -121,11 +127,14 @@ def _n_documents(index: Release) -> int:
 
 
 def _key_of_dates(index: Release) -> str:
-    """Return the key of metadata that holds the dates of documents; empty where few have one."""
+    """Return the key of metadata that holds the dates of documents; empty where few have one.
+
+    Where few have one there and many in their names, these count.
+    """
     counts = ", ".join(_COUNT.format(key=key) for key in KEYS)
-    counted = index.rows(_N_DATED.format(counts=counts))[0]
+    counted = index.rows(_N_DATED.format(counts=f"{counts}, {_NAMED}"))[0]
     half = max(1, counted.pop("n") / 2)
-    return next((key for key in KEYS if counted[key] >= half), "")
+    return next((key for key in (*KEYS, NAMED) if counted[key] >= half), "")
 
 
 def asked_bounds(question: str, today: date) -> dict[str, str]:

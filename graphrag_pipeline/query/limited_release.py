@@ -110,11 +110,17 @@ CASE json_type(metadata, $key{n}) WHEN 'ARRAY' THEN json_extract(metadata, $key{
 ELSE list_append(string_split(json_extract_string(metadata, $key{n}), ', '),
                  json_extract_string(metadata, $key{n})) END AS values{n}
 """
+_DATES_NAMED = r"""
+regexp_extract_all(title || ' ' || uri,
+    '(?:^|[^0-9.,-])((?:19|20)\d\d(?:-\d\d){{0,2}})(?:[^0-9]|$)', 1) AS values{n}
+"""
 _COLUMNS = {"title": ("title",), "uri": ("uri", "source")}
 """The columns that are met by name, each with those that a pattern of it is compared with."""
 _LABEL = "label"
 NEWEST = "newest-by"
 """Asks for the newest, by the dates of a key of metadata, of documents that are versions of one."""
+NAMED = "date in its name"
+"""Stands for a key of metadata: years and days in the title of a document, and in its path."""
 _AS_WRITTEN = "list_has_any(values{n}, $wanted{n}::JSON::VARCHAR[])"
 _IN_ANY_CASE = """
 list_has_any(list_transform(values{n}, lambda v: lower(v)),
@@ -413,8 +419,11 @@ def matching(where: Where, labels: Labels, *, bare: bool) -> tuple[str, dict[str
             continue
         compared = _COMPARED.format(n=n, sign=f"{key[-1]}=") if _is_range(key) else ""
         of_key = wanted[0] if key == NEWEST else key[:-1].rstrip() if compared else key
-        parameters[f"key{n}"] = pointer(of_key)
-        values.append(_VALUES.format(n=n))
+        if of_key == NAMED:
+            values.append(_DATES_NAMED.format(n=n))
+        else:
+            parameters[f"key{n}"] = pointer(of_key)
+            values.append(_VALUES.format(n=n))
         if key == NEWEST:
             newest = _of_newest(n)
             parameters["versions"] = _version_words()

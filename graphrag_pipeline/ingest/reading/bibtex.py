@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from graphrag_pipeline.ingest.reading import versions
-from graphrag_pipeline.ingest.reading.cleaning import one_line
+from graphrag_pipeline.ingest.reading.cleaning import one_line, with_newlines
 from graphrag_pipeline.ingest.reading.decoding import decode
 from graphrag_pipeline.ingest.reading.latex import latex_text
 from graphrag_pipeline.ingest.reading.model import (
@@ -40,7 +40,7 @@ _MONTHS = {name[:3].lower(): name for name in calendar.month_name if name}
 
 def read_bibtex(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     """Read each entry as a record of its fields; its id is its key, names are given name first."""
-    text = decode(data, options.encoding).replace("\r\n", "\n")
+    text = with_newlines(decode(data, options.encoding))
     records = [FileRecord(number, entry) for number, entry in enumerate(_entries(text), 1)]
     if not records:
         raise Unreadable("the file has no entries, as @book{key, title = {...}}")

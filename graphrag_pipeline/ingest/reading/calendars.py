@@ -10,7 +10,7 @@ from datetime import date, timedelta
 from pathlib import Path
 
 from graphrag_pipeline.ingest.reading import versions
-from graphrag_pipeline.ingest.reading.cleaning import one_line
+from graphrag_pipeline.ingest.reading.cleaning import one_line, with_newlines
 from graphrag_pipeline.ingest.reading.decoding import decode
 from graphrag_pipeline.ingest.reading.mail_headers import person_of
 from graphrag_pipeline.ingest.reading.model import (
@@ -71,7 +71,7 @@ def read_contacts(path: Path, data: bytes, options: ReadingOptions) -> ReadResul
 
 
 def _read(path: Path, data: bytes, options: ReadingOptions, sign: str) -> ReadResult:
-    text = decode(data, options.encoding).replace("\r\n", "\n").replace("\r", "\n")
+    text = with_newlines(decode(data, options.encoding))
     lines = _FOLD.sub(
         "", _IN_QUOTED.sub(lambda match: match.group().replace("=\n", ""), text)
     ).split("\n")

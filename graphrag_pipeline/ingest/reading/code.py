@@ -8,6 +8,7 @@ from pathlib import Path
 
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.blocks import Block
+from graphrag_pipeline.ingest.reading.cleaning import with_newlines
 from graphrag_pipeline.ingest.reading.decoding import decode
 from graphrag_pipeline.ingest.reading.model import (
     SMALL,
@@ -103,7 +104,7 @@ def read_code(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     """
     suffix = path.suffix.lower()
     language, family = _LANGUAGES[suffix] if suffix else _NAMED[path.name.lower()]
-    text = decode(data, options.encoding).replace("\r\n", "\n")
+    text = with_newlines(decode(data, options.encoding))
     blocks = code_blocks(text, family)
     return whole_document(path, text, path.name, {"language": language}, blocks)
 

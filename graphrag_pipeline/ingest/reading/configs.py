@@ -15,6 +15,7 @@ from typing import Any
 import yaml
 
 from graphrag_pipeline.ingest.reading import versions
+from graphrag_pipeline.ingest.reading.cleaning import with_newlines
 from graphrag_pipeline.ingest.reading.code import code_blocks
 from graphrag_pipeline.ingest.reading.decoding import decode
 from graphrag_pipeline.ingest.reading.model import (
@@ -126,7 +127,7 @@ def read_toml(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     """Read a TOML file as the JSON object it stands for; text that is no TOML as source code."""
     text = decode(data, options.encoding)
     try:
-        value = tomllib.loads(text.replace("\r\n", "\n"))
+        value = tomllib.loads(text)
     except RecursionError:
         raise Unreadable("the TOML is nested too deeply") from None
     except ValueError:
@@ -149,7 +150,7 @@ def read_ini(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
 
 def _as_code(path: Path, text: str, language: str) -> ReadResult:
     """Return the file as it is: its comments are prose."""
-    text = text.replace("\r\n", "\n")
+    text = with_newlines(text)
     blocks = code_blocks(text, "shell")
     return whole_document(path, text, path.name, {"language": language}, blocks)
 

@@ -29,6 +29,7 @@ from graphrag_pipeline.ingest.reading.model import (
 _MOST_ELEMENTS = 1_000_000  # mammoth takes about 0.1 ms and 1 kB for each
 _MOST_TITLE_WORDS = 20
 _CHART = re.compile(r"word/charts/chart\d{0,9}\.xml")
+_SIMPLE_FIELD = re.compile(rb"(</?)w:fldSimple(?=[\s/>])")
 _BACK_LINK = re.compile(r'<a href="#[^"<>]*-ref-[^"<>]*">↑</a>')
 
 
@@ -41,7 +42,7 @@ def read_docx(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     parts = open_archive(data, options, kind="a Word document", suffix=".docx")
     require_plain_xml(parts, _MOST_ELEMENTS)
     about = properties(parts, "docProps/core.xml")
-    file = bytes_of({name: with_equations(xml) for name, xml in parts.items()})
+    file = bytes_of({name: with_equations(_unfielded(xml)) for name, xml in parts.items()})
     charts = "".join(
         markup
         for name, xml in parts.items()
@@ -56,6 +57,11 @@ def read_docx(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
         raise Unreadable("the document holds no text")
     title = str(about.pop("title", "")) or _title(page)
     return whole_document(path, page.text, title, about, page.blocks)
+
+
+def _unfielded(xml: bytes) -> bytes:
+    """Return a part in which the text of simple fields, which mammoth passes over, is kept."""
+    return _SIMPLE_FIELD.sub(rb"\1w:smartTag", xml)
 
 
 def _title(page: Page) -> str:

@@ -125,10 +125,15 @@ def _format(path: Path) -> FileFormat:
     if format_ is None and (convert := _CONVERTED.get(suffix.lower())):
         raise Unreadable(convert_first(convert))
     if format_ is None:
-        extensions = " ".join(sorted(supported_suffixes() - CODE_SUFFIXES))
-        kind = f"with suffix {one_line(suffix.lower())!r}" if suffix else "without a suffix"
-        raise Unreadable(f"files {kind} {_NOT_READ} {extensions} and source code")
+        raise of_other_kind(suffix)
     return format_
+
+
+def of_other_kind(suffix: str) -> Unreadable:
+    """Return the reason that files with an ending are refused for: see `is_of_other_kind`."""
+    extensions = " ".join(sorted(supported_suffixes() - CODE_SUFFIXES))
+    kind = f"with suffix {one_line(suffix.lower())!r}" if suffix else "without a suffix"
+    return Unreadable(f"files {kind} {_NOT_READ} {extensions} and source code")
 
 
 def _named(name: str) -> FileFormat | None:

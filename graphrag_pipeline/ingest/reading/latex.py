@@ -99,6 +99,28 @@ _ACCENTS = {
     **{".": "\u0307", "u": "\u0306", "v": "\u030c", "H": "\u030b", "c": "\u0327", "k": "\u0328"},
     **{"r": "\u030a", "d": "\u0323", "b": "\u0331"},
 }
+_QUANTITIES = {
+    **{"num": (1, False), "numrange": (2, False), "si": (0, True), "unit": (0, True)},
+    **{"SI": (1, True), "qty": (1, True), "SIrange": (2, True), "qtyrange": (2, True)},
+}
+"""Of siunitx, how many numbers a command takes, and whether their unit."""
+_POWER = re.compile(r"\\(square|cubic)\s*((?:\\(?:kilo|mega|milli|micro|centi))?\s*\\[A-Za-z]+)")
+_UNIT = re.compile(r"\\([A-Za-z]+)\s*")
+_UNITS = {
+    **{
+        "kilo": "k",
+        "mega": "M",
+        "giga": "G",
+        "milli": "m",
+        "micro": "µ",
+        "centi": "c",
+    },
+    **{"metre": "m", "meter": "m", "gram": "g", "second": "s", "minute": "min", "hour": "h"},
+    **{"litre": "l", "liter": "l", "kelvin": "K", "celsius": "°C", "degreeCelsius": "°C"},
+    **{"ampere": "A", "volt": "V", "watt": "W", "joule": "J", "newton": "N", "pascal": "Pa"},
+    **{"hertz": "Hz", "tonne": "t", "percent": "%", "degree": "°", "mole": "mol", "day": "d"},
+    **{"per": "/", "square": "²", "squared": "²", "cubic": "³", "cubed": "³"},
+}
 _LONGEST_OPTION = 2_000
 
 
@@ -273,6 +295,8 @@ class _Converter:
         }
         if name in special:
             return special[name]()
+        if name in _QUANTITIES:
+            return self._quantity(*_QUANTITIES[name])
         if len(name) > 2 and (greek := _greek(name)):
             return greek
         if self.is_math and name in _MATH_SIGNS:
@@ -315,6 +339,14 @@ class _Converter:
     def _fraction(self) -> str:
         parts = [one_line(_Converter(self.argument(), is_math=True).text()) for _ in range(2)]
         return "/".join(part if part.isalnum() else f"({part})" for part in parts)
+
+    def _quantity(self, n_numbers: int, has_unit: bool) -> str:
+        """Return numbers with the signs of their unit: ``\\kilo\\metre\\per\\hour`` is km/h."""
+        self.skip_option()
+        numbers = "–".join(latex_text(self.argument()) for _ in range(n_numbers))
+        self.skip_option()
+        unit = _POWER.sub(r"\2\\\1", self.argument()) if has_unit else ""
+        return f"{numbers} {_UNIT.sub(lambda m: _UNITS.get(m[1], m[1]), unit)}".strip()
 
     def _item(self) -> str:
         option = self.skip_option()

@@ -20,7 +20,7 @@ from pathlib import Path
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.blocks import Block
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
-from graphrag_pipeline.ingest.reading.files import is_of_other_kind, read_file
+from graphrag_pipeline.ingest.reading.files import is_of_other_kind, read_file, refused
 from graphrag_pipeline.ingest.reading.html import parse_html, title_of
 from graphrag_pipeline.ingest.reading.line_blocks import line_blocks
 from graphrag_pipeline.ingest.reading.mail_headers import (
@@ -51,6 +51,7 @@ from graphrag_pipeline.ingest.reading.model import (
     whole_document,
 )
 from graphrag_pipeline.ingest.reading.records import unique_keys
+from graphrag_pipeline.ingest.reading.winmail import SIGNATURE, files_within
 
 _MOST_PARTS = 1_000
 _MOST_WORK = 50_000_000  # lines times boundaries: the parser tries each boundary on each line
@@ -349,11 +350,26 @@ def _read_part(name: str, part: Message, options: ReadingOptions, depth: int) ->
     data = part.get_payload(decode=True)
     if not isinstance(data, bytes):
         return ReadResult([], [])
-    # A name that leads elsewhere is a name alone: no file is opened.
-    path = Path(name.replace("/", "_").replace("\\", "_"))
+    if data.startswith(SIGNATURE):
+        return _read_winmail(data, options)
+    path = _alone(name)
     if not path.suffix:
         path = Path(path.name + (_ENDINGS.guess_extension(part.get_content_type()) or ""))
     return read_file(path, options, data=data)
+
+
+def _read_winmail(data: bytes, options: ReadingOptions) -> ReadResult:
+    try:
+        files = files_within(data)[:_MOST_PARTS]
+    except Unreadable as error:
+        return refused(str(error))
+    read = [(name, read_file(_alone(name), options, data=content)) for name, content in files]
+    return joined([each.under(f"{name}/") for name, each in read])
+
+
+def _alone(name: str) -> Path:
+    """Return a name that may lead elsewhere as a name alone: no file is opened."""
+    return Path(name.replace("/", "_").replace("\\", "_"))
 
 
 def _unpacked(part: Message, data: bytes) -> bytes:

@@ -14,7 +14,7 @@ from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.blocks import Block, BlockKind
 from graphrag_pipeline.ingest.reading.cleaning import one_line
 from graphrag_pipeline.ingest.reading.decoding import decode
-from graphrag_pipeline.ingest.reading.files import PLAIN
+from graphrag_pipeline.ingest.reading.files import PLAIN, of_other_kind
 from graphrag_pipeline.ingest.reading.html_lines import n_names
 from graphrag_pipeline.ingest.reading.model import (
     SMALL,
@@ -22,6 +22,7 @@ from graphrag_pipeline.ingest.reading.model import (
     ReadingOptions,
     ReadResult,
     Scalar,
+    Unreadable,
     whole_document,
 )
 from graphrag_pipeline.ingest.reading.table_head import markdown_lines
@@ -68,7 +69,10 @@ def read_manual(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
 
     A file that ends in a number and is none is read as text: logs and licences are numbered so.
     """
-    text = decode(data, options.encoding)
+    try:
+        text = decode(data, options.encoding)
+    except Unreadable:  # a library, lib.so.1, is no broken page
+        raise of_other_kind(path.suffix) from None
     if not _IS_PAGE.search(text[:100_000]):
         return PLAIN.read(path.with_name(f"{path.name}.txt"), data, options)
     page = _Page(path.stem)

@@ -58,6 +58,9 @@ _DATA_DEFINITION = re.compile(r"^ {0,3}\[[^\[\]\n]{1,300}\]:[ \t]*<?data:[^\n]*$
 _DATA = re.compile(
     r"data:[\w.+-]{1,50}/[\w.+-]{1,50}(?:;[\w=-]{1,50}){0,3};base64,[A-Za-z0-9+/=%]{40,}"
 )
+_ROW = re.compile(r"^[ \t]*\|.*<.*$", re.M)
+_BREAK = re.compile(r"<(?:br|/?(?:p|ul|ol|li|div))\s*/?>", re.I)
+"""What divides lines within a cell of a table, which is one line."""
 _LONGEST = 5_000  # characters of a line that is looked at
 
 
@@ -115,6 +118,7 @@ def _lines(text: str) -> Iterator[tuple[str, bool]]:
 def _without_tags(text: str) -> str:
     if "<" not in text:
         return text
+    text = _ROW.sub(lambda row: _BREAK.sub(" ", row.group()), text)
     small = text.lower()
     parts: list[str] = []
     heading: list[str] | None = None

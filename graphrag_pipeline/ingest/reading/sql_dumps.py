@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from graphrag_pipeline.ingest.reading import versions
-from graphrag_pipeline.ingest.reading.cleaning import one_line
+from graphrag_pipeline.ingest.reading.cleaning import one_line, with_newlines
 from graphrag_pipeline.ingest.reading.code import code_blocks, read_code
 from graphrag_pipeline.ingest.reading.decoding import decode
 from graphrag_pipeline.ingest.reading.model import (
@@ -72,7 +72,7 @@ def read_sql(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     names, in the statement or above it where the table is created, and those that are reckoned stay
     code.
     """
-    text = decode(data, options.encoding).replace("\r\n", "\n")
+    text = with_newlines(decode(data, options.encoding))
     dump = _Dump(text)
     if not dump.tables:
         return read_code(path, data, options)

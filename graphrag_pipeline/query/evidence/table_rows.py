@@ -17,7 +17,7 @@ ROW = "row"
 """The kind of a row, beside the kinds of blocks."""
 CELL_END = "; "
 """What stands between the cells of a row that is told with its heads."""
-_RULE = re.compile(r":?-{2,}:?")
+_RULE = re.compile(r":?-+:?")
 _EDGE = re.compile(r"(?<!\\)\|")
 _MOST_CELLS = 60
 _LONGEST_CAPTION = 100
