@@ -218,6 +218,7 @@ def test_values_of_file_and_environment_are_checked_together(tmp_path, monkeypat
         ("[llm]\napi_key = 'x'", "llm.api_key", "no key stands in settings"),
         ("[query]\ntemperature = 1", "query.temperature", "did you mean llm.temperature?"),
         ("[query]\nsize = 3", "query.size", "did you mean chunks.size?"),
+        ("[claims]\nenabled = true", "claims", "did you mean extraction.claims?"),
         ("[zzz]\nqqq = 5", "zzz", "remove it"),
     ],
 )
@@ -226,9 +227,20 @@ def test_an_unknown_setting_suggests_the_close_one(tmp_path, toml, unknown, clos
         load(tmp_path, toml)
 
 
-def test_an_unknown_variable_suggests_the_close_one(monkeypatch):
-    monkeypatch.setenv("GRAPHRAG_CHUNK__SIZE", "5")
-    with pytest.raises(ConfigError, match=r"GRAPHRAG_CHUNK__SIZE: did you mean GRAPHRAG_CHUNKS__"):
+@pytest.mark.parametrize(
+    ("variable", "instead"),
+    [
+        ("GRAPHRAG_CHUNK__SIZE", "did you mean GRAPHRAG_CHUNKS__SIZE?"),
+        ("GRAPHRAG_HIERARCHIES__SYNONYMS", "did you mean GRAPHRAG_EMBEDDINGS__SYNONYMS?"),
+        ("GRAPHRAG_CLAIMS__ENABLED", "did you mean GRAPHRAG_EXTRACTION__CLAIMS?"),
+        ("GRAPHRAG_LLM__API_KEY", "no key stands in settings: set OPENAI_API_KEY"),
+        ("GRAPHRAG_MODELS__A__MAX_COST", "it is for all models: set GRAPHRAG_LLM__MAX_COST"),
+        ("GRAPHRAG_QQQ__XXX", "remove it"),
+    ],
+)
+def test_an_unknown_variable_suggests_the_close_one(monkeypatch, variable, instead):
+    monkeypatch.setenv(variable, "5")
+    with pytest.raises(ConfigError, match=re.escape(f"{variable}: {instead}")):
         load_settings()
 
 

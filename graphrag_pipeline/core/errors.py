@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 _SQL_INTERRUPTED = "Query interrupted"
 
@@ -19,12 +19,14 @@ def first_line(error: BaseException) -> str:
     return next(iter(str(error).splitlines()), "")
 
 
-def did_you_mean(name: str, names: Iterable[str], otherwise: str, *, section: str = "") -> str:
-    """Ask for the name nearest to one that nobody knows, in its section; else say ``otherwise``."""
+def did_you_mean(
+    name: str, names: Iterable[str], otherwise: str, written: Callable[[str], str] = str
+) -> str:
+    """Ask for the name nearest to one that nobody knows, as it is written; or say ``otherwise``."""
     from difflib import get_close_matches
 
     close = get_close_matches(name, [*names], 1)
-    return f"did you mean {section}{close[0]}?" if close else otherwise
+    return f"did you mean {written(close[0])}?" if close else otherwise
 
 
 class GraphRAGError(Exception):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pydantic_core import ErrorDetails
 
 from graphrag_pipeline.core.errors import did_you_mean
@@ -18,13 +20,14 @@ def shown(item: ErrorDetails) -> str:
     return repr(value)
 
 
-def instead_in_a_model(section: str, name: str) -> str:
+def instead_in_a_model(section: str, name: str, written: Callable[[str], str]) -> str:
     """Return what to write in place of a setting that no section of a model has."""
     if name == "embedding_model":
-        return f"did you mean {section}.model?"
-    if name in LlmSettings.model_fields:
-        return f"it is for all models: set {LLM}.{name}"
-    return did_you_mean(name, ModelSettings.model_fields, "remove it", section=f"{section}.")
+        name = "model"
+    elif name in LlmSettings.model_fields:
+        return f"it is for all models: set {written(f'{LLM}.{name}')}"
+    names = ModelSettings.model_fields
+    return did_you_mean(name, names, "remove it", lambda close: written(f"{section}.{close}"))
 
 
 def what_is_right(item: ErrorDetails) -> str:

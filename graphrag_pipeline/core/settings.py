@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -285,7 +285,9 @@ def load_settings(file: Path | None = None, **values: Any) -> Settings:
     for where, names in (("", _environment_names()), (f"{env_file}: ", _settings_in(env_file))):
         for name in names:
             if not _is_setting(name):
-                raise ConfigError(f"{where}unknown environment variable {name}: {_closest(name)}")
+                setting = name[len(PREFIX) :].lower().replace("__", ".")
+                instead = _instead_of(setting, _as_variable)
+                raise ConfigError(f"{where}unknown environment variable {name}: {instead}")
     settings = Settings(path, env_file, **values)
     if settings.llm.env_file and not Path(settings.llm.env_file).is_file():
         raise ConfigError(f"llm.env_file = {settings.llm.env_file!r}: there is no such file")
@@ -425,15 +427,6 @@ def _is_setting(variable: str) -> bool:
     return name in _known_names() or name in Settings.model_fields
 
 
-def _closest(variable: str) -> str:
-    names = [f"{PREFIX}{name.upper()}" for name in sorted(_known_names())]
-    model = variable[len(PREFIX) :].upper().split("__")
-    if len(model) > 1 and model[0] == MODELS.upper():
-        start = f"{PREFIX}{'__'.join(model[:2])}__"
-        names = [f"{start}{name.upper()}" for name in ModelSettings.model_fields]
-    return did_you_mean(variable.upper(), names, "see graphrag-pipeline init for all settings")
-
-
 def _explain(error: ValidationError, layers: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     for item in error.errors():
         name = ".".join(str(part) for part in item["loc"])
@@ -446,22 +439,26 @@ def _explain(error: ValidationError, layers: Mapping[str, Mapping[str, Any]]) ->
             yield f"{source}: {name} = {shown(item)}: {what_is_right(item)}"
 
 
-def _instead_of(name: str) -> str:
-    """Say what to write in place of a setting there is not."""
+def _instead_of(name: str, written: Callable[[str], str] = str) -> str:
+    """Say what to write in place of a setting there is not; the right one as it is ``written``."""
     section, _, own = name.rpartition(".")
     if own == "api_key":
         return "no key stands in settings: set OPENAI_API_KEY, or write it to .env"
     if name == "notify.webhook":
         return f"its address is a secret: set {WEBHOOK}, or write it to .env"
-    names = [n.replace("__", ".") for n in sorted(_known_names())]
     if section.startswith(f"{MODELS}."):
-        return instead_in_a_model(section, own)
-    if section not in Settings.model_fields:
-        return did_you_mean(name, (*Settings.model_fields, *names), "remove it")
-    elsewhere = [n for n in names if n.rpartition(".")[2] == own]
-    otherwise = f"did you mean {elsewhere[0]}?" if elsewhere else "remove it"
-    owns = [n.rpartition(".")[2] for n in names if n.startswith(f"{section}.")]
-    return did_you_mean(own, owns, otherwise, section=f"{section}.")
+        return instead_in_a_model(section, own, written)
+    names = [n.replace("__", ".") for n in sorted(_known_names())]
+    called_so = [n for n in names if n.rpartition(".")[2] in (own, section)]
+    otherwise = f"did you mean {written(called_so[0])}?" if called_so else "remove it"
+    if section in Settings.model_fields:
+        owns = [n.rpartition(".")[2] for n in names if n.startswith(f"{section}.")]
+        return did_you_mean(own, owns, otherwise, lambda close: written(f"{section}.{close}"))
+    return did_you_mean(name, (*Settings.model_fields, *names), otherwise, written)
+
+
+def _as_variable(name: str) -> str:
+    return PREFIX + name.replace(".", "__").upper()
 
 
 def _source(place: tuple[int | str, ...], layers: Mapping[str, Mapping[str, Any]]) -> str:
