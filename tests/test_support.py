@@ -75,7 +75,7 @@ def test_what_is_amiss_with_references_is_said_in_words_and_numbers():
     assert not fields["names_no_source"]
     assert [each.sentence for each in fields["unsupported"]] == ["Warm."]
     assert fields["doubts"] == (
-        "1 of 2 references share no word with their sentences: Sources (0).",
+        "1 of 2 references shares no word with their sentences: Sources (0).",
         "3 references removed that named nothing the model was shown.",
     )
 

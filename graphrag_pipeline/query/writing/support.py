@@ -85,10 +85,9 @@ def _doubts(support: Support, n_removed: int) -> Iterator[str]:
         names = [*dict.fromkeys(each.reference for each in support.unsupported)]
         first_names = ", ".join(names[:_MOST_NAMED]) + (" ..." if names[_MOST_NAMED:] else "")
         n_references = counted(support.n_references, "reference")
-        yield (
-            f"{len(support.unsupported):,} of {n_references} share no word with their sentences: "
-            f"{first_names}."
-        )
+        n = len(support.unsupported)
+        share = "shares" if n == 1 else "share"
+        yield f"{n:,} of {n_references} {share} no word with their sentences: {first_names}."
     if n_removed:
         yield f"{counted(n_removed, 'reference')} removed that named nothing the model was shown."
 
