@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -15,9 +16,12 @@ from benchmarks.answers import passages_of
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.index import Index
 from graphrag_pipeline.ingest.reading import ReadingOptions, ReadResult, read_file
+from graphrag_pipeline.ingest.reading.blocks import clean_places
+from graphrag_pipeline.ingest.reading.cleaning import clean_text
 from graphrag_pipeline.ingest.reading.model import ReadDocument
 from graphrag_pipeline.ingest.reading.pdf_text import rows_of, write_text
 from graphrag_pipeline.query import QueryEngine
+from graphrag_pipeline.query.citations import page_of
 
 TOP, LEFT, LEADING = 760, 72, 14
 LEFT_COLUMN = [f"The harbour of Tarn has {n} old piers of stone" for n in range(8)]
@@ -169,6 +173,32 @@ def test_a_sentence_goes_on_over_the_end_of_a_page_and_a_broken_word_too() -> No
         "The committee met again to discuss the agreement on the well-being of all international "
         "crews, and their well-being too."
     )
+
+
+def test_it_is_known_where_each_page_begins_within_a_sentence_and_after_an_empty_page() -> None:
+    begun = "The survey of the harbour was ended by a commit-"
+    first, second = [["Chapter one.", begun], ["tee of the town in May.", "Its report is lost."]]
+    drawn = [first, second, [], [], ["An end."]]
+    document = only(pdf(*(lambda c, lines=lines: write(c, lines) for lines in drawn), lambda c: c))
+    text, starts = document.text, document.page_starts
+    pages = [text[a:b] for a, b in itertools.pairwise((*starts, len(text)))]
+    assert pages[0].endswith("ended by a commit")
+    assert pages[1].startswith("tee of the town")
+    assert (pages[2], pages[3], pages[4], pages[5]) == ("", "", "An end.", "")
+    text = text.replace("An end.", "The end.")
+    assert [page_of(starts, text.index(w)) for w in ("Chapter", "lost", "The end")] == [1, 2, 5]
+
+
+@pytest.mark.parametrize(
+    "text", ["one\r\ntwo\r\nthree", "  one\u200b two\x00 three  ", "one two three"]
+)
+def test_places_stand_before_the_same_words_when_a_text_is_cleaned(text: str) -> None:
+    words = ["one", "two", "three"]
+    cleaned = clean_text(text)
+    assert clean_places(text, [text.index(word) for word in words]) == tuple(
+        cleaned.index(word) for word in words
+    )
+    assert clean_places(text, [0, len(text)]) == (0, len(cleaned))
 
 
 def test_larger_lines_are_headings_and_lists_are_lists() -> None:

@@ -873,7 +873,8 @@ def test_a_pdf_is_read_with_its_properties():
     info = "/Title (The plan) /Author (Ada) /CreationDate (D:20240102030405Z)"
     document = only(read("a.pdf", make_pdf([["First page."], ["Second page."]], info)))
     expected = {"author": "Ada", "date": "2024-01-02", "pages": 2}
-    assert document == ReadDocument("", "The plan", "First page.\n\nSecond page.", expected)
+    text = "First page.\n\nSecond page."
+    assert document == ReadDocument("", "The plan", text, expected, page_starts=(0, 13))
 
 
 def test_words_and_paragraphs_broken_over_lines_of_a_pdf_are_whole():

@@ -128,7 +128,8 @@ def _show_grounds(answer: Answer) -> None:
 
 def _show_citation(citation: Citation) -> None:
     place = citation.uri or f"community report {citation.report_id}"
-    span = f" {citation.start_char}–{citation.end_char}" if citation.uri else ""
+    page = f", page {citation.page:,}" if citation.page else ""
+    span = f" {citation.start_char}–{citation.end_char}{page}" if citation.uri else ""
     title = shortened(one_line(citation.document_title), _MOST_OF_A_TITLE)
     title = " · ".join(filter(None, [title, *_referring(citation)]))
     number = f"[{citation.number}]"

@@ -44,6 +44,7 @@ DOCUMENTS = pl.Schema(
         "n_chars": pl.Int64,
         "metadata": pl.String,
         "text": pl.String,
+        "page_starts": pl.List(pl.Int64),
         "batch": pl.String,
     }
 )
@@ -293,7 +294,7 @@ def _record_read(
 
 def _document_row(
     source: str, identity: str, document: ReadDocument
-) -> tuple[str, str, str, str, str, int, str, str]:
+) -> tuple[str, str, str, str, str, int, str, str, list[int] | None]:
     metadata = json.dumps(document.metadata, ensure_ascii=False, default=str, sort_keys=True)
     return (
         make_id("document", _join(identity, document.key)),
@@ -304,6 +305,7 @@ def _document_row(
         len(document.text),
         metadata,
         document.text,
+        [*document.page_starts] or None,
     )
 
 
@@ -321,6 +323,7 @@ def _of_table(source: str, identity: str, rows: pl.DataFrame) -> tuple[pl.DataFr
         pl.col("text").str.len_chars().cast(pl.Int64).alias("n_chars"),
         "metadata",
         "text",
+        page_starts=pl.lit(None, DOCUMENTS["page_starts"]),
     )
     spans = {"start_char": "starts", "end_char": "ends", "kind": "kinds"}
     blocks = rows.select(document_id=documents["id"], **spans).explode(*spans)

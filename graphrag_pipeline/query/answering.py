@@ -36,7 +36,7 @@ def extractive_answer(
         query=retrieval.query,
         method=retrieval.method,
         text=evidence_text(passages, citations),
-        citations=distinct(citations),
+        citations=distinct(index, citations),
         retrieval=retrieval,
         generated=False,
         timings={

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
@@ -38,6 +39,7 @@ SELECT community_id, c.id, c.text FROM (
     QUALIFY row_number() OVER (PARTITION BY community_id ORDER BY n DESC, chunk_id) <= $limit)
 JOIN chunks c ON c.id = chunk_id ORDER BY community_id, n DESC, c.id
 """
+_PAGES = "SELECT id, page_starts FROM documents WHERE page_starts IS NOT NULL"
 _CHUNKS_CONSIDERED = 20
 Place: TypeAlias = tuple[object, int, int, str]
 _WORDS_REMEMBERED = 1024
@@ -74,12 +76,23 @@ def numbered(citations: Iterable[Citation]) -> list[Citation]:
     ]
 
 
-def distinct(citations: Iterable[Citation]) -> tuple[Citation, ...]:
-    """Return the first citation of each number."""
+def distinct(index: Release, citations: Iterable[Citation]) -> tuple[Citation, ...]:
+    """Return the first citation of each number, with the page that it begins on."""
     first: dict[int, Citation] = {}
     for citation in citations:
         first.setdefault(citation.number, citation)
-    return tuple(first.values())
+    pages = index.records(_PAGES, {each.document_id: None for each in first.values()})
+    return tuple(
+        replace(each, page=page_of(pages[each.document_id]["page_starts"], each.start_char))
+        if each.document_id in pages
+        else each
+        for each in first.values()
+    )
+
+
+def page_of(page_starts: Sequence[int], character: int) -> int:
+    """Return the page, from 1, that a character of a document is on."""
+    return bisect_right(page_starts, character)
 
 
 def place_of(citation: Citation) -> Place:

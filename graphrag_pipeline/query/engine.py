@@ -225,7 +225,7 @@ class QueryEngine:
             records = method.retrieve(index, ask.question, values)
             if not records:
                 index.trace.check_fit(as_mapping(values))
-            citations = distinct(citations_of(index, records))
+            citations = distinct(index, citations_of(index, records))
         seconds = time.perf_counter() - start
         return Retrieval(
             method=method.name,

@@ -75,7 +75,8 @@ class Citation:
 
     A finding of a report that no chunk supports cites the report instead: ``report_id`` and
     ``text`` are set, the document's fields are empty. ``references`` are the records that a written
-    answer refers to and this place supports, as it names them: ``Sources (3)``.
+    answer refers to and this place supports, as it names them: ``Sources (3)``. ``page`` is the
+    page, from 1, on which it begins, of a document that has pages.
     """
 
     number: int
@@ -88,13 +89,15 @@ class Citation:
     text: str
     report_id: str | None = None
     references: tuple[str, ...] = ()
+    page: int | None = None
 
     @property
     def place(self) -> str:
-        """Its place in one line: the document's name and the span, or the report."""
+        """Its place in one line: the document's name, the page and the span, or the report."""
         if not self.uri:
             return f"report {self.report_id}"
-        return f"{self.uri}, characters {self.start_char:,} to {self.end_char:,}"
+        page = f", page {self.page:,}" if self.page else ""
+        return f"{self.uri}{page}, characters {self.start_char:,} to {self.end_char:,}"
 
     def __repr__(self) -> str:
         about = f"Citation {self.number}: {showing.quoted(self.document_title)}"

@@ -80,7 +80,7 @@ class _Fused:
     def retrieval(self) -> Retrieval:
         """Return it as one retrieval; an index's own words carry its name."""
         cited = {
-            part.name: distinct(citations_of(part.index, [*part.records.values()]))
+            part.name: distinct(part.index, citations_of(part.index, [*part.records.values()]))
             for part in self.parts
         }
         return Retrieval(

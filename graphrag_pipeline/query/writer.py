@@ -92,7 +92,7 @@ async def _with_places(
     shown_records, evidence = (final.shown, final.evidence) if final else (Shown(), ())
     references = list(draft.references.cited)
     citations = await asking.retrieve(lambda: resolve(index, shown_records, references))
-    places = await asking.retrieve(lambda: distinct(citations_of(index, evidence)))
+    places = await asking.retrieve(lambda: distinct(index, citations_of(index, evidence)))
     retrieval = Retrieval(
         method=method.name,
         query=asking.question,

@@ -87,7 +87,8 @@ CREATE TABLE IF NOT EXISTS documents (
     metadata JSON NOT NULL,
     text VARCHAR NOT NULL,
     batch VARCHAR NOT NULL,
-    language VARCHAR DEFAULT ''
+    language VARCHAR DEFAULT '',
+    page_starts BIGINT[]
 );
 COMMENT ON TABLE documents IS 'The current version of each source document.';
 COMMENT ON COLUMN documents.id IS '32 hexadecimal digits, made from the uri under which its content was first seen.';
@@ -101,6 +102,7 @@ COMMENT ON COLUMN documents.metadata IS 'Whatever else the source said of it, as
 COMMENT ON COLUMN documents.text IS 'The cleaned text; every span of characters in this file counts in it.';
 COMMENT ON COLUMN documents.batch IS 'The batch that brought this version; joins batches.batch.';
 COMMENT ON COLUMN documents.language IS 'The language that it begins in (ISO 639-1), told by script and function words; empty where they do not tell.';
+COMMENT ON COLUMN documents.page_starts IS 'First characters of its pages in text, in order; null where it has no pages.';
 
 CREATE OR REPLACE VIEW source_names AS
 SELECT uri, coalesce(min(uri) FILTER (batch_sources.status <> 'duplicate') OVER names,

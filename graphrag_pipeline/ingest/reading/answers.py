@@ -30,7 +30,7 @@ def write_answer(result: ReadResult) -> bytes:
         table, documents = sink.getvalue(), []
     said = {
         "documents": [
-            (d.key, d.title, d.text, d.metadata, [(b.start, b.end, b.kind) for b in d.blocks])
+            (d.key, d.title, d.text, d.metadata, [tuple(b) for b in d.blocks], d.page_starts)
             for d in documents
         ],
         "quarantined": [(q.key, q.reason) for q in result.quarantined],
@@ -49,7 +49,9 @@ def read_answer(answer: bytes) -> ReadResult:
 
         return ReadResult(DocumentTable(pl.read_ipc(io.BytesIO(answer[end:]))), quarantined)
     documents = [
-        ReadDocument(key, title, text, metadata, tuple(Block(*block) for block in blocks))
-        for key, title, text, metadata, blocks in said["documents"]
+        ReadDocument(
+            key, title, text, metadata, tuple(Block(*block) for block in blocks), tuple(pages)
+        )
+        for key, title, text, metadata, blocks, pages in said["documents"]
     ]
     return ReadResult(documents, quarantined)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, without_controls
@@ -17,6 +17,18 @@ class Block(NamedTuple):
     start: int
     end: int
     kind: BlockKind
+
+
+def clean_places(text: str, places: Sequence[int]) -> tuple[int, ...]:
+    """Return where places of a text, in order, are in it when it is clean."""
+    if not places or clean_text(text) == text:
+        return tuple(places)
+    edges = [0, *places, len(text)]
+    parts = [without_controls(text[a:b]) for a, b in itertools.pairwise(edges)]
+    whole = "".join(parts)
+    lead, length = len(whole) - len(whole.lstrip()), len(whole.strip())
+    ends = itertools.accumulate(map(len, parts[:-1]))
+    return tuple(min(max(end - lead, 0), length) for end in ends)
 
 
 def clean_blocks(text: str, blocks: Iterable[Block]) -> tuple[str, tuple[Block, ...]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
 from graphrag_pipeline.core.text import without_page_id
-from graphrag_pipeline.ingest.reading.blocks import Block, clean_blocks
+from graphrag_pipeline.ingest.reading.blocks import Block, clean_blocks, clean_places
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 
 if TYPE_CHECKING:
@@ -27,7 +27,8 @@ class ReadDocument:
     `key` is "" when the file is the document; in a file of records it is the record's id, or
     "row-<n>" (1-based; in jsonl the line number) where it has none, and unique in the file.
     `text` is never empty, has only "\\n" as newline and can be encoded as UTF-8. `blocks` are the
-    spans of it that are no running prose, in order, none over another.
+    spans of it that are no running prose, in order, none over another. `page_starts` are the first
+    characters of its pages, in order; none where it has no pages.
     """
 
     key: str
@@ -35,6 +36,7 @@ class ReadDocument:
     text: str
     metadata: dict[str, Scalar] = field(default_factory=dict)
     blocks: tuple[Block, ...] = ()
+    page_starts: tuple[int, ...] = ()
 
 
 class DocumentTable(Sequence[ReadDocument]):
@@ -194,16 +196,19 @@ def whole_document(
     title: str = "",
     metadata: Mapping[str, Scalar] | None = None,
     blocks: Iterable[Block] = (),
+    page_starts: Sequence[int] = (),
 ) -> ReadResult:
     """Return the one document that the file is; raises Unreadable if it has no text.
 
-    `blocks` are in order, none over another, in characters of `text` as it is given.
+    `blocks` are in order, none over another; they and `page_starts` are in characters of `text` as
+    it is given.
     """
     cleaned, kept = clean_blocks(text, blocks)
     if not cleaned:
         raise Unreadable("the file holds no text")
     title = one_line(title) or readable_name(path)
-    document = ReadDocument("", title, cleaned, clean_metadata(metadata or {}), kept)
+    pages = clean_places(text, page_starts)
+    document = ReadDocument("", title, cleaned, clean_metadata(metadata or {}), kept, pages)
     return ReadResult([document], [])
 
 
@@ -217,11 +222,10 @@ def clean_result(result: ReadResult) -> ReadResult:
     documents = []
     for document in result.documents:
         text, blocks = clean_blocks(document.text, document.blocks)
+        pages = clean_places(document.text, document.page_starts)
         title, metadata = one_line(document.title), clean_metadata(document.metadata)
         if text:
-            documents.append(
-                replace(document, title=title, text=text, metadata=metadata, blocks=blocks)
-            )
+            documents.append(ReadDocument(document.key, title, text, metadata, blocks, pages))
     return ReadResult(documents, result.quarantined)
 
 

@@ -98,7 +98,7 @@ def read_pdf(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     if filled:  # a form that several have filled in has one title
         blocks = with_facts(written.text, blocks, filled)
         title = f"{title} ({readable_name(path)})" if title else ""
-    result = whole_document(path, written.text, title, metadata, blocks)
+    result = whole_document(path, written.text, title, metadata, blocks, written.page_starts)
     if unread := [number + 1 for number in pictures if not pages[number]]:
         what = f"{'page' if len(unread) == 1 else 'pages'} {_ranges(unread)}"
         result.quarantined.append(Quarantined(what, f"scanned, without text: {why}"))

@@ -38,11 +38,15 @@ _SENTENCE_END = ".!?:;"
 
 @dataclass(frozen=True)
 class PdfText:
-    """The text of a PDF with its blocks; `heading` is the largest of its first page, or ""."""
+    """The text of a PDF with its blocks; `heading` is the largest of its first page, or "".
+
+    ``page_starts`` are the first characters of its pages; one without text begins with the next.
+    """
 
     text: str
     blocks: list[Block]
     heading: str
+    page_starts: list[int]
 
 
 @dataclass(slots=True)
@@ -51,7 +55,12 @@ class _Paragraph:
     kind: BlockKind | None
     gap: str
     last: Row
-    page: int
+    begun: dict[int, int]
+    """By the number of a page that begins in it, how many of its parts are before that."""
+
+    @property
+    def page(self) -> int:
+        return next(iter(self.begun))
 
 
 def write_text(pages: Sequence[Sequence[Row]]) -> PdfText:
@@ -65,7 +74,7 @@ def write_text(pages: Sequence[Sequence[Row]]) -> PdfText:
     for paragraph in paragraphs:
         if paragraph.kind == "heading" and sum(map(len, paragraph.parts)) > _LONGEST_HEADING:
             paragraph.kind = None
-    return _written(paragraphs)
+    return _written(paragraphs, len(pages))
 
 
 def rows_of(text: str) -> list[Row]:
@@ -92,7 +101,7 @@ def _add_column(
         kind = _kind(row, body, is_table=has_cells or row.table > 0)
         last = paragraphs[-1] if paragraphs else None
         if last is None:
-            paragraphs.append(_Paragraph([row.text], kind, "", row, page))
+            paragraphs.append(_Paragraph([row.text], kind, "", row, {page: 0}))
             continue
         if row.table and row.table == last.last.table:
             gap = "\n"
@@ -103,8 +112,9 @@ def _add_column(
         if gap is None:
             words.join(last.parts, row.text)
             last.last = row
+            last.begun.setdefault(page, len(last.parts) - 1)
         else:
-            paragraphs.append(_Paragraph([row.text], kind, gap, row, page))
+            paragraphs.append(_Paragraph([row.text], kind, gap, row, {page: 0}))
 
 
 def _has_cells(row: Row) -> bool:
@@ -217,15 +227,19 @@ class _Words:
         return whole in self._known or f"{begun}-{rest}".lower() not in self._known
 
 
-def _written(paragraphs: Sequence[_Paragraph]) -> PdfText:
+def _written(paragraphs: Sequence[_Paragraph], n_pages: int) -> PdfText:
     parts: list[str] = []
     blocks: list[Block] = []
+    starts: list[int] = []
     place = 0
     previous: BlockKind | None = None
     for paragraph in paragraphs:
         text = "".join(paragraph.parts).replace(SOFT_HYPHEN, "-")
         start = place + len(paragraph.gap)
         place = start + len(text)
+        for page, before in paragraph.begun.items():
+            missing = page + 1 - len(starts)
+            starts += [start + sum(map(len, paragraph.parts[:before]))] * missing
         parts += [paragraph.gap, text]
         kind = paragraph.kind
         if kind is not None and kind == previous and kind != "heading":
@@ -233,7 +247,8 @@ def _written(paragraphs: Sequence[_Paragraph]) -> PdfText:
         elif kind is not None:
             blocks.append(Block(start, place, kind))
         previous = kind
-    return PdfText("".join(parts), blocks, _first_heading(paragraphs))
+    starts += [place] * (n_pages - len(starts))
+    return PdfText("".join(parts), blocks, _first_heading(paragraphs), starts)
 
 
 def _first_heading(paragraphs: Sequence[_Paragraph]) -> str:

@@ -33,7 +33,7 @@ VERSIONS = {
     "outlines": "5",
     "Outlook": "3",
     "packed": "2",
-    "PDF": "6",
+    "PDF": "7",
     "plain": "10",
     "records": "22",
     "references": "2",

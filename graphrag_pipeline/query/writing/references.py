@@ -185,7 +185,7 @@ def resolve(
         names.setdefault(place_of(citation), {})[f"{section} ({number})"] = None
     return tuple(
         replace(citation, references=tuple(names[place_of(citation)]))
-        for citation in distinct(numbered(citation for _, citation in citations))
+        for citation in distinct(index, numbered(citation for _, citation in citations))
     )
 
 

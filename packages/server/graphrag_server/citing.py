@@ -107,7 +107,8 @@ def _note(citation: Citation, address: str) -> str:
     link = f"{citation.number}. [{title}]({address}){referring}"
     if not citation.document_id:
         return f"{link}, a report"
-    return f"{link}, characters {citation.start_char}–{citation.end_char}"
+    page = f", page {citation.page}" if citation.page else ""
+    return f"{link}{page}, characters {citation.start_char}–{citation.end_char}"
 
 
 def _plain(text: str) -> str:

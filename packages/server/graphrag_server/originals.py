@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from graphrag_pipeline.query.citations import page_of
 from graphrag_pipeline.store.snapshots import is_address
 from graphrag_pipeline.store.source_files import open_source
 from graphrag_pipeline.store.workspace import Workspace
-from graphrag_server.pdf_pages import page_of, pages_of
 from graphrag_server.problems import HttpProblem, one
 
 if TYPE_CHECKING:
@@ -25,16 +25,13 @@ if TYPE_CHECKING:
 
 PDF = "application/pdf"
 _BLOCK = 256 * 1024
-_PASSAGE = 2_000
-_MOST_SECONDS = 20.0
-_SHOWN = "SELECT id, n_chars, uri <> source AS is_record FROM documents WHERE id = $id"
+_SHOWN = "SELECT id, uri <> source AS is_record, page_starts FROM documents WHERE id = $id"
 _SOURCE = """
 SELECT s.uri, s.sha256, s.n_bytes, b.root
 FROM published.documents d JOIN published.batch_sources s ON s.uri = d.source
 JOIN published.batches b ON b.batch = s.batch
 WHERE d.id = $id AND s.sha256 IS NOT NULL ORDER BY s.batch DESC LIMIT 1
 """
-_TEXT = "SELECT substr(text, $start + 1, $most) AS text FROM documents WHERE id = $id"
 _NEVER = "the original files of this collection are not given out (server.originals)"
 _RECORDS = "its file holds other documents too: it is given to who may see all of them"
 _NO_FILE = "it was not read from a file of a folder"
@@ -85,35 +82,24 @@ def original_of(index: Release, id: str) -> Original:
     return original
 
 
-def facts_of(index: Release, id: str, start: int | None, end: int | None) -> dict[str, Any]:
-    """Return name, type and size of a document's file, and the page of a PDF that a passage is on.
+def facts_of(index: Release, id: str, start: int | None) -> dict[str, Any]:
+    """Return name, type and size of a document's file, and the page that a character is on.
 
     ``page`` is None where it is not known. Where :func:`original_of` would give no file, so far as
     sizes tell, all are None, and ``problem`` says why. Raises a 404 Problem for no such document.
     """
-    length = one(index.rows(_SHOWN, id=id), "document")["n_chars"]
+    pages = one(index.rows(_SHOWN, id=id), "document")["page_starts"]
     facts: dict[str, Any] = {"name": None, "media_type": None, "n_bytes": None, "page": None}
     try:
         original = _opened(index, _source_of(index, id))
     except HttpProblem as problem:
         return {**facts, "problem": problem.detail, "release": index.facts.id}
-    with original.file as file:
+    with original.file:
         facts |= {"name": original.name, "media_type": original.media_type}
         facts["n_bytes"] = original.n_bytes
-        if start is not None and end is not None and original.media_type == PDF:
-            facts["page"] = _page(index, id, (start, end, length), file)
+        if start is not None and pages:
+            facts["page"] = page_of(pages, start)
     return {**facts, "problem": None, "release": index.facts.id}
-
-
-def _page(index: Release, id: str, place: tuple[int, int, int], file: BinaryIO) -> int | None:
-    """Return the page of a passage, given by its first and last character and all there are."""
-    start, end, length = place
-    most = max(0, min(end - start, _PASSAGE))
-    passage = index.rows(_TEXT, id=id, start=start, most=most)[0]["text"]
-    limits = index.settings.input
-    seconds = min(limits.reader_seconds, _MOST_SECONDS)
-    pages = pages_of(file.read(), megabytes=limits.reader_mb, seconds=seconds)
-    return page_of(pages, passage, start / max(length, 1))
 
 
 def _source_of(index: Release, id: str) -> dict[str, Any]:

@@ -10,7 +10,6 @@ import pytest
 from browser import browser as browser
 from graphrag_server.keys import Keyring, add_key
 from graphrag_server.paths import ServerFiles
-from graphrag_server.pdf_pages import page_of, pages_of
 from http_server import Served, bearer
 from test_page import opened
 from test_reading import make_pdf
@@ -162,16 +161,16 @@ def test_a_caller_gets_files_of_his_documents_alone_and_none_that_holds_others_t
         assert server.get(f"/v1/documents/{ids['survey.pdf']}/file").status_code == 401
 
 
-def test_the_page_of_a_passage_is_the_one_that_has_most_of_it() -> None:
-    pages = pages_of(make_pdf(PAGES), megabytes=500, seconds=60)
-    assert len(pages) == len(PAGES)
+def test_a_passage_is_told_with_the_page_that_it_begins_on(served: Served) -> None:
+    id = ids_of(served)["survey.pdf"]
+    text = served.get(f"/v1/documents/{id}/text").json()["text"]
     for number in range(1, 6):
-        assert page_of(pages, DEPTHS.format(number * 7), 0.0) == number
-    same = ["a foot of every page"] * 5
-    assert [page_of(same, "foot of every page", place) for place in (0.0, 0.5, 0.99)] == [1, 3, 5]
-    assert page_of(pages, "nothing of the kind", 0.5) is None
-    assert page_of([], "The depth", 0.5) is None
-    assert pages_of(b"%PDF-1.4 none", megabytes=500, seconds=60) == []
+        start = text.index(DEPTHS.format(number * 7))
+        original = served.get(f"/v1/documents/{id}/original?start={start}").json()
+        assert original["page"] == number
+    found = served.post("/v1/query", question="Where was the depth 21 fathoms?").json()
+    (cited,) = [c for c in found["citations"] if "21 fathoms" in c["text"]]
+    assert cited["page"] == 3
 
 
 def test_a_row_stands_among_its_neighbours_under_the_names_of_columns(served: Served) -> None:

@@ -209,6 +209,7 @@ def cited_fields(citations: Sequence[Citation], link_of: LinkOf) -> list[Mapping
             "document": each.document_id or None,
             "start": each.start_char,
             "end": each.end_char,
+            "page": each.page,
             "text": each.text,
             "report": each.report_id,
             "link": link_of(each),

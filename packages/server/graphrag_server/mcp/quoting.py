@@ -88,7 +88,7 @@ def _passages(answer: Answer, link_of: LinkOf) -> list[str]:
 def _place(citation: Citation, link_of: LinkOf) -> dict[str, Any]:
     """Return where a citation stands, as read_document takes it; a report stands in no document."""
     link = link_of(citation)
-    linked = {"link": link} if link else {}
+    linked: dict[str, Any] = {"link": link} if link else {}
     if citation.report_id is not None:
         return {"citation": citation.number, "report": citation.report_id, **linked}
     return {
@@ -98,5 +98,6 @@ def _place(citation: Citation, link_of: LinkOf) -> dict[str, Any]:
         "document": citation.document_id,
         "start": citation.start_char,
         "end": citation.end_char,
+        **({"page": citation.page} if citation.page else {}),
         **linked,
     }

@@ -2,7 +2,7 @@ import { count, dollars, element, foreign, growing, seconds, shortUri, typeName 
 import { bibtex, copyButton, html, markdown, plain } from "./copying.js";
 import { referencesIn, withReferences, writeAnswer } from "./prose.js";
 import { answered } from "./picture.js";
-import { addressOf, citationAddress, visit } from "./places.js";
+import { addressOf, citationAddress, onPage, visit } from "./places.js";
 import { entityLink, link, relationshipButton } from "./views.js";
 
 const SHOWN_SOURCES = 5;
@@ -67,7 +67,7 @@ function sourceCard(citation, release) {
     element("span", { class: "line" }, element("span", { class: "cite", text: citation.number }),
       foreign(citation.document_title || shortUri(citation.uri || "A report"), { class: "name" })),
     foreign(citation.text, { class: "quote" }),
-    citation.uri ? element("bdi", { class: "note", dir: "auto", title: citation.uri, text: shortUri(citation.uri) }) : null);
+    citation.uri ? element("span", { class: "note" }, foreign(shortUri(citation.uri), { title: citation.uri }), onPage(citation)) : null);
   return element("li", {}, card);
 }
 

@@ -1,5 +1,5 @@
 import { element, say } from "./dom.js";
-import { citationAddress } from "./places.js";
+import { citationAddress, onPage } from "./places.js";
 
 const SIGNS = /[\\`*_{}[\]<>#|!~]/g;
 
@@ -38,7 +38,7 @@ export function html(question, prose, citations, release) {
   for (const link of words.querySelectorAll("a")) link.replaceWith(element("sup", {}, ` [${link.textContent}]`));
   const sources = element("ol", {}, citations.map((each) => element("li", { value: each.number },
     element("a", { href: new URL(citationAddress(each, release), location.href).href, text: each.document_title || "A report" }),
-    `: ${each.text.replace(/\s+/g, " ").trim()}`)));
+    `${onPage(each)}: ${each.text.replace(/\s+/g, " ").trim()}`)));
   const parts = [element("h2", { text: question }), words];
   if (citations.length) parts.push(element("h3", { text: "Sources" }), sources);
   return parts.map((part) => part.outerHTML).join("\n");
@@ -54,8 +54,10 @@ export function bibtex(citations, release) {
   return [...documents].map(([id, places]) => {
     const [first] = places;
     const at = places.filter((each) => each.document_id).map((each) => `${each.start_char}--${each.end_char}`);
+    const pages = [...new Set(places.map((each) => each.page).filter(Boolean))];
     const fields = { title: inBraces(first.document_title || "A report"), howpublished: inBraces(first.uri ?? ""),
       url: new URL(citationAddress(first, release), location.href).href.replace(/[{}\\]/g, ""),
+      pages: pages.join(", "),
       note: inBraces([`release ${release}`, at.length && `characters ${at.join(", ")}`].filter(Boolean).join(", ")) };
     const lines = Object.entries(fields).filter(([, value]) => value).map(([name, value]) => `  ${name} = {${value}},`);
     return `@misc{${id.replace(/[^A-Za-z0-9]/g, "").slice(0, 16)},\n${lines.join("\n")}\n}\n`;
@@ -69,7 +71,7 @@ export function markdown(question, text, citations, release) {
   const sources = citations.map((each) => {
     const link = new URL(citationAddress(each, release), location.href).href;
     const quote = plain(each.text.replace(/\s+/g, " ").trim());
-    return `${each.number}. [${plain(each.document_title || "A report")}](${link}): ${quote}`;
+    return `${each.number}. [${plain(each.document_title || "A report")}](${link})${onPage(each)}: ${quote}`;
   });
   return [`## ${plain(question)}`, text, ...(sources.length ? ["### Sources", sources.join("\n")] : [])].join("\n\n") + "\n";
 }

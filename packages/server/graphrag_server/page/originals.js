@@ -1,5 +1,6 @@
 import { address, get, key, send } from "./api.js";
 import { element, foreign } from "./dom.js";
+import { onPage } from "./places.js";
 import { link } from "./views.js";
 
 const PDF = "application/pdf";
@@ -7,10 +8,10 @@ const KEPT_MS = 60_000;
 const SIZES = [[1e6, "MB"], [1e3, "KB"], [1, "bytes"]];
 
 /** Show the way to the file of a document, at the page of a passage, or why there is none. */
-export async function fillOriginal(line, id, { release, start, end }) {
+export async function fillOriginal(line, id, { release, start }) {
   const path = `/v1/documents/${encodeURIComponent(id)}`;
   try {
-    const { name, media_type: type, n_bytes: size, page, problem } = await get(`${path}/original`, { release, start, end });
+    const { name, media_type: type, n_bytes: size, page, problem } = await get(`${path}/original`, { release, start });
     if (problem) return tell(line, new Error(problem));
     const href = `${address(`${path}/file`, { release })}${page ? `#page=${page}` : ""}`;
     const isPdf = type === PDF;
@@ -18,7 +19,7 @@ export async function fillOriginal(line, id, { release, start, end }) {
       text: "Original file" });
     if (key.get()) shown.addEventListener("click", (event) => { event.preventDefault(); open(href, name, isPdf).catch((error) => tell(line, error)); });
     line.append(element("span", {}, shown, element("span", { class: "note" }, " ", foreign(name),
-      `${page ? `, page ${page.toLocaleString("en")}` : ""}, ${sized(size)}`)));
+      `${onPage({ page })}, ${sized(size)}`)));
   } catch (error) {
     tell(line, error);
   }

@@ -40,6 +40,9 @@ export function citationAddress(citation, release) {
     { release, start: citation.start_char, end: citation.end_char });
 }
 
+/** The page that a passage begins on, after its document's name. */
+export const onPage = ({ page }) => (page ? `, page ${page.toLocaleString("en")}` : "");
+
 /** Return what an address of this page shows: a view, or one thing; null for another address. */
 export function placeOf({ origin, pathname, searchParams }) {
   if (origin !== location.origin) return null;

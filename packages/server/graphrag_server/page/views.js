@@ -41,7 +41,7 @@ async function documentText({ id, release, start, end }) {
     origin(text.uri, isPassage ? `characters ${start.toLocaleString("en")} to ${end.toLocaleString("en")}`
       : `${count(facts.n_chars, "character")}, ${count(facts.n_chunks, "passage")}`),
     isPassage ? element("p", { class: "links" }, link("documents", id, { release: text.release }, "Whole document")) : null,
-    originalOf(id, { release: text.release, start, end }),
+    originalOf(id, { release: text.release, start }),
     earlier(text.release),
     text.uri.includes("#") ? rowsOf(id, text.release) : null,
     metadata.length ? element("dl", { class: "metadata" }, metadata.flatMap(([name, value]) => [

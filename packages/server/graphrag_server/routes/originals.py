@@ -32,15 +32,14 @@ async def original(
     request: Request,
     id: str,
     start: _Character = None,
-    end: _Character = None,
     collection: CollectionName = None,
     release: ReleaseName = None,
 ) -> Response:
-    """Return name, type and size of the file of a document, and the page of a PDF's passage.
+    """Return name, type and size of the file of a document, and the page that a character is on.
 
     ``problem`` says why there is none: it is gone, or has changed since it was indexed.
     """
-    work = partial(facts_of, id=id, start=start, end=end)
+    work = partial(facts_of, id=id, start=start)
     return json_response(await read(request, collection, work, release))
 
 
