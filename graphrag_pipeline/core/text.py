@@ -77,6 +77,7 @@ _LETTERS = str.maketrans(
 # The capital I with a dot, in lower case, has it as a sign of its own.
 _MARKS_ALONE = str.maketrans(_MARKS | {"\u0307": None})
 
+_MOST_DIGITS = 9
 MARKS = {code: f"language:{code}" for code in LANGUAGES}
 """By language, the term that tells of a stored text what it is in: no word is split into it."""
 _asked_in: ContextVar[str | None] = ContextVar("asked_in", default=None)
@@ -160,7 +161,7 @@ def asked_terms(question: str, n_rows: Mapping[str, int]) -> Counter[tuple[str, 
     [('baute', 'baut'), ('brucken', 'bruck')]
     """
     if not any(n_rows):
-        return Counter((term,) for term in _joined_terms(question, "").split())
+        return Counter(map(_written, _joined_terms(question, "").split()))
     asked = language_asked(question, n_rows)
     counts: Counter[tuple[str, ...]] = Counter()
     for token in _tokens_as_written(question):
@@ -168,8 +169,16 @@ def asked_terms(question: str, n_rows: Mapping[str, int]) -> Counter[tuple[str, 
             forms = dict.fromkeys(_term(token, language) for language in ("", *n_rows))
             forms.pop("", None)
             # Pairs of signs, which are several terms, are the same in all languages.
-            counts.update([tuple(forms)] if " " not in own else [(t,) for t in own.split()])
+            whole = _written(own) if own.isdecimal() else tuple(forms)
+            counts.update([whole] if " " not in own else [(t,) for t in own.split()])
     return counts
+
+
+def _written(term: str) -> tuple[str, ...]:
+    """Return how texts may write a term of a question: 1250 is 1250.00 and 1.250, too."""
+    if not term.isdecimal() or len(term) > _MOST_DIGITS:
+        return (term,)
+    return (*dict.fromkeys((term, f"{term}.00", f"{int(term):,}".replace(",", "."))),)
 
 
 def asked_in(language: str) -> AbstractContextManager[None]:

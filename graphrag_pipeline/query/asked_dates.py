@@ -174,6 +174,27 @@ def asked_periods(question: str, today: date) -> list[tuple[str, str]]:
     return [(words, as_text(when)) for words in said if (when := _read(words, today))]
 
 
+def with_days(question: str) -> str:
+    """Return a question with the days that it says as tables write them.
+
+    >>> with_days("Who paid on 3 June 2025?")
+    'Who paid on 3 June 2025? 2025-06-03 03.06.2025 3.6.2025'
+    """
+    days = [when.split("-") for _, when in asked_periods(question, datetime.now(UTC).date())]
+    forms = [
+        f"{y}-{m}-{d} {d}.{m}.{y} {int(d)}.{int(m)}.{y}"
+        for y, m, d in (day for day in days if len(day) == 3)
+    ]
+    return " ".join((question, *forms))
+
+
+def dates_in(line: str) -> list[str]:
+    """Return the dates with a year that a line says, as 1960, 1960-05 or 1960-05-03."""
+    today = datetime.now(UTC).date()
+    said = (_read(found[0], today) for found in _with_a_year().finditer(fold(line)))
+    return [as_text(when) for when in said if when]
+
+
 def asked_months(question: str) -> list[tuple[str, str]]:
     """Return the months that a question says without a year, with a capital: the word, and -05-.
 

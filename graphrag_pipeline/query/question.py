@@ -29,8 +29,8 @@ _ASKED = {kind: re.compile(words_pattern(kind)) for kind in ("time", "number", "
 _WHAT = re.compile(words_pattern("what"))
 _WHAT_END = re.compile(rf"\s+(?:{words_pattern('what_end')})$")
 _COMPARED = re.compile(words_pattern("compare"))
-_DIGIT = re.compile(r"\d")
-_AROUND = "?.,;:!()\"'"
+_AS_WRITTEN = re.compile(r"\d|(?<!\S)[\"'`]*--?[^\W\d_]")
+_AROUND = "?.,;:!()\"'`"
 
 
 class AnalysedQuestion(str):
@@ -105,8 +105,8 @@ class AnalysedQuestion(str):
 
     @cached_property
     def figures(self) -> list[str]:
-        """Its words that have figures, without case and the marks around them."""
-        words = {fold(word).strip(_AROUND) for word in self.split() if _DIGIT.search(word)}
+        """Its words that have figures or are options, without case and the marks around them."""
+        words = {fold(word).strip(_AROUND) for word in self.split() if _AS_WRITTEN.search(word)}
         return sorted(words)
 
     def read(self, reader: Callable[[str], T]) -> T:

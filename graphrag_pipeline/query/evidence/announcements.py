@@ -25,6 +25,8 @@ MESSAGE = re.compile(
     r"^\[(?:undated|\d{4}-\d\d-\d\d(?: \d\d?:\d\d)?|\d\d?:\d\d)\] [^:\n]{1,80}: ", re.MULTILINE
 )
 """How a message of a chat begins, as readers write it: by whom, and when."""
+OPTION = re.compile(r"(?:[-*•] )?[`*]{0,3}--?[^\W\d_][\w-]{0,40}(?=[\s,=`*\[]|$)")
+"""How an option of a command begins with what it does: each stands for itself."""
 _LONGEST = 200
 _LONGEST_FIRST = 480
 _CLOSING = "\"'”’»)]*_"
@@ -110,6 +112,8 @@ def _last(text: str, spans: Sequence[Span], signs: Sequence[str], place: int) ->
         first += 1
     if first == n or signs[first] in (_QUESTION, _LINE) or not _says(text, spans[first]):
         return place
+    if OPTION.match(text, spans[first][0]):
+        return place
     begin, end = spans[first]
     if end - begin > _LONGEST_FIRST:
         return place
@@ -132,4 +136,6 @@ def _says(text: str, span: Span) -> bool:
 
 def _goes_on(text: str, end: int, following: int) -> bool:
     """Whether what follows is of one paragraph or list with what ends before it."""
-    return "\n\n" not in text[end:following] or _ITEM.match(text, following) is not None
+    return not OPTION.match(text, following) and (
+        "\n\n" not in text[end:following] or _ITEM.match(text, following) is not None
+    )

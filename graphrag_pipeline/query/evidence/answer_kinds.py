@@ -103,14 +103,24 @@ def _names_another(
 def shares_written(question: AnalysedQuestion, texts: Sequence[str]) -> list[float]:
     """Return what share of the figures in a question each text has as they are written there.
 
-    Version 3.3a is not version 3.3: search terms do not tell them apart.
+    Version 3.3a is not version 3.3: search terms do not tell them apart. An option of a command
+    counts, twice, where a text begins with it: that says what it does.
     """
     patterns = [re.compile(rf"(?<![\w.]){re.escape(w)}(?!\w|\.\d)") for w in question.figures]
     if not patterns:
         return [0.0] * len(texts)
     return [
-        sum(bool(p.search(text)) for p in patterns) / len(patterns) for text in map(fold, texts)
+        sum(_is_written(pattern.search(text), text) for pattern in patterns) / len(patterns)
+        for text in map(fold, texts)
     ]
+
+
+def _is_written(match: re.Match[str] | None, text: str) -> int:
+    """Return 1 where a word is found; of an option 2 where nothing but others comes before it."""
+    if match is None or match[0][0] != "-":
+        return int(match is not None)
+    before = text[: match.start()].replace(",", " ").split()
+    return 2 * all(part.strip("`*")[:1] in ("-", "<", "") for part in before)
 
 
 def name_another(question: AnalysedQuestion, texts: Sequence[str]) -> list[bool]:

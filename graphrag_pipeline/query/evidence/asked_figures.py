@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Sequence
+from functools import cache, lru_cache
 
+from graphrag_pipeline.core.records import SEPARATOR
+from graphrag_pipeline.core.word_lists import word_lists
+from graphrag_pipeline.query.evidence.table_rows import CELL_END
 from graphrag_pipeline.query.question import AnalysedQuestion, words_pattern
 
 _BOUNDS: dict[str, Callable[[float, float], bool]] = {
@@ -21,6 +24,16 @@ _BOUNDS: dict[str, Callable[[float, float], bool]] = {
 }
 _FIGURE = r"\d(?:[\d.,'’ ]*\d)?"
 _NUMBER, _YEAR = re.compile(_FIGURE), re.compile(r"(?<!\d)(?:1\d{3}|20\d{2})(?!\d)")
+_TERM = re.compile(r"\d{1,18}(?:\.\d{1,9})?")
+_WRITTEN = re.compile(
+    r"(?<![\w.,:/-])(?:\d{1,3}(?:[.,'’ \u00a0\u202f]\d{3})+(?:[.,]\d\d)?|\d{1,18}[.,]\d\d?)"
+    r"(?![\w%:/-]|[.,]\d)"
+)
+"""A figure with thousands parted, or with decimals."""
+_AMOUNTS = frozenset(word_lists("questions.txt")["amount_field"])
+_UNIT_FIELDS = "|".join(map(re.escape, word_lists("questions.txt")["unit_field"]))
+_UNIT = re.compile(rf"^(?:{_UNIT_FIELDS}): [^\W\d_]\S{{0,9}}$", re.M | re.I)
+_LONGEST_FIGURE = 30
 _NOT = r"(?<!\bno )(?<!\bnot )(?<!\bnicht )"
 
 
@@ -58,12 +71,45 @@ def is_within_bounds(question: AnalysedQuestion, value: str) -> bool:
     return True
 
 
+def with_figures(question: AnalysedQuestion, texts: Sequence[str]) -> list[str]:
+    """Return texts, each with the figures of a question that it writes in another way.
+
+    450 is 450.00, and 1250 is 1.250,00 or 1 250.
+    """
+    asked = {_number(term): term for term in question.terms if _TERM.fullmatch(term)}
+    if not asked:
+        return list(texts)
+    values = [[_number(figure) for figure in _WRITTEN.findall(text)] for text in texts]
+    return [
+        " ".join((text, *dict.fromkeys(asked[value] for value in said if value in asked)))
+        for text, said in zip(texts, values, strict=True)
+    ]
+
+
+def with_unit(line: str, record: str) -> str:
+    """Return a line ``Amount: 450.00`` with the line of its record that says the currency.
+
+    Of a record that has none, or several, the line as it is.
+    """
+    field, _, value = line.partition(SEPARATOR)
+    figure = value.lstrip("+-")
+    is_amount = figure.isdecimal() and _AMOUNTS.issuperset(field.casefold().split()[-1:])
+    is_amount = is_amount or (len(figure) <= _LONGEST_FIGURE and _WRITTEN.fullmatch(figure))
+    units = _units(record) if is_amount else ()
+    return f"{line}{CELL_END}{units[0]}" if len(units) == 1 else line
+
+
+@lru_cache(maxsize=256)
+def _units(record: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(_UNIT.findall(record)))
+
+
 def _number(figure: str) -> float:
     """Read a number however it is parted: 1,234.5 and 1.234,5 and 1 234.
 
     Three digits after the only mark are thousands.
     """
-    parts = re.split("[.,]", re.sub(r"['’ ]", "", figure))
+    parts = re.split("[.,]", re.sub(r"['’\s]", "", figure))
     has_both = "." in figure and "," in figure
     fraction = parts.pop() if len(parts) > 1 and (has_both or len(parts[-1]) != 3) else "0"
     return float(f"{''.join(parts)}.{fraction}")

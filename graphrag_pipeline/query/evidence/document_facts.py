@@ -1,7 +1,7 @@
 """Authors and dates of documents, by their metadata: for a question that asks it of a document.
 
-Metadata are of the document, and not of what it is about: a question must call it a report, a paper
-or the like. "Who wrote Hamlet?" is none.
+Metadata are of the document, and not of what it is about: a question should call it a report, a
+paper or the like. "Who wrote Hamlet?" is answered by them only where no text answers it.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from graphrag_pipeline.core.text import terms_batch
+from graphrag_pipeline.core.text import terms, terms_batch
 from graphrag_pipeline.query.asked_dates import KEYS
+from graphrag_pipeline.query.evidence.bylines import authors_in, date_in
 from graphrag_pipeline.query.evidence.widening import RankedPassage
 from graphrag_pipeline.query.question import AnalysedQuestion, words_pattern
 
@@ -23,6 +24,7 @@ _AUTHORS = ("author", "authors", "creator", "written_by", "byline")
 _WROTE, _PUBLISHED, _DOCUMENT = (
     re.compile(words_pattern(section)) for section in ("wrote", "published", "document")
 )
+_HEAD, _END = 3_000, 1_000  # characters
 _SAYS_MUCH = 0.5
 """The share of a question's other words that a title or a file's name must have."""
 
@@ -30,7 +32,8 @@ _SAYS_MUCH = 0.5
 def _metadata_sql(keys: Sequence[str]) -> str:
     values = ", ".join(f"json_extract_string(metadata, '/{key}')" for key in keys)
     return f"""
-SELECT id, coalesce({values}) AS said
+SELECT id, title, coalesce({values}) AS said,
+       left(text, {_HEAD}) AS head, right(text, {_END}) AS tail
 FROM documents SEMI JOIN (SELECT unnest($ids::JSON::VARCHAR[]) AS id) USING (id)
 """
 
@@ -39,22 +42,27 @@ _SAID = {"author": _metadata_sql(_AUTHORS), "date": _metadata_sql(KEYS)}
 
 
 def told_by_metadata(
-    index: Release, question: AnalysedQuestion, sentences: Sequence[Sentence]
+    index: Release,
+    question: AnalysedQuestion,
+    sentences: Sequence[Sentence],
+    *,
+    is_answered: bool,
 ) -> list[RankedPassage]:
     """Return who wrote, or when, the document that a question calls by its title, if it asks so.
 
     Only documents of the sentences count, and of these the ones whose titles or names have most of
-    the question's words. The citation is the first of the sentences that are of the document.
+    the question's words; all of a title must be said where it is called no document, and the texts
+    must not have answered. The citation is the first of the sentences that are of the document.
     """
-    asked = _asked(question)
-    if not asked:
+    asked, is_document = _asked(question), bool(_DOCUMENT.search(question.folded))
+    if not asked or (is_answered and not is_document):
         return []
     first: dict[str, Sentence] = {}
     for sentence in sentences:
         first.setdefault(sentence.window.row["document_id"], sentence)
-    called = _called(question, first)
+    called = _called(question, first) if is_document else _named(question, first)
     rows = index.rows(_SAID[asked], ids=called) if called else []
-    said = {row["id"]: row["said"] for row in rows if row["said"]}
+    said = {row["id"]: words for row in rows if (words := _said(asked, row))}
     return [
         RankedPassage(f"{asked}: {said[key]}", 1.0, first[key].citation, _title(first[key]))
         for key in called
@@ -62,10 +70,15 @@ def told_by_metadata(
     ]
 
 
+def _said(asked: str, row: Mapping[str, str]) -> str:
+    """Return what metadata say, or the text itself; of a date that first: files are younger."""
+    if asked == "date":
+        return date_in(row["title"], row["head"]) or row["said"] or ""
+    return row["said"] or authors_in(row["title"], row["head"], row["tail"])
+
+
 def _asked(question: AnalysedQuestion) -> str:
     text = question.folded
-    if not _DOCUMENT.search(text):
-        return ""
     if _WROTE.search(text):
         return "author"
     return "date" if question.asks_for == "time" and _PUBLISHED.search(text) else ""
@@ -83,6 +96,17 @@ def _called(question: AnalysedQuestion, documents: Mapping[str, Sentence]) -> li
     if most < _SAYS_MUCH * len(words):
         return []
     return [key for key, n in zip(documents, shared, strict=True) if n == most]
+
+
+def _named(question: AnalysedQuestion, documents: Mapping[str, Sentence]) -> list[str]:
+    """Return the documents of which a question says all of the title or of the file's name."""
+    words = frozenset(question.terms)
+    names = [(terms(_title(s)), terms(_file_name(s))) for s in documents.values()]
+    return [
+        key
+        for key, each in zip(documents, names, strict=True)
+        if any(name and words.issuperset(name) for name in each)
+    ]
 
 
 def _title(sentence: Sentence) -> str:

@@ -27,15 +27,18 @@ def by_items(
     """Return sentences and their kinds, each item of a record's list in place of its lines."""
     units: list[Sentence] = []
     their_kinds: list[str] = []
-    read: set[tuple[str, int]] = set()
+    read: dict[tuple[str, str], dict[int, int]] = {}
     for sentence, kind in zip(sentences, kinds, strict=True):
-        item = _item(sentence) if kind in LINES else None
-        place = (sentence.window.row["document_id"], item.start if item else -1)
-        if item is None or place not in read:
+        group = _group(sentence.quote) if kind in LINES else ""
+        ends = read.setdefault((sentence.window.row["document_id"], group), {})
+        if group and any(start <= sentence.start < end for start, end in ends.items()):
+            continue
+        item = _item(sentence, group) if group else None
+        if item is None or item.start not in ends:
             units.append(item or sentence)
             their_kinds.append(ITEM if item else kind)
         if item:
-            read.add(place)
+            ends[item.start] = item.end
     return units, their_kinds
 
 
@@ -72,11 +75,8 @@ def _above(item: Sentence, group: str, asked: Collection[str]) -> Iterator[str]:
                 yield line
 
 
-def _item(sentence: Sentence) -> Sentence | None:
-    """Return the item that a line is of, whole; None where it is of none, or says all of it."""
-    group = _group(sentence.quote)
-    if not group:
-        return None
+def _item(sentence: Sentence, group: str) -> Sentence | None:
+    """Return the item that a line of a group is of, whole; None where the line says all of it."""
     offset, text = sentence.window.row["window_start"], sentence.window.row["text"]
     place = text.rfind("\n", 0, sentence.start - offset) + 1
     while place and text.startswith(group, before := text.rfind("\n", 0, place - 1) + 1):

@@ -13,6 +13,7 @@ from graphrag_pipeline.core.records import named_key, record_line
 from graphrag_pipeline.core.text import terms, terms_batch
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
 from graphrag_pipeline.query.citations import citations_of, cite_chunk
+from graphrag_pipeline.query.evidence.announcements import OPTION
 from graphrag_pipeline.query.evidence.answer_kinds import (
     AskedFor,
     name_another,
@@ -28,13 +29,19 @@ from graphrag_pipeline.query.evidence.asked_fields import (
     says_asked_field,
     with_their_records,
 )
+from graphrag_pipeline.query.evidence.asked_figures import with_figures, with_unit
 from graphrag_pipeline.query.evidence.document_facts import told_by_metadata
 from graphrag_pipeline.query.evidence.latest import without_latest
 from graphrag_pipeline.query.evidence.listed_items import by_items, item_told
 from graphrag_pipeline.query.evidence.sentences import Sentence, sentences_of
 from graphrag_pipeline.query.evidence.table_rows import ROW, by_rows, with_heads
 from graphrag_pipeline.query.evidence.themes import is_name
-from graphrag_pipeline.query.evidence.times import latest_first, with_months, with_times
+from graphrag_pipeline.query.evidence.times import (
+    latest_first,
+    with_date,
+    with_months,
+    with_times,
+)
 from graphrag_pipeline.query.evidence.widening import RankedPassage, widened
 from graphrag_pipeline.query.evidence.worth import (
     FACT,
@@ -146,8 +153,14 @@ def find_evidence(
     best = _distinct([passage for passage, _ in ranking], most + SPARE)
     place_of = {passage.citation: sentence for passage, sentence in ranking}
     placed = [place_of[passage.citation] for passage in best]
-    told = told_by_metadata(index, asked, sentences)
-    return [*told, *widened(asked, best, placed, wanted, most, context)][:most]
+    shown = widened(asked, best, placed, wanted, most, context)
+    read_in = {sentence.chunk_id: sentence for sentence in placed}
+    is_answered = wanted is not None and any(
+        wanted.holds(read_in[passage.citation.chunk_id]._replace(quote=passage.text))
+        for passage in shown
+    )
+    told = told_by_metadata(index, asked, sentences, is_answered=is_answered)
+    return [*told, *shown][:most]
 
 
 def _chunks_of(record: Record) -> Sequence[str]:
@@ -231,7 +244,7 @@ def _ranked(
         title, line = sentences[place].window.row["title"], lines[place]
         if kind == ROW or (kind == FACT and not asks_for_fact(question, title, line)):
             said[place] = line
-    told = with_times(index, question, sentences, said)
+    told = with_figures(question, with_times(index, question, sentences, said))
     records = _records_of(sentences, kinds)
     told = with_their_records(question, with_months(question, told, records), records, kinds)
     about = without_latest(question)
@@ -315,6 +328,8 @@ def _units(
     for place, row in enumerate(rows):
         if kinds[place] in ("", "table") and is_asked_label(question, row.first):
             kinds[place] = FIELD
+        elif kinds[place] == "code" and OPTION.match(row.first):
+            kinds[place] = "list"
         elif kinds[place] == "key" and is_asked_key(question, row.first):
             kinds[place] = "value"
         if kinds[place] in (FACT, FIELD):
@@ -443,13 +458,17 @@ def _with_subjects(
     lines: list[str] = []
     kinds = list(kinds)
     for place, (sentence, text) in enumerate(zip(sentences, texts, strict=True)):
+        row = sentence.window.row
+        if kinds[place] == TITLE:
+            text = with_date(question, text, row["text"])
         if kinds[place] in OF_RECORDS:
-            row = sentence.window.row
             if kinds[place] == ITEM:
                 name_of = partial(_name_of, targets, row["id"])
                 text = item_told(sentence, question.terms, name_of)
             elif target := targets.get((row["id"], sentence.start)):
                 text, kinds[place] = named_key(text, target), FIELD
+            if kinds[place] in LINES:
+                text = with_date(question, with_unit(text, row["text"]), row["text"])
             subject = subjects.get(row["id"])
             text = record_line(f"{subject} ({row['title']})" if subject else row["title"], text)
         lines.append(text)

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
-from graphrag_pipeline.query.evidence.announcements import MESSAGE, announcements
+from graphrag_pipeline.query.evidence.announcements import MESSAGE, OPTION, announcements
 from graphrag_pipeline.query.operators.chunks import chunk_records, document_texts
 from graphrag_pipeline.query.results import Citation
 
@@ -110,7 +110,8 @@ class Window:
         following = next((span for span in self.whole.values() if span[0] >= end), None)
         if following is None or "\n\n" in self.text(end, following[0]):
             return 0
-        if MESSAGE.match(self.text(*following)):
+        text = self.text(*following)
+        if MESSAGE.match(text) or OPTION.match(text):
             return 0
         return following[1]
 

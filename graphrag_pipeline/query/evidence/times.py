@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, TypeVar
 
+from graphrag_pipeline.core.records import SEPARATOR
 from graphrag_pipeline.core.text import terms, terms_batch
 from graphrag_pipeline.query.asked_dates import KEYS, asked_months, asked_periods
 from graphrag_pipeline.query.evidence.latest import asks_for_latest, version_of
+from graphrag_pipeline.query.evidence.table_rows import CELL_END
 from graphrag_pipeline.query.question import AnalysedQuestion
 
 if TYPE_CHECKING:
@@ -31,7 +33,10 @@ SELECT id, list_filter([{", ".join(f"json_extract_string(metadata, '/{key}')" fo
 FROM documents SEMI JOIN (SELECT unnest($ids::JSON::VARCHAR[]) AS id) USING (id)
 """
 _WRITTEN = re.compile(r"(?<!\d)((?:19|20)\d\d)(?:[-_.]?(0[1-9]|1[0-2])(?:[-_.]?([0-3]\d))?)?(?!\d)")
-_IN_TEXT = re.compile(r"(?<![\d.-])(?:(\d{4})-(\d\d)-(\d\d)|(\d\d?)\.(\d\d?)\.(\d{4}))(?![\d-])")
+_IN_TEXT = re.compile(
+    r"(?<![\d./-])(?:(\d{4})-(\d\d)-(\d\d)|(\d\d?)([./])(\d\d?)\5(\d{4}))(?![\d/-])"
+)
+_DAY = len("1960-05-03")
 _Ranking = list[tuple["RankedPassage", "Sentence"]]
 _T = TypeVar("_T")
 
@@ -45,7 +50,7 @@ def with_times(
     if they or the title say something else of the question. Where there are such, the time alone
     is no answer.
     """
-    periods = asked_periods(question, datetime.now(UTC).date())
+    periods = question.read(_periods)
     if not periods:
         return list(said)
     dates = _dates(index, sentences)
@@ -62,6 +67,9 @@ def with_times(
         [words for words, period in periods if any(t.startswith(period) for t in (date, *dated))]
         for date, dated in ((_date(dates, s), _said_dates(t)) for s, t in pairs)
     ]
+    # Whoever asks for a day asks for all of it.
+    if any(len(period) == _DAY for _, period in periods):
+        is_asked = [asked or bool(then) for asked, then in zip(is_asked, of_time, strict=True)]
     is_told = any(map(all, zip(is_asked, of_time, strict=True)))
     together: list[str] = []
     for line, words, asked, then in zip(said, words_of, is_asked, of_time, strict=True):
@@ -91,6 +99,24 @@ def with_months(
         dated.add(record)
         told[place] = " ".join((line, *(word for word, month in months if month in said[0])))
     return told
+
+
+def with_date(question: AnalysedQuestion, line: str, record: str) -> str:
+    """Return a line of a record after the first that is dated, where a question says a time."""
+    if not question.read(_periods) or _said_dates(line):
+        return line
+    dated = _dated(record)
+    return f"{dated}{CELL_END}{line}" if dated else line
+
+
+@lru_cache(maxsize=256)
+def _dated(record: str) -> str:
+    fields = (line for line in record.split("\n") if SEPARATOR in line and _said_dates(line))
+    return next(fields, "")
+
+
+def _periods(question: str) -> list[tuple[str, str]]:
+    return asked_periods(question, datetime.now(UTC).date())
 
 
 def latest_first(index: Release, question: AnalysedQuestion, ranking: _Ranking) -> _Ranking:
@@ -137,10 +163,12 @@ def _said_version(sentence: Sentence) -> tuple[tuple[int, ...], str] | None:
 
 
 def _said_dates(line: str) -> list[str]:
-    return [
-        f"{y}-{m}-{d}" if y else f"{year}-{int(month):02}-{int(day):02}"
-        for y, m, d, day, month, year in _IN_TEXT.findall(line)
-    ]
+    """Return the days that a line says; of 2/6/2025 both, as it does not say which."""
+    days: list[str] = []
+    for y, m, d, first, sign, second, year in _IN_TEXT.findall(line):
+        days.append(f"{y}-{m}-{d}" if y else f"{year}-{int(second):02}-{int(first):02}")
+        days += [f"{year}-{int(first):02}-{int(second):02}"] if sign == "/" else []
+    return days
 
 
 def _dates(index: Release, sentences: Sequence[Sentence]) -> dict[str, str]:
