@@ -21,9 +21,9 @@ from graphrag_pipeline.extraction.rules.nlp import NlpOptions, extract_nlp
 
 FOLDER = Path(__file__).parent / "names"
 TYPES = {"PER": "PERSON", "LOC": "GEO", "ORG": "ORGANIZATION"}
-HALVES = ("dev", "held", "fresh")
+HALVES = ("dev", "held", "fresh", "late")
 _LABEL = re.compile(r"\[\[(PER|LOC|ORG):([^\[\]]+)\]\]")
-_HEAD = re.compile(r"^# (dev|held|fresh) (\w+)\n", re.MULTILINE)
+_HEAD = re.compile(r"^# (dev|held|fresh|late) (\w+)\n", re.MULTILINE)
 
 Name = tuple[str, str]
 """A type and a name, normalised and without titles."""
