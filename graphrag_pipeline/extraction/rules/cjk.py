@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from functools import cache
+from functools import cache, partial
 from itertools import takewhile
 
 from graphrag_pipeline.core.word_lists import alternatives, word_lists
@@ -23,7 +23,7 @@ CJK = (
 )
 _CJK_CHARACTER = re.compile(f"[{CJK}]")
 # Most texts are in other scripts, so the patterns are compiled when one in these comes.
-_compiled = cache(re.compile)
+_compiled = cache(partial(re.compile, flags=re.M))
 _HAN = "\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _HIRAGANA = "\u3040-\u309f"
 
@@ -96,11 +96,15 @@ _NOT_FIRST = "(?![场場民政长長会會内內中立略出口屿嶼定芋运�
 
 @cache
 def _suffixed_name() -> re.Pattern[str]:
+    places = alternatives(_known_places())
     return re.compile(
-        f"(?P<ORGANIZATION>{_BODY}{{1,14}}?(?:{alternatives(_ORGANISATION)})+)"
+        f"(?P<ORGANIZATION>(?:{alternatives(_LISTS['known_body'])})(?:公司|集团|集團)?"
+        f"|{_BODY}{{1,14}}?(?:{alternatives(_ORGANISATION)})+"
+        f"|(?:{places}){_BODY}{{0,4}}?(?:{alternatives(_LISTS['team'])})(?![伍友员員长長列])"
+        f"|{_BODY}{{2,4}}(?:{alternatives(_LISTS['trade'])}))"
         f"|(?P<EVENT>{_BODY}{{1,10}}?(?:{alternatives(_EVENT)}))"
-        f"|(?P<GEO>(?:{alternatives(_known_places())}){_OWN_KIND}?"
-        f"|(?![该該]){_BODY}{{2,5}}?(?:{alternatives(_PLACE)}){_NOT_FIRST}"
+        f"|(?P<GEO>(?:{places}){_OWN_KIND}?"
+        f"|(?![该該]){_BODY}(?:(?!{places}){_BODY}){{1,4}}?(?!{places})(?:{alternatives(_PLACE)}){_NOT_FIRST}"
         f"|(?<=市){_BODY}{{1,3}}?[区區])"
     )
 
@@ -108,10 +112,24 @@ def _suffixed_name() -> re.Pattern[str]:
 # 若 is "if", and in many given names.
 _FUNCTION_BUT_IF = _FUNCTION.replace("若", "")
 _GIVEN = f"(?:(?![{_FUNCTION_BUT_IF}{_VERB_EDGE}一二三四五六七八九十次])[{_HAN}])"
+# Surnames that mostly are "in", "to", "even" or "luckily".
+_LEADING = "于於向连連幸"
 _PLAIN = "".join(sorted(set(_SURNAMES) - _LISTS["surname_or_word"]))
 _FULL_NAME = f"(?:{_DOUBLE}|[{_SURNAMES}]){_GIVEN}{{1,2}}?"
 _STRONG_CUE = f"{alternatives(_HONORIFIC)}|{alternatives(_SAYING)}|[（(]|\\d{{4}}年"
 _BEGINS = f"(?:(?<![{_HAN}])|(?<=[{_FUNCTION}])|(?<=年)|(?<=共同))"
+_MET = f"(?:{alternatives(_LISTS['verb_before'])})"
+# Signs by which a given name is told: 婷 is in hardly a word, 志 in names and words.
+_NAMING = f"[{''.join(sorted(_LISTS['naming']))}]"
+_IN_NAME = f"[{''.join(sorted(set(''.join(_public('zh_first')))))}]"
+_NAMED = (
+    f"(?:{_BEGINS}|{alternatives(_LISTS['verb_before'] | _OFFICE_BEFORE)})"
+    f"(?P<name>[{_PLAIN}]{_NAMING}(?={_STRONG_CUE}|[{_FUNCTION}]|[^{_HAN}]|$)"
+    f"|[{_SURNAMES}](?:{_IN_NAME}{_NAMING}|{_NAMING}{_IN_NAME})|[{_PLAIN}]{_GIVEN}{_NAMING})"
+)
+_GREETED = (
+    f"^(?:亲爱的|親愛的|尊敬的)?(?P<name>(?![各大诸諸])[{_HAN}]{{2,4}})[，,：:]\\s*(?=[你您]好)"
+)
 _PERSON = f"{_BEGINS}(?P<name>{_FULL_NAME})(?:(?P<strong>(?={_STRONG_CUE}))|(?=[{_WEAK_CUE}，,]))"
 _AFTER_OFFICE = (
     f"(?:{alternatives(_OFFICE_BEFORE)})(?P<name>[{_PLAIN}]{_GIVEN}{{1,2}}?|{_FULL_NAME})"
@@ -121,14 +139,14 @@ _THREE_SIGNS = f"(?:[{_PLAIN}]{_GIVEN}{{2}}|(?:{_DOUBLE}){_GIVEN}{{1,2}})"
 _AFTER_IS = f"是(?P<name>{_THREE_SIGNS})(?![{_HAN}])"
 # Three signs that begin with a surname and stand alone, or before what people are, do or have.
 _ALONE = (
-    f"(?:(?<![{_HAN}])|(?:{alternatives(_LISTS['verb_before'])}))(?P<name>{_THREE_SIGNS})"
-    f"(?=[{_WEAK_CUE}]|{_STRONG_CUE}|[^{_HAN}]|$)"
+    f"(?:(?<![{_HAN}])|{_MET})(?P<name>{_THREE_SIGNS})(?=[{_WEAK_CUE}]|{_STRONG_CUE}|[^{_HAN}]|$)"
 )
 # A surname of one sign is named with what is said of it: 唐老师. One of two is a name alone.
 _CIVIL = f"(?:{alternatives(_LISTS['civil'])})"
-_CALLED = f"{_BEGINS}(?P<name>(?:{_DOUBLE})(?={_CIVIL})|[{_PLAIN}]{_CIVIL})"
-_LABELLED = f"[：:](?P<name>{_FULL_NAME})(?=[。、，,；;\n]|$)"
+_CALLED = f"(?:{_BEGINS}|{_MET})(?P<name>(?:{_DOUBLE})(?={_CIVIL})|(?!任)[{_SURNAMES}]{_CIVIL})"
+_LABELLED = f"[：:] ?(?P<name>{_FULL_NAME}(?:[、，,；;] ?{_FULL_NAME})*)(?![{_HAN}])"
 _IN_LIST = f"(?<![{_HAN}]){_FULL_NAME}(?:、{_FULL_NAME})+(?=[。，,；;：:和与及等\n]|$)"
+_MOST_BEFORE = 4
 _MAX_GRAM = 8
 _MIN_REPEATS = 2
 _MAX_PEOPLE = 300
@@ -185,7 +203,7 @@ def _titles(text: str) -> Iterator[Found]:
 
 def _persons(text: str) -> Iterator[Found]:
     """Yield people, and every later occurrence in the text of a full name once found."""
-    rules = (_AFTER_OFFICE, _ALONE, _AFTER_IS, _known_given())
+    rules = (_AFTER_OFFICE, _ALONE, _AFTER_IS, _NAMED, _known_given())
     names = {match["name"] for rule in rules for match in _compiled(rule).finditer(text)}
     weak: Counter[str] = Counter()
     for match in _compiled(_PERSON).finditer(text):
@@ -194,12 +212,13 @@ def _persons(text: str) -> Iterator[Found]:
         else:
             names.add(match["name"])
     names |= {name for name, n in weak.items() if n >= _MIN_REPEATS and _is_plain(name)}
-    names = {name for name in names if len(name) > 2 or name[0] in _PLAIN} | _listed_people(text)
+    names = {name for name in names if len(name) > 2 or _may_be_short(name)} | _listed_people(text)
     names = set(sorted(filter(_plausible, names))[:_MAX_PEOPLE])
     if not names:
         return
     names |= _called_by_given_name(text, names)
-    names |= {match["name"] for match in _compiled(_CALLED).finditer(text)}
+    for rule in (_CALLED, _GREETED):
+        names |= {match["name"] for match in _compiled(rule).finditer(text)}
     longest_first = sorted(names, key=lambda name: (-len(name), name))
     for match in re.finditer("|".join(map(re.escape, longest_first)), text):
         yield match.start(), match.end(), "PERSON"
@@ -214,14 +233,18 @@ def _known_given() -> str:
 
 def _listed_people(text: str) -> set[str]:
     """Return the people that stand alone behind a colon, or in a list of people."""
-    names = {match["name"] for match in _compiled(_LABELLED).finditer(text)}
-    for match in _compiled(_IN_LIST).finditer(text):
-        names.update(match.group().split("、"))
-    return names
+    lists = [match["name"] for match in _compiled(_LABELLED).finditer(text)]
+    lists += [match.group() for match in _compiled(_IN_LIST).finditer(text)]
+    return {name.strip() for listed in lists for name in re.split("[、，,；;]", listed)}
 
 
 def _is_plain(name: str) -> bool:
     return len(name) > 2 and name[0] in _PLAIN
+
+
+def _may_be_short(name: str) -> bool:
+    """Say whether two signs may be a name: 高峰 by its second one, and not 高度."""
+    return name[0] in _PLAIN or _compiled(_IN_NAME).match(name, 1) is not None
 
 
 def _called_by_given_name(text: str, names: set[str]) -> set[str]:
@@ -239,6 +262,11 @@ def _plausible(name: str) -> bool:
     return (
         name[:2] not in _COMMON_WORDS
         and name[:2] not in _known_places()
+        and name[1:] not in _known_places()
+        and (
+            name[0] not in _LEADING
+            or _compiled(f".+{_NAMING}|.{_IN_NAME}+$").match(name) is not None
+        )
         and name not in _known_places()
         and not _compiled(_NOT_PEOPLE).match(name)
         and not _compiled(_LEFT_WORDS).search(name)
@@ -250,16 +278,20 @@ def _suffixed(text: str, parts: Iterable[Span]) -> Iterator[Found]:
         for match in _suffixed_name().finditer(text, start, end):
             if _is_generic(match):
                 continue
-            begin = match.start()
-            if match.lastgroup == "GEO":
-                begin += _before_known(match.group())
-            yield begin, match.end(), match.lastgroup or "OTHER"
+            kind = match.lastgroup or "OTHER"
+            yield match.start() + _before_name(match.group(), kind), match.end(), kind
 
 
-def _before_known(written: str) -> int:
-    """Return how many signs stand before a known place at the end: one of 回黑龙江."""
-    tails = range(len(written) - 1)
-    return next((n for n in tails if written[n:] in _known_places()), 0)
+def _before_name(written: str, kind: str) -> int:
+    """Return how many signs stand before a known place: one of 回黑龙江, two of 利用天津市政府."""
+    if kind == "GEO":
+        return next((n for n in range(len(written) - 1) if written[n:] in _known_places()), 0)
+    begins = (n for n in range(_MOST_BEFORE) if _begins_with_place(written[n:]))
+    return next(begins, 0) if kind == "ORGANIZATION" else 0
+
+
+def _begins_with_place(written: str) -> bool:
+    return any(written[:length] in _known_places() for length in (4, 3, 2))
 
 
 def _is_generic(match: re.Match[str]) -> bool:

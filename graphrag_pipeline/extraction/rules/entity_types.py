@@ -21,6 +21,7 @@ from graphrag_pipeline.extraction.rules.nouns import (
 )
 from graphrag_pipeline.extraction.rules.organisations import (
     ends_as_body,
+    is_article_before,
     is_known_body,
     is_workplace,
     leads_to_body,
@@ -99,6 +100,12 @@ def _places_abroad(language: str) -> frozenset[str]:
     return frozenset(map(_place_key, chain(_cues("place_abroad"), towns)))
 
 
+@cache
+def _namesakes(language: str) -> frozenset[str]:
+    """Return the places where a language is spoken that are called like people."""
+    return frozenset(map(_place_key, word_lists("nlp_places.txt").get(f"namesake_{language}", ())))
+
+
 def _place_key(name: str) -> str:
     return name.replace("_", " ").replace(" ,", ",").replace(".", "").casefold()
 
@@ -126,6 +133,28 @@ def is_place(name: str) -> bool:
     return _place_key(name) in _places()
 
 
+def is_place_in(word: str, language: str) -> bool:
+    """Say whether a word is a listed place of the world, or one in texts of a language."""
+    return is_place(word) or _place_key(word) in _places_abroad(language)
+
+
+def is_known_alone(word: str, language: str) -> bool:
+    """Say whether a word is a known body, or a listed place of the world or of a language."""
+    is_name = is_place_in(word, language) and not usually_lower(word.casefold())
+    return is_name or is_known_body([word])
+
+
+@cache
+def _cities() -> frozenset[str]:
+    lists = word_lists("nlp_places.txt")
+    return lists["large_city"] | lists["city"] | lists["town_de"]
+
+
+def is_city(word: str) -> bool:
+    """Say whether a word is a listed city, and no country or region."""
+    return word in _cities()
+
+
 def is_given_name(word: str) -> bool:
     """Say whether a word is a frequent given name, in any case."""
     return word.casefold() in _lower_cues("given")
@@ -143,11 +172,15 @@ def begins_name(word: str) -> bool:
 
 
 @cache
+def is_kind_of_body(word: str) -> bool:
+    """Say whether a word, in any case, names a kind of body."""
+    folded = word.casefold()
+    return any(folded in _lower_cues(name) for name in ("org", "org_first", "foreign_org_first"))
+
+
 def begins_name_of_body(word: str) -> bool:
     """Say whether a word, in any case, names a kind of body or of event."""
-    folded = word.casefold()
-    sections = ("org", "org_first", "foreign_org_first", "event")
-    return any(folded in _lower_cues(name) for name in sections)
+    return is_kind_of_body(word) or is_event_word(word)
 
 
 @cache
@@ -205,6 +238,8 @@ def name_type(words: list[str], codes: str, context: NameContext = NO_CONTEXT) -
     """Return the type of a name from its words, their classes and its neighbours in the text."""
     if is_known_body(words):
         return ORGANIZATION
+    if "F" in codes[1:-1] and context.language != "en":
+        codes = "".join(map(_as_particle, words, codes))
     if context.language != "en" and (kind := _by_foreign_words(words, codes, context)):
         return kind
     if is_place(" ".join(words)):
@@ -215,6 +250,11 @@ def name_type(words: list[str], codes: str, context: NameContext = NO_CONTEXT) -
     kind = _by_own_words(words, codes) or _by_context(words, codes, context) or OTHER
     is_noun = context.language in BY_CAPITAL and kind == PERSON and _is_of_nouns(words, context)
     return OTHER if is_noun else kind
+
+
+def _as_particle(word: str, code: str) -> str:
+    """Return the class of a word of a name, in which an article is a particle: Yann Le Floch."""
+    return "w" if code == "F" and is_article_before(word) else code
 
 
 def _is_of_nouns(words: list[str], context: NameContext) -> bool:
@@ -230,18 +270,25 @@ def _is_of_nouns(words: list[str], context: NameContext) -> bool:
 
 def _by_foreign_words(words: list[str], codes: str, context: NameContext) -> str:
     """Return the type that forms of address, and ends of words, give in other languages."""
-    if _place_key(" ".join(words)) in _places_abroad(context.language):
-        return GEO
     is_name = not set(codes) - set("NAIw") and len(words) <= _MOST_ADDRESSED
     before = context.before.casefold()
-    is_led = before in _cues("foreign_place_before") and _may_be_place(words, codes)
-    if is_led and (context.language not in BY_CAPITAL or ends_as_german_place(words[-1])):
-        return GEO
     if is_name and before in _cues("title_before"):
         return PERSON
     is_addressed = before in _cues("kin_before") or is_address(before)
     if is_name and is_addressed and may_be_given(words[0]):
         return PERSON
+    name = _place_key(" ".join(words))
+    if name in _places_abroad(context.language):
+        return GEO
+    if leads_to_body(context.before) and codes[0] in "NAF" and not may_be_given(words[0]):
+        return ORGANIZATION
+    if is_name and before in _cues("foreign_geo_first") and context.before.islower():
+        return GEO
+    if before in _cues("namesake_before") and name in _namesakes(context.language):
+        return GEO
+    is_led = before in _cues("foreign_place_before") and _may_be_place(words, codes)
+    if is_led and (context.language not in BY_CAPITAL or ends_as_german_place(words[-1])):
+        return GEO
     first = words[0].casefold()
     is_long = len(words) > 1 and codes[0] in "NA"
     if is_long and first in _cues("foreign_geo_first") and not is_given_name(first):
@@ -254,11 +301,10 @@ def _is_foreign_body(words: list[str], codes: str, context: NameContext) -> bool
     if codes[0] not in "NA" or may_be_given(words[0]) or is_place(" ".join(words)):
         return False
     before = context.before.casefold()
-    if leads_to_body(context.before):
-        return True
     if is_workplace(before, context.second_before.casefold(), context.after):
         return not is_surname(words[0])
-    ends = any(ends_as_body(word) and not is_surname(word) for word in words)
+    alone = len(words) < 2
+    ends = any(ends_as_body(w, alone=alone) and not is_surname(w) for w in words)
     if ends and (len(words) > 1 or "-" in words[0] or context.language not in BY_CAPITAL):
         return True
     if len(words) < 2:
@@ -387,7 +433,7 @@ def _is_person(words: list[str], codes: str) -> bool:
     known = is_surname(last) and not is_place(last)
     if given and (known or not _is_place_word(words[0])) and not is_place(last):
         return not is_common(last) or is_given_name(last) or is_surname(last)
-    surname = is_surname(last) and not is_demonym(last)
+    surname = is_surname(last) and not is_demonym(last) and last.lower() not in _cues("direction")
     return len(words) <= 3 and surname and not any(map(_is_ordinary, words[:-1]))
 
 
@@ -479,7 +525,10 @@ def like_full_name(words: list[str], codes: str) -> bool:
 
 @cache
 def may_be_given(word: str) -> bool:
-    """Say whether a word is a listed given name and no common word besides."""
+    """Say whether a word is a listed given name and no common word besides, or of two such."""
+    first, _, last = word.partition("-")
+    if last:
+        return may_be_given(first) and may_be_given(last)
     return is_given_name(word) or (_plain(word) in _people("given") and not is_common(word))
 
 

@@ -30,8 +30,10 @@ _SIGNED = re.compile(
 )
 
 
+_GERMAN = ("Grü", "Grue", "Dank", "Wochenende", "Feierabend", "Weihnachten", "Ostern", "Alles Gute")
 _GREETED = re.compile(
-    r"\b(?P<two>[^\W\d_]{3,12}[ \t])?(?P<one>[^\W\d_]{4,15}[ \t])Gr(?:ü|ue)(?:ß|ss)en?\b"
+    r"\b(?P<two>[^\W\d_]{3,12}[ \t])?(?P<one>[^\W\d_]{4,15}[ \t])"
+    r"(?:Gr(?:ü|ue)(?:ß|ss)en?|Dank|Wochenende|Feierabend|Weihnachten|Ostern|Gute)\b"
 )
 
 
@@ -69,7 +71,7 @@ def letter_parts(text: str) -> tuple[list[Span], list[Span]]:
 
 def _greetings_within(text: str) -> Iterator[Span]:
     """Yield the words of closings that stand within a line: Viele Grüße aus Kiel."""
-    for match in _GREETED.finditer(text) if "Grü" in text or "Grue" in text else ():
+    for match in _GREETED.finditer(text) if any(word in text for word in _GERMAN) else ():
         begins = (match.start(name) for name in ("two", "one") if match.start(name) >= 0)
         written = (text[begin : match.end()] for begin in begins)
         phrase = next((p for p in written if _as_listed(p) in _CLOSINGS), None)
@@ -89,11 +91,13 @@ def _read_line(text: str, start: int, end: int, words: list[Span], people: list[
     """Write down what a line has of a greeting, or of a closing and who signs below it."""
     found = [match.span() for match in _WORD.finditer(text, start, end)]
     found = [span for span in found if text[span[0]] != ">"]
-    n_words = _n_words(text, found, _GREETINGS)
-    if n_words and n_words < len(found):
-        _read_greeting(text, (start, end), found, n_words, words, people)
+    n_greeting, n_words = (_n_words(text, found, phrases) for phrases in (_GREETINGS, _CLOSINGS))
+    is_all = n_words < n_greeting == len(found)
+    if is_all and (text[end - 1] in ",!" or _phrase(text, found) in _WORDS["greeting"]):
+        words.append((start, end))
+    if n_greeting and n_words <= n_greeting < len(found):
+        _read_greeting(text, (start, end), found, n_greeting, words, people)
         return
-    n_words = _n_words(text, found, _CLOSINGS)
     if not n_words:
         return
     close = found[n_words - 1][1]
@@ -124,6 +128,10 @@ def _read_greeting(
     words: list[Span],
     people: list[Span],
 ) -> None:
+    called = [_phrase(text, [span]) for span in found[n_words:]]
+    if all(word in _WORDS["group"] or word in _WORDS["and"] for word in called):
+        words.append((found[0][0], line[1]))
+        return
     whom = _WHOM.match(text, found[n_words][0], line[1])
     if whom is None or len(whom.group().split()) > _MOST_WORDS:
         return

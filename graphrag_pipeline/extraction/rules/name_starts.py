@@ -5,7 +5,11 @@ from __future__ import annotations
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.extraction.rules import entity_types as types
 from graphrag_pipeline.extraction.rules.nouns import BY_ARTICLE, BY_CAPITAL
-from graphrag_pipeline.extraction.rules.organisations import is_article_before, is_known_body
+from graphrag_pipeline.extraction.rules.organisations import (
+    is_article_before,
+    is_body_word,
+    is_known_body,
+)
 from graphrag_pipeline.extraction.rules.tokens import Tokens
 from graphrag_pipeline.extraction.rules.words import usually_lower
 
@@ -58,7 +62,7 @@ def _is_noun_before_name(tokens: Tokens, first: int, stop: int) -> bool:
     if tokens.language == "en" or types.is_place(words[0]):
         return False
     if tokens.language in BY_CAPITAL:
-        if types.begins_name(words[0]):
+        if types.begins_name(words[0]) or is_body_word(words[0]):
             return False
         return types.is_place(" ".join(words[1:])) or _begins_person(words[1:])
     return _opens(tokens, first) and not types.begins_name(words[0]) and _follows_person(words)

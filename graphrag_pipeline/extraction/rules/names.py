@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.extraction.rules import entity_types as types
+from graphrag_pipeline.extraction.rules.foreign_bodies import foreign_bodies
 from graphrag_pipeline.extraction.rules.name_neighbours import (
     Mention,
     Piece,
@@ -19,7 +20,7 @@ from graphrag_pipeline.extraction.rules.name_starts import (
     is_office_before_name,
     words_before_name,
 )
-from graphrag_pipeline.extraction.rules.nouns import BY_ARTICLE, is_month
+from graphrag_pipeline.extraction.rules.nouns import BY_CAPITAL, is_month
 from graphrag_pipeline.extraction.rules.numbers import (
     ends_in_sum,
     is_money,
@@ -28,7 +29,6 @@ from graphrag_pipeline.extraction.rules.numbers import (
 )
 from graphrag_pipeline.extraction.rules.organisations import (
     ends_as_body,
-    goes_on_with_body,
     is_body_word,
     is_known_body,
 )
@@ -69,6 +69,9 @@ def find_names(text: str, tokens: Tokens, sentences: list[Span], *, dates: bool)
     titles = list(_quoted_titles(text, tokens))
     whole = _outside(list(_headings(text, tokens, sentences)), titles)
     whole = sorted(titles + whole, key=lambda mention: mention.start)
+    spans = foreign_bodies(tokens)
+    bodies = [_mention(tokens, first, stop, types.ORGANIZATION) for first, stop in spans]
+    whole = sorted(whole + _outside(bodies, whole), key=lambda mention: mention.start)
     mentions: list[Mention] = []
     places: list[Piece] = []
     for match in _PHRASE.finditer(tokens.classes):
@@ -136,7 +139,7 @@ def _cuts(tokens: Tokens, first: int, position: int, stop: int) -> bool:
         )
     if code == "o":
         return _cuts_of(tokens, first, position, stop)
-    if code == "w" and tokens.texts[position] == "y" and tokens.language == "es":
+    if code == "w" and tokens.texts[position] == "y":
         return not _is_double_surname(before, tokens.texts[position + 1 : stop])
     if tokens.texts[position] == _FOR_IN_GERMAN:
         return bool(before) and not is_body_word(before[-1])
@@ -221,18 +224,17 @@ def _trimmed(tokens: Tokens, first: int, stop: int) -> Iterator[Piece]:
         return
     if _is_number_of_part(tokens, first, stop):
         return
-    yield first, _end_of_body(tokens, first, stop)
+    if tokens.language in BY_CAPITAL and stop - first > 2 and _is_body_of_place(tokens, first):
+        stop = first + 2
+    if classes[first - 1] in "wF" and is_known_body(tokens.texts[first - 1 : stop]):
+        first -= 1  # La Poste
+    yield first, stop
 
 
-def _end_of_body(tokens: Tokens, first: int, stop: int) -> int:
-    """Return where a body's name ends that goes on in lower case: Bibliothèque nationale."""
-    word = tokens.texts[first]
-    if tokens.language not in BY_ARTICLE or stop - first > 1:
-        return stop
-    if tokens.classes[first] == "N" and types.begins_name_of_body(word):
-        while goes_on_with_body(*tokens.texts[stop : stop + 1] or ("",)):
-            stop += 1
-    return stop
+def _is_body_of_place(tokens: Tokens, first: int) -> bool:
+    """Say whether a body and its place are named before another noun: Zollamt Bremen Bescheid."""
+    body, place, noun = tokens.texts[first : first + 3]
+    return is_body_word(body) and types.is_place_in(place, "de") and not types.is_place(noun)
 
 
 def _is_numbered(tokens: Tokens, first: int, stop: int) -> bool:
@@ -312,7 +314,8 @@ def _type_of(tokens: Tokens, first: int, stop: int) -> str:
     if tokens.language == "de" and stop - first == 1 and _is_german_noun(tokens, first):
         if is_known_body(words) or ("-" in words[0] and ends_as_body(words[0])):
             return types.ORGANIZATION
-        return types.GEO if types.is_place(words[0]) else types.CONCEPT
+        is_place = types.is_place(words[0]) and not types.is_city(words[0])  # das Essen
+        return types.GEO if is_place else types.CONCEPT
     speaks = tokens.texts[stop : stop + 1] == [":"] and tokens.classes[first - 1] == "|"
     if speaks and types.like_full_name(words, classes.replace("A", "N")):
         return types.PERSON

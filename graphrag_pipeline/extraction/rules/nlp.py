@@ -49,7 +49,7 @@ from graphrag_pipeline.extraction.rules.words import Lexicon, usually_lower
 if TYPE_CHECKING:
     import polars as pl
 
-NLP_VERSION = "24"
+NLP_VERSION = "25"
 _DESCRIPTION = 400
 _CARRIED = 6
 _SLICE = 200  # chunks
@@ -63,8 +63,8 @@ _HEAD = re.compile(r"[^\n]*\n[|: +-]*--[|: +-]*(?:\n|$)")
 _SHORT = 3  # letters of a nickname, whatever word it is besides
 _AUTHOR = r"[^\W\d_a-z][^\W_]*(?:[ .'’-]{1,2}[^\W\d_]+){0,3}"
 _MESSAGE = re.compile(
-    r"^\[(?:\d{4}-\d\d-\d\d(?: \d\d:\d\d)?|\d\d:\d\d|undated)\] (?P<author>[^:\n]{1,80}?)"
-    r"(?: to (?P<recipients>[^:\n]{1,300}))?:(?=\s)",
+    r"^\[(?:\d{4}-\d\d-\d\d(?: \d\d:\d\d)?|\d\d:\d\d|undated)\] (?P<author>[^:：\n]{1,80}?)"
+    r"(?: to (?P<recipients>[^:\n]{1,300}))?(?::(?=\s)|：)",
     re.MULTILINE,
 )
 _LABEL = re.compile(

@@ -19,8 +19,10 @@ def is_known_body(words: list[str]) -> bool:
 
 
 @cache
-def ends_as_body(word: str) -> bool:
+def ends_as_body(word: str, *, alone: bool = True) -> bool:
     """Say whether a compound names a kind of body: Fietsersbond, Max-Planck-Institut.
+
+    Among other words a kind of body itself does: Freiwillige Feuerwehr.
 
     The parts that hyphens join are capitals, as those of a name are, and three or more; of two the
     first may be anything, as in Online-Bank.
@@ -29,7 +31,7 @@ def ends_as_body(word: str) -> bool:
     if len(parts) > 1:
         proper = len(parts) >= _PARTS_OF_PROPER and all(part[:1].isupper() for part in parts)
         return proper and is_body_word(parts[-1])
-    return is_body_word(word) and word.casefold() not in _ENDS
+    return is_body_word(word) and not (alone and word.casefold() in _ENDS)
 
 
 def is_body_word(word: str) -> bool:
@@ -47,11 +49,6 @@ def is_workplace(before: str, second_before: str, after: str) -> bool:
     """Say whether somebody works there, by the words around: werkt bij X, bei X arbeitet."""
     works = _LISTS["works"]
     return before in _LISTS["works_at"] and (second_before in works or after in works)
-
-
-def goes_on_with_body(word: str) -> bool:
-    """Say whether an adjective in lower case goes on with a body's name: Banque centrale."""
-    return word in _LISTS["adjective"]
 
 
 def is_article_before(word: str) -> bool:

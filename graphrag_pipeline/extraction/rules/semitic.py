@@ -43,7 +43,8 @@ class _Script:
 _ARABIC = _Script("ar", re.compile("[\u0620-\u065f\u0670-\u06d3]+"), "ال")
 _HEBREW = _Script("he", re.compile("[\u05d0-\u05ea]+(?:[\"'״׳-][\u05d0-\u05ea]+)*['׳]?"), "ה")
 # With the article, a case ending or "her", "them", "you" a word names nobody.
-_NO_ARABIC_NAME = re.compile("^(?:ال|لل|بال)|[\u064b-\u064d]|اً$|(?:ها|هم|هن|كم)$|..ات$")
+_HERS = re.compile("(?:ها|هم|هن|كم)$")
+_NO_ARABIC_NAME = re.compile(f"^(?:ال|لل|بال)|[\u064b-\u064d]|اً$|{_HERS.pattern}|..ات$")
 _HEBREW_SURNAME = re.compile(
     "..(?:ביץ|ביץ'|סקי|צקי|שטיין|שטין|ברג|ברגר|מן|פלד|שווילי|יאן|זון|סון|בוים|באום|וב|נקו|צ'וק)$"
 )
@@ -118,26 +119,31 @@ def _is_word_of_name(word: Word | None, script: _Script) -> bool:
 def _end_of_body(words: Sequence[Word], number: int, script: _Script) -> int:
     """Return the last word of a body whose own name begins with one: itself, or more."""
     first = _following(words, number)
-    if not _is_word_of_name(first, script) or first is None:
+    if first is None or not _is_word_of_name(first, script) or _HERS.search(first.text):
         return number - 1
     place = places_of(words, number, first.text, f"{script.code}_place")
     if place > 1:
         return number + place - 1
     if _is_given(first.text, script) or _binds(first, script):
-        return _run_of_article(words, _end_of_name(words, number, script) + 1, script)
+        end_of = _end_of_surname if script.code == "ar" else _end_of_name
+        return _run_of_article(words, end_of(words, number, script) + 1, script)
     if script.code == "he":
         second = _following(words, number + 1)
         is_construct = second is not None and second.text.startswith("ה")
         longer = not first.text.startswith("ה") and is_construct
         longer = longer and _is_word_of_name(second, script)
         return number + int(longer)
-    return _run_of_article(words, number + 1, script) if first.text.startswith("ال") else number
+    return _run_of_article(words, number + 1, script)
 
 
 def _run_of_article(words: Sequence[Word], number: int, script: _Script) -> int:
-    """Return the last of the words with the article that follow each other."""
+    """Return the last of the words with the article that follow each other, and of a "for"."""
     while (word := _following(words, number)) and _agrees(word, script):
         number += 1
+    # الاتحاد الأردني لكرة القدم
+    if script.code == "ar" and word and word.text.startswith("ل") and len(word.text) > _SHORT:
+        aim = _following(words, number + 1)
+        return number + 1 if aim and aim.text.startswith("ال") else number - 1
     return number - 1
 
 
@@ -153,7 +159,7 @@ def _people(words: Sequence[Word], script: _Script) -> Iterator[Place]:
             if end := _end_of_titled(words, number + 1, title, script):
                 yield words[number + 1].start, words[end - 1].end, PERSON
             continue
-        for form in script.forms(word.text):
+        for form in script.forms(word.text) if _is_word_of_name(word, script) else ():
             if end := _end_from_given(words, number, form, script):
                 yield word.end - len(form), words[end - 1].end, PERSON
                 break
@@ -190,7 +196,11 @@ def _surnames_again(
 
 def _end_from_given(words: Sequence[Word], number: int, form: str, script: _Script) -> int:
     """Return the place behind a person's last word, whose first may be given; 0 if none is."""
-    if not _is_given(form, script) or form in script.listed("binding"):
+    if form in script.listed("binding"):
+        end = _end_of_name(words, number, script)
+        is_full = form == words[number].text == "عبد" and end > number + 1
+        return end + 1 if is_full and _is_surname(words[end].text, script) else 0
+    if not _is_given(form, script):
         return 0
     is_sure = form in script.listed("given") and form == words[number].text
     end = _end_of_name(words, number, script)
@@ -200,8 +210,13 @@ def _end_from_given(words: Sequence[Word], number: int, form: str, script: _Scri
         # A verb may stand there, the more so behind a given name that is a surname, too.
         is_surname = form in script.listed("last") and script.code == "he"
         may_follow = _may_name(words[end], script) and not is_surname
+        may_follow = may_follow or (script.code == "ar" and words[end].text.startswith("ال"))
         if may_follow or _binds(words[end - 1], script) or _following(words, end + 1) is None:
             return end + 1
+    # Two words that stand alone, in a list or below a letter.
+    is_alone = not words[number].joined and _following(words, end + 1) is None
+    if end > number and is_alone and form == words[number].text and _may_name(words[end], script):
+        return end + 1
     follows = _following(words, number + 1)
     if follows and follows.text in script.listed("addressed"):
         return number + 1

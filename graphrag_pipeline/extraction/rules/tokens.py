@@ -14,6 +14,7 @@ from itertools import compress
 from graphrag_pipeline.extraction.rules.cjk import CJK
 from graphrag_pipeline.extraction.rules.entity_types import (
     begins_name,
+    is_known_alone,
     is_listed_given,
     is_place,
     is_surname,
@@ -191,7 +192,8 @@ def _start_class(
         if following in "NAI":
             is_name = not _is_led_by_word(word, lexicon.language, lower)
         else:
-            is_name = may_be_given(token) and not _is_word(word, lexicon, lower)
+            is_known = may_be_given(token) or is_known_alone(token, lexicon.language)
+            is_name = is_known and not _is_word(word, lexicon, lower)
         return "N" if is_name or token in name_words else lexicon.lower_class(word)
     as_lower = lexicon.lower_class(word)
     if following in "NAI":
