@@ -208,6 +208,17 @@ def test_every_passage_stands_where_the_page_says(home, plain):
             assert passage.quote + passage.after.removesuffix(" …") in text
 
 
+def test_a_passage_of_a_document_with_pages_says_its_page(plain, tmp_path):
+    assert "page 2, characters" not in made(plain, tmp_path)[1].words
+    place = tmp_path / "home"
+    shutil.copytree(plain, place)
+    with opened(place) as con:
+        con.execute("UPDATE documents SET page_starts = [0, 20]")
+    shown = re.findall(r", page (\d), characters (\d+)–", made(place, tmp_path)[1].words)
+    assert {page for page, _ in shown} == {"1", "2"}
+    assert all((page == "2") == (int(start) >= 20) for page, start in shown)
+
+
 def test_the_page_says_what_was_read_what_failed_and_what_it_cost(page):
     _, parsed = page
     words = re.sub(r"\s+", " ", parsed.words)

@@ -14,7 +14,8 @@ Text = Sequence["str | Note"]
 class Excerpt:
     """A place in a document: ``quote`` with what stands around it; spans in characters.
 
-    ``link`` is its permanent link, where the settings name the address of a server.
+    ``page`` is the one it begins on, of a document that has pages. ``link`` is its permanent link,
+    where the settings name the address of a server.
     """
 
     title: str
@@ -24,6 +25,7 @@ class Excerpt:
     before: str
     quote: str
     after: str
+    page: int | None = None
     link: str = ""
 
 

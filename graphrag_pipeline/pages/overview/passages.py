@@ -11,6 +11,7 @@ from graphrag_pipeline.core.addresses import links_of
 from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
 from graphrag_pipeline.pages.overview.model import Excerpt, Named, Note, Text
+from graphrag_pipeline.query.citations import page_of
 from graphrag_pipeline.query.release import Release
 from graphrag_pipeline.reports.references import check_references
 
@@ -57,7 +58,8 @@ WITH wanted AS (
     SELECT unnest($chunks::JSON::VARCHAR[]) AS chunk_id, unnest($starts::JSON::BIGINT[]) AS s,
            unnest($ends::JSON::BIGINT[]) AS e,
            generate_subscripts($chunks::JSON::VARCHAR[], 1) - 1 AS place)
-SELECT place, d.id AS document_id, d.title, d.uri, d.source, coalesce(b.root, '') AS root, s, e,
+SELECT place, d.id AS document_id, d.title, d.uri, coalesce(b.root, '') AS root, s, e,
+       d.page_starts,
        c.start_char AS start_char,
        greatest(coalesce(s, c.start_char) - $around, 0) AS first,
        substr(d.text, greatest(coalesce(s, c.start_char) - $around, 0) + 1,
@@ -120,9 +122,11 @@ def _passage(row: Mapping[str, Any], span: WantedPassages) -> Excerpt:
         quote = text[start : start + _MOST_QUOTED]
         end = start + len(quote.rpartition(" ")[0] or quote)
     before, after = text[max(start - _AROUND, 0) : start], text[end : end + _AROUND]
+    pages = row["page_starts"]
     return Excerpt(
         title=row["title"],
         place=place_of(row["uri"], row["root"]),
+        page=page_of(pages, first + start) if pages else None,
         start=first + start,
         end=first + end,
         before=_from_a_word(before, cut=start > _AROUND or first > 0),
