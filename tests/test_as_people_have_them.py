@@ -28,6 +28,8 @@ FILES = {
     "2024-02-03,Kelm Water,,32.10\n2024-02-09,Rent Bo Marsh,2475.00,\n",
     "inv.csv": "Rechnung;Kunde;Währung;Netto;Datum\n1001;Holm AG;CHF;1.200,00;02.05.2025\n"
     "1002;Voss KG;EUR;1.200,00;09.05.2025\n1003;Aas AS;NOK;89,90;11.05.2025\n",
+    "ports.csv": "Harbour,Berths,Fee (NOK)\nEidvik in the north of the sound,120,1250\n"
+    "Meløy,—,980\n",
     "visits.csv": "day,visitors,guide\n2025-06-01,120,Ada Finch\n2025-06-02,85,Bo Marsh\n"
     "2025-06-03,140,Cy Dunn\n",
     "help.txt": "usage: quayctl [-h] [-v] [-r] [--limit N] path\n\nControl the quays.\n\n"
@@ -77,6 +79,7 @@ def minutes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryEngine]:
         ("How many visitors came on June 3, 2025?", "Cy Dunn — day: 2025-06-03; visitors: 140"),
         ("Combien de passagers le 13 juin 2025 ?", "Anne Roy — Jour: 13/06/2025; Passagers: 19"),
         ("Was wurde am 9. Mai 2025 berechnet?", "Voss KG — Datum: 09.05.2025"),
+        ("How many berths has Meløy?", "Meløy — Berths: —"),
         ("What does -r do?", "-r, --recurse look into folders, too"),
         ("What does -v do?", "-v, --verbose say more"),
         ("What does --limit do?", "--limit N stop after N quays (default: 100)"),

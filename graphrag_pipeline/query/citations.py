@@ -39,7 +39,12 @@ SELECT community_id, c.id, c.text FROM (
     QUALIFY row_number() OVER (PARTITION BY community_id ORDER BY n DESC, chunk_id) <= $limit)
 JOIN chunks c ON c.id = chunk_id ORDER BY community_id, n DESC, c.id
 """
-_PAGES = "SELECT id, page_starts FROM documents WHERE page_starts IS NOT NULL"
+# Of releases that older programs made, no document says where its pages begin.
+_PAGES = """
+SELECT id, page_starts FROM (
+    FROM documents UNION ALL BY NAME SELECT NULL::BIGINT[] AS page_starts WHERE false)
+WHERE page_starts IS NOT NULL
+"""
 _CHUNKS_CONSIDERED = 20
 Place: TypeAlias = tuple[object, int, int, str]
 _WORDS_REMEMBERED = 1024
