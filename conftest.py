@@ -174,16 +174,18 @@ class Engine:
 
     def index(self) -> None:
         """Take in what changed in the inbox, as far as the graph."""
-        self.cut()
-        for key in pending_batches(self.workspace):
-            self.ingest(key)
-        self.merge()
+        with self.store.session():
+            self.cut()
+            for key in pending_batches(self.workspace):
+                self.ingest(key)
+            self.merge()
 
     def update(self) -> None:
         """Bring the whole index up to date with the inbox."""
-        self.index()
-        self.cluster()
-        self.report()
+        with self.store.session():
+            self.index()
+            self.cluster()
+            self.report()
 
     def rows(self, sql: str) -> list[tuple]:
         with self.store.read() as con:
@@ -204,9 +206,9 @@ def build_graph(folder: Path, files: Mapping[str, str | bytes], **given: object)
 
 def build(folder: Path, files: Mapping[str, str | bytes], **given: object) -> Engine:
     """Build an index of some files, through every stage."""
-    engine = build_graph(folder, files, **given)
-    engine.cluster()
-    engine.report()
+    engine = Engine(folder, Settings(**given))
+    engine.write(files)
+    engine.update()
     return engine
 
 

@@ -56,21 +56,23 @@ SELECT (SELECT count(*) FROM entity_chunks ANTI JOIN chunks ON chunk_id = chunks
 
 def update(engine: Engine, say: Callable[[str], None] = lambda stage: None) -> str:
     """Bring an index up to date with its inbox and publish it, as a run does."""
-    update_tables(engine, say)
     workspace = engine.workspace
-    with spending(workspace, ledger_position(workspace.settings)):
-        say("vectors")
-        for table in TABLES:
-            embed_table(workspace, table)
-    say("publish")
-    return publish(workspace).id
+    with workspace.store.session():
+        update_tables(engine, say)
+        with spending(workspace, ledger_position(workspace.settings)):
+            say("vectors")
+            for table in TABLES:
+                embed_table(workspace, table)
+        say("publish")
+        return publish(workspace).id
 
 
 def update_tables(engine: Engine, say: Callable[[str], None] = lambda stage: None) -> None:
     """Bring the tables of an index up to date with its inbox; vectors and release stay behind."""
     workspace, settings = engine.workspace, engine.settings
     engine.cut()
-    with spending(workspace, ledger_position(workspace.settings)):
+    spent = spending(workspace, ledger_position(workspace.settings))
+    with workspace.store.session(), spent:
         keys = pending_batches(workspace)
         for stage in INGESTION:
             say(stage)
