@@ -19,7 +19,7 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -54,6 +54,14 @@ SELECT id, created_at, embedder, COLUMNS('n_(.*)') AS '\\1' FROM releases
 
 _Facts = Mapping[str, tuple[datetime, str, Mapping[str, int]]]
 """When each release of a file was made, its embedder and its counts."""
+
+
+@dataclass(frozen=True)
+class _File:
+    """A file, which is the same under each of its names."""
+
+    path: Path = field(compare=False)
+    stat: tuple[int, ...]
 
 
 class UnknownReleaseError(InputError):
@@ -352,11 +360,12 @@ def _facts_in(path: Path) -> _Facts:
     """Return the rows of the releases in a file, which is read once: none is written twice."""
     with told_of_disk(f"cannot open {path}"):
         stat = path.stat()
-    return _read_facts(path, (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns))
+    return _read_facts(_File(path, (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns)))
 
 
 @functools.lru_cache
-def _read_facts(path: Path, _file: tuple[int, ...]) -> _Facts:
+def _read_facts(file: _File) -> _Facts:
+    path = file.path
     with connect_published(path) as con, told_of_files(f"cannot read {path}"):
         result = con.execute(_FACTS)
         names = [column[0] for column in result.description or ()][3:]
