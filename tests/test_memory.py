@@ -83,6 +83,16 @@ try:
 except Exception as error:
     print(repr(error))
 """
+FREED = """
+from graphrag_pipeline.core.hardening.memory import _bytes_in_memory, return_freed_memory
+return_freed_memory()
+for number in (8_000, 100_000):
+    many, after = [bytes(1_000) for _ in range(number)], bytes(1_000)
+    del many
+    before = _bytes_in_memory()
+    return_freed_memory()
+    print(before - _bytes_in_memory() > number * 500)
+"""
 UNDER_LIMIT = """
 import os, resource, signal, sys, time
 resource.setrlimit(resource.RLIMIT_AS, (4 * 2**30,) * 2)
@@ -124,6 +134,11 @@ def test_what_each_library_says_without_memory_is_understood(work: Callable[[], 
     told = pytest.raises(OutOfMemoryError, match=r"^out of memory in graph: .* run it again$")
     with told, told_out_of_memory("graph"):
         work()
+
+
+@on_linux
+def test_freed_memory_is_given_back_where_it_is_much_and_else_kept_for_what_comes() -> None:
+    assert run_python("-c", FREED).stdout.split() == ["False", "True"]
 
 
 @on_linux

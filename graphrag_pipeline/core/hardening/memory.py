@@ -20,6 +20,7 @@ _M_ARENA_MAX = -8
 _CANNOT_SPILL = "failed to offload"
 _NO_ROOM = "with no room for what does not fit where storage.temp says, or else beside the index"
 _USUAL_BYTES = 8 * 2**30
+_WORTH_RETURNING = 32 * 2**20
 _PANIC = "PanicException"
 """What a library in Rust raises; it is no Exception."""
 _TYPES = ("MemoryError", "ArrowMemoryError", "_ArrayMemoryError", "OutOfMemoryException")
@@ -47,14 +48,36 @@ def share_freed_memory(arenas: int) -> None:
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, arenas)
 
 
+class _Held:
+    """The bytes in memory after freed ones were last given back, or the fewest since."""
+
+    n_bytes = 0
+
+
 def return_freed_memory() -> None:
-    """Give the system back what was freed: of a stage's memory, the next needs little."""
+    """Give the system back what was freed: of a stage's memory, the next needs little.
+
+    To look for it takes 10 ms in a large process, which is done where that has grown by as much.
+    """
+    now = _bytes_in_memory()
+    if now < _Held.n_bytes + _WORTH_RETURNING:
+        _Held.n_bytes = min(now, _Held.n_bytes)
+        return
     if "pyarrow" in sys.modules:
         import pyarrow as pa
 
         pa.default_memory_pool().release_unused()
     with contextlib.suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)
+        _Held.n_bytes = _bytes_in_memory()
+
+
+def _bytes_in_memory() -> int:
+    """Return how much of this process is in memory; where the system does not say, very much."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
+    except OSError:
+        return sys.maxsize
 
 
 class OutOfMemoryError(GraphRAGError):
