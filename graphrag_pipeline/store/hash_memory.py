@@ -33,12 +33,15 @@ class HashMemory:
     is_unwritten: bool
     before: dict[str, tuple[str, str]]
     now: dict[str, tuple[str, str]] = field(default_factory=dict)
+    _asked: tuple[duckdb.DuckDBPyConnection | None, bool] = (None, False)
 
     def is_of(self, con: duckdb.DuckDBPyConnection) -> bool:
-        """Whether a connection reads this file and no other."""
-        own = "SELECT path FROM duckdb_databases() WHERE database_name = current_database()"
-        path = value_of(con, own)
-        return path is not None and Path(path) == self.file
+        """Whether a connection reads this file and no other: each is asked once, for all tables."""
+        if con is not self._asked[0]:
+            own = "SELECT path FROM duckdb_databases() WHERE database_name = current_database()"
+            path = value_of(con, own)
+            self._asked = con, path is not None and Path(path) == self.file
+        return self._asked[1]
 
 
 @contextlib.contextmanager
