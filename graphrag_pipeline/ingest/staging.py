@@ -96,6 +96,7 @@ SELECT x.chunk_id, x.error, x.tried_version, x.attempts FROM staging.extractions
 JOIN extracted e ON e.chunk_id = x.chunk_id AND e.last = x.batch
 WHERE e.fails AND (e.good IS NOT NULL OR x.chunk_id IN (SELECT chunk_id FROM kept_extractions));
 """
+_TAKEN_IN = (_DOCUMENTS, _CHUNKS, _EXTRACTIONS)
 _OUTDATE = """
 UPDATE extractions x SET status = 'outdated', error = f.error,
     tried_version = f.tried_version, attempts = f.attempts
@@ -155,7 +156,7 @@ def plan_take_in(con: duckdb.DuckDBPyConnection) -> None:
     The temporary views ``next_documents``, ``next_chunks`` and ``next_`` with each name of
     ``DERIVED`` then show these tables as they will be.
     """
-    for part in (_FINISHED, _DOCUMENTS, _CHUNKS, _EXTRACTIONS, _PLANNED):
+    for part in (_FINISHED, *_TAKEN_IN, _PLANNED):
         con.execute(part)
     for table in DERIVED:
         con.execute(
@@ -175,7 +176,8 @@ def take_in_staged(con: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
     batches = con.execute("SELECT batch FROM finished ORDER BY batch").fetchall()
     if not batches:
         return ()
-    plan_take_in(con)
+    for part in _TAKEN_IN:
+        con.execute(part)
     for table, kind in _NUMBERED:
         assign_identifiers(
             con,
