@@ -33,7 +33,7 @@ from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import InputSettings, ReleaseSettings
 from graphrag_pipeline.graph.resolution.resolving import resolve_entities
 from graphrag_pipeline.marts.sql import query_published
-from graphrag_pipeline.query import open_release, retrieve
+from graphrag_pipeline.query import QueryEngine, open_release, retrieve
 from graphrag_pipeline.releases import publishing
 from graphrag_pipeline.releases.diff import diff_releases
 from graphrag_pipeline.releases.kept_releases import (
@@ -92,11 +92,10 @@ def indexed(three, tmp_path) -> tuple[Engine, list[str]]:
 def assert_whole(home: Path, ids: Sequence[str]) -> None:
     """Every release can be read: its rows and vectors belong together and a search finds some."""
     for wanted in ids:
-        with open_release(home, settings=SMALL, release=wanted) as release:
-            assert release.facts.id == wanted
-            assert faults(release) == [], wanted
-        found = retrieve(QUESTION, "basic", home=home, settings=SMALL, release=wanted)
-        assert found.records, wanted
+        with QueryEngine(home, settings=SMALL, release=wanted) as engine:
+            assert engine.index.facts.id == wanted
+            assert faults(engine.index) == [], wanted
+            assert engine.retrieve(QUESTION, "basic").records, wanted
 
 
 def uris(home: Path, release: str | None = None) -> int:
