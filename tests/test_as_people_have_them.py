@@ -30,6 +30,10 @@ FILES = {
     "1002;Voss KG;EUR;1.200,00;09.05.2025\n1003;Aas AS;NOK;89,90;11.05.2025\n",
     "ports.csv": "Harbour,Berths,Fee (NOK)\nEidvik in the north of the sound,120,1250\n"
     "Meløy,—,980\n",
+    "costs.csv": "Stelle;Art;Plan;Ist\nHafen;Material;4.000;4.210\nHafen;Personal;12.000;11.870\n"
+    "Werft;Material;7.500;8.020\nWerft;Personal;9.000;9.100\n",
+    "srv.jsonl": '{"time":"2023-09-01T10:00:00Z","severity":"error","msg":"disk full on /var"}\n'
+    '{"time":"2023-09-05T14:00:00Z","severity":"info","msg":"certificate renewed by Ole Brekke"}\n',
     "visits.csv": "day,visitors,guide\n2025-06-01,120,Ada Finch\n2025-06-02,85,Bo Marsh\n"
     "2025-06-03,140,Cy Dunn\n",
     "help.txt": "usage: quayctl [-h] [-v] [-r] [--limit N] path\n\nControl the quays.\n\n"
@@ -80,6 +84,14 @@ def minutes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryEngine]:
         ("Combien de passagers le 13 juin 2025 ?", "Anne Roy — Jour: 13/06/2025; Passagers: 19"),
         ("Was wurde am 9. Mai 2025 berechnet?", "Voss KG — Datum: 09.05.2025"),
         ("How many berths has Meløy?", "Meløy — Berths: —"),
+        (
+            "Wie hoch war das Ist für Material in der Werft?",
+            "Costs: row-3 — Stelle: Werft; Art: Material; Ist: 8.020",
+        ),
+        (
+            "When was the certificate renewed?",
+            "Srv: row-2 — time: 2023-09-05T14:00:00Z; msg: certificate renewed by Ole Brekke",
+        ),
         ("What does -r do?", "-r, --recurse look into folders, too"),
         ("What does -v do?", "-v, --verbose say more"),
         ("What does --limit do?", "--limit N stop after N quays (default: 100)"),

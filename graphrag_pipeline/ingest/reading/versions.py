@@ -35,7 +35,7 @@ VERSIONS = {
     "packed": "2",
     "PDF": "7",
     "plain": "10",
-    "records": "22",
+    "records": "23",
     "references": "2",
     "reStructuredText": "4",
     "RTF": "4",

@@ -23,7 +23,7 @@ from graphrag_pipeline.core.text import asked_language, terms, terms_batch
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.query.evidence.asked_figures import is_within_bounds
 from graphrag_pipeline.query.evidence.table_rows import CELL_END
-from graphrag_pipeline.query.evidence.worth import ITEM
+from graphrag_pipeline.query.evidence.worth import ITEM, TOLD_BY_FIELD
 from graphrag_pipeline.query.question import AnalysedQuestion, words_pattern
 
 _LEAST, _MOST_MORE = 3, 5  # characters of a stem, and of the ending after it
@@ -276,9 +276,9 @@ def with_their_records(
 
 
 def _fields(line: str, kind: str) -> list[str]:
-    """Return the names of the fields of a line, which of an item are several."""
+    """Return the names of the fields of a line, which are several where others tell of what."""
     own = line.rpartition(_TITLE_END)[2]
-    cells = own.split(CELL_END) if kind == ITEM else [own]
+    cells = own.split(CELL_END) if kind in TOLD_BY_FIELD else [own]
     return [field for field, mark, _ in (cell.partition(SEPARATOR) for cell in cells) if mark]
 
 

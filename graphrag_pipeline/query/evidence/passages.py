@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.core.prose import REPEATED_IN, readable
 from graphrag_pipeline.core.records import named_key, record_line
@@ -34,7 +35,7 @@ from graphrag_pipeline.query.evidence.document_facts import told_by_metadata
 from graphrag_pipeline.query.evidence.latest import without_latest
 from graphrag_pipeline.query.evidence.listed_items import by_items, item_told
 from graphrag_pipeline.query.evidence.sentences import Sentence, sentences_of
-from graphrag_pipeline.query.evidence.table_rows import ROW, by_rows, with_heads
+from graphrag_pipeline.query.evidence.table_rows import CELL_END, ROW, by_rows, with_heads
 from graphrag_pipeline.query.evidence.themes import is_name
 from graphrag_pipeline.query.evidence.times import (
     latest_first,
@@ -82,6 +83,8 @@ REPEATED_WORTH = 0.5
 LEAST_SHARE = 0.45
 """A passage that scores less than this share of the best says nothing to the question."""
 
+_NUMBERED = re.compile(r": (?:.*!)?row-\d+$")
+_NAMING, _MOST_NAMING = re.compile(r"[^\n]{1,60}?: [^\W\d_][^\n]{0,60}$"), 3
 _NAMES_SHOWN = 5
 _LONGEST_THEME = 400
 _SAID = 0.75
@@ -469,10 +472,20 @@ def _with_subjects(
                 text, kinds[place] = named_key(text, target), FIELD
             if kinds[place] in LINES:
                 text = with_date(question, with_unit(text, row["text"]), row["text"])
+                text = _with_name(text, row)
             subject = subjects.get(row["id"])
             text = record_line(f"{subject} ({row['title']})" if subject else row["title"], text)
         lines.append(text)
     return lines, kinds
+
+
+def _with_name(line: str, row: Mapping[str, Any]) -> str:
+    """Return a line of a record that is only numbered after the names that it begins with."""
+    if row["window_start"] or not _NUMBERED.search(row["title"]):
+        return line
+    lines = row["text"].split("\n", _MOST_NAMING)[:_MOST_NAMING]
+    naming = takewhile(lambda each: _NAMING.match(each) and each not in line, lines)
+    return CELL_END.join((*naming, line))
 
 
 def _name_of(targets: Mapping[tuple[str, int], str], chunk: str, start: int) -> str | None:

@@ -12,8 +12,9 @@ from datetime import UTC, datetime
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, TypeVar
 
-from graphrag_pipeline.core.records import SEPARATOR
+from graphrag_pipeline.core.records import SEPARATOR, field_words
 from graphrag_pipeline.core.text import terms, terms_batch
+from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.query.asked_dates import KEYS, asked_months, asked_periods
 from graphrag_pipeline.query.evidence.latest import asks_for_latest, version_of
 from graphrag_pipeline.query.evidence.table_rows import CELL_END
@@ -36,6 +37,7 @@ _WRITTEN = re.compile(r"(?<!\d)((?:19|20)\d\d)(?:[-_.]?(0[1-9]|1[0-2])(?:[-_.]?(
 _IN_TEXT = re.compile(
     r"(?<![\d./-])(?:(\d{4})-(\d\d)-(\d\d)|(\d\d?)([./])(\d\d?)\5(\d{4}))(?![\d/-])"
 )
+_MESSAGES = {(word,) for word in word_lists("nlp_records.txt")["said"]}
 _DAY = len("1960-05-03")
 _Ranking = list[tuple["RankedPassage", "Sentence"]]
 _T = TypeVar("_T")
@@ -102,8 +104,13 @@ def with_months(
 
 
 def with_date(question: AnalysedQuestion, line: str, record: str) -> str:
-    """Return a line of a record after the first that is dated, where a question says a time."""
-    if not question.read(_periods) or _said_dates(line):
+    """Return a line of a record after the first that is dated, where a question says a time.
+
+    Or asks when something was that a message says.
+    """
+    is_message = field_words(line.partition(SEPARATOR)[0])[-1:] in _MESSAGES
+    asks = question.read(_periods) or (is_message and question.asks_for == "time")
+    if not asks or _said_dates(line):
         return line
     dated = _dated(record)
     return f"{dated}{CELL_END}{line}" if dated else line

@@ -144,7 +144,8 @@ def _nearest_reports(index: Release, question: str, p: GlobalParameters) -> op.R
 
 def asks_for_themes(question: str) -> bool:
     """Whether a question asks what the documents say as a whole, and names nothing particular."""
-    return not AnalysedQuestion.of(question).read(_particulars)
+    asked = AnalysedQuestion.of(question)
+    return asked.asks_for not in ("place", "time") and not asked.read(_particulars)
 
 
 def _particulars(question: str) -> str:
