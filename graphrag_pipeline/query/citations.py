@@ -86,18 +86,26 @@ def distinct(index: Release, citations: Iterable[Citation]) -> tuple[Citation, .
     first: dict[int, Citation] = {}
     for citation in citations:
         first.setdefault(citation.number, citation)
-    pages = index.records(_PAGES, {each.document_id: None for each in first.values()})
+    pages = Pages(index, (citation.document_id for citation in first.values()))
     return tuple(
-        replace(each, page=page_of(pages[each.document_id]["page_starts"], each.start_char))
-        if each.document_id in pages
-        else each
-        for each in first.values()
+        replace(citation, page=page)
+        if (page := pages.page_of(citation.document_id, citation.start_char))
+        else citation
+        for citation in first.values()
     )
 
 
-def page_of(page_starts: Sequence[int], character: int) -> int:
-    """Return the page, from 1, that a character of a document is on."""
-    return bisect_right(page_starts, character)
+class Pages:
+    """The pages of some documents, of those that have pages."""
+
+    def __init__(self, index: Release, documents: Iterable[str]) -> None:
+        is_known = index.has_column("documents", "page_starts")
+        self._rows = index.records(_PAGES, dict.fromkeys(documents)) if is_known else {}
+
+    def page_of(self, document: str, character: int) -> int | None:
+        """Return the page, from 1, that a character of a document is on; None if not known."""
+        row = self._rows.get(document)
+        return bisect_right(row["page_starts"], character) if row else None
 
 
 def place_of(citation: Citation) -> Place:

@@ -11,7 +11,7 @@ from graphrag_pipeline.core.addresses import links_of
 from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
 from graphrag_pipeline.pages.overview.model import Excerpt, Named, Note, Text
-from graphrag_pipeline.query.citations import page_of
+from graphrag_pipeline.query.citations import Pages
 from graphrag_pipeline.query.release import Release
 from graphrag_pipeline.reports.references import check_references
 
@@ -59,7 +59,6 @@ WITH wanted AS (
            unnest($ends::JSON::BIGINT[]) AS e,
            generate_subscripts($chunks::JSON::VARCHAR[], 1) - 1 AS place)
 SELECT place, d.id AS document_id, d.title, d.uri, coalesce(b.root, '') AS root, s, e,
-       d.page_starts,
        c.start_char AS start_char,
        greatest(coalesce(s, c.start_char) - $around, 0) AS first,
        substr(d.text, greatest(coalesce(s, c.start_char) - $around, 0) + 1,
@@ -97,11 +96,13 @@ def passages(index: Release, spans: Sequence[WantedPassages]) -> list[Excerpt | 
         most=_MOST_QUOTED,
     )
     links = links_of(index.settings, index.facts.id)
+    pages = Pages(index, (row["document_id"] for row in rows))
     for row in rows:
         passage = _passage(row, spans[row["place"]])
+        page = pages.page_of(row["document_id"], passage.start)
         span = passage.start, passage.end
         link = links.of("documents", row["document_id"], span) if links else ""
-        results[row["place"]] = replace(passage, link=link)
+        results[row["place"]] = replace(passage, page=page, link=link)
     return results
 
 
@@ -122,11 +123,9 @@ def _passage(row: Mapping[str, Any], span: WantedPassages) -> Excerpt:
         quote = text[start : start + _MOST_QUOTED]
         end = start + len(quote.rpartition(" ")[0] or quote)
     before, after = text[max(start - _AROUND, 0) : start], text[end : end + _AROUND]
-    pages = row["page_starts"]
     return Excerpt(
         title=row["title"],
         place=place_of(row["uri"], row["root"]),
-        page=page_of(pages, first + start) if pages else None,
         start=first + start,
         end=first + end,
         before=_from_a_word(before, cut=start > _AROUND or first > 0),

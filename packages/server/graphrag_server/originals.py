@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from graphrag_pipeline.query.citations import page_of
+from graphrag_pipeline.query.citations import Pages
 from graphrag_pipeline.store.snapshots import is_address
 from graphrag_pipeline.store.source_files import open_source
 from graphrag_pipeline.store.workspace import Workspace
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 PDF = "application/pdf"
 _BLOCK = 256 * 1024
-_SHOWN = "SELECT id, uri <> source AS is_record, page_starts FROM documents WHERE id = $id"
+_SHOWN = "SELECT id, uri <> source AS is_record FROM documents WHERE id = $id"
 _SOURCE = """
 SELECT s.uri, s.sha256, s.n_bytes, b.root
 FROM published.documents d JOIN published.batch_sources s ON s.uri = d.source
@@ -88,7 +88,7 @@ def facts_of(index: Release, id: str, start: int | None) -> dict[str, Any]:
     ``page`` is None where it is not known. Where :func:`original_of` would give no file, so far as
     sizes tell, all are None, and ``problem`` says why. Raises a 404 Problem for no such document.
     """
-    pages = one(index.rows(_SHOWN, id=id), "document")["page_starts"]
+    one(index.rows(_SHOWN, id=id), "document")
     facts: dict[str, Any] = {"name": None, "media_type": None, "n_bytes": None, "page": None}
     try:
         original = _opened(index, _source_of(index, id))
@@ -97,8 +97,8 @@ def facts_of(index: Release, id: str, start: int | None) -> dict[str, Any]:
     with original.file:
         facts |= {"name": original.name, "media_type": original.media_type}
         facts["n_bytes"] = original.n_bytes
-        if start is not None and pages:
-            facts["page"] = page_of(pages, start)
+        if start is not None:
+            facts["page"] = Pages(index, [id]).page_of(id, start)
     return {**facts, "problem": None, "release": index.facts.id}
 
 
