@@ -86,14 +86,11 @@ _WORDS = frozenset(
         "胜利 奋斗 园林 城中 城厢 长征 安达 安康 太和 新源 新安 新桥 白银 白銀 荔枝 碱水 关口 秀英"
         " 赵伊 日照 百城 万城 国立 三次 四日 廿日 出水 日進 本町 大井 一宮 東海 春日 半田 光市 旭市"
         " 津市 المدينة الجديدة العرب العاصمة العين المطار הבירה Mitte Landes Resistencia Victorias"
-        " Aigle Avion Champion Changé Croix Forêt Grenade Jambes Libération Lier Monts Muret"
-        " Pasteur Persan Plaisir Publier Pâturages Rives Tonnerre Alcantarilla Antigua"
-        " Embajadores Grado Lista Onda Pacífico Tarifa Universidad Ventas Barra Fondi Lettere"
-        " Mercato Nave Noci Noto Opera Paese Pianura Popoli Quarto Russi Taglio Vasto Ajuda"
-        " Baixa Batalha Branca Guarda Calendário Lagoa Palmeira Tomar Balen Echt Geel Halen"
-        " Huizen Leek Menen Azul Bello Coronel Esperanza Cerro García Kennedy Moreno Rubio"
-        " Torrent Stella Massa Lage Linden Forest Santos Дарвин Дарвін"
-        " Nord Lot Manche Cher Somme Creuse Orne Gard",
+        " Aigle Champion Changé Forêt Libération Monts Pasteur Persan Publier Pâturages Rives"
+        " Tonnerre Antigua Grado Lettere Mercato Nave Opera Paese Popoli Russi Taglio Ajuda"
+        " Baixa Batalha Branca Calendário Lagoa Palmeira Echt Halen Azul Bello Coronel"
+        " Esperanza Cerro García Moreno Rubio Torrent Stella Massa Lage Linden Forest Santos"
+        " Дарвин Дарвін Nord Lot Manche Cher Somme Creuse Orne Gard",
     )
 )
 """Names of places that mostly are words."""

@@ -34,6 +34,40 @@ def test_a_column_says_in_its_language_what_its_values_are(
     assert kind(firm, "Oltrup Varn") == "ORGANIZATION"
 
 
+@pytest.mark.parametrize(
+    ("person", "place", "firm", "key"),
+    [
+        ("Ответственный", "Город", "Поставщик", "Номер"),
+        ("联系人", "城市", "供应商", "编号"),
+        ("担当者", "住所", "会社", "番号"),
+        ("담당자", "도시", "회사", "번호"),
+        ("المسؤول", "المدينة", "المورد", "رقم"),
+        ("מנהל", "עיר", "חברה", "מספר"),
+        ("ग्राहक", "शहर", "कंपनी", "संख्या"),
+        ("ลูกค้า", "เมือง", "บริษัท", "รหัส"),
+    ],
+)
+def test_columns_in_other_scripts_say_it_as_well(
+    person: str, place: str, firm: str, key: str
+) -> None:
+    kinds = {person: "PERSON", place: "GEO", firm: "ORGANIZATION"}
+    assert {path: kind(path, "Wenka Oltrup") for path in kinds} == kinds
+    assert field_words(key) == (key.lower(),)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("رنا العطار", "PERSON"),
+        ("裴雅琴", "PERSON"),
+        ("海云电子有限公司", "ORGANIZATION"),
+        ("대전", "GEO"),
+    ],
+)
+def test_what_a_record_is_called_says_its_type_in_other_scripts(name: str, expected: str) -> None:
+    assert type_of_name(name) == expected
+
+
 def test_a_place_is_one_though_its_name_is_a_word() -> None:
     assert [kind("city", name) for name in ("Gent", "Reading", "Nice")] == ["GEO"] * 3
 

@@ -33,7 +33,8 @@ _JOINTS = frozenset(
         "der",
     ]
 )
-_WORD = re.compile(r"[^\W\d_]+")
+# A word of Hindi or Thai has marks in it, which are no letters.
+_WORD = re.compile("[^\\W\\d_](?:[^\\W\\d_]|[\u0900-\u0903\u093a-\u094f\u0e31\u0e34-\u0e4e])*")
 _NUMBERS = re.compile(r"\.\d+(?=\.|$)")
 _LAST_WORD = re.compile(
     r"(?:[\s_.-]+|(?<=[a-z])(?=[A-Z]))([^\W\d_](?:[^\W\d_A-Z]|(?<=[A-Z])[A-Z])*)$"

@@ -96,15 +96,13 @@ _NOT_FIRST = "(?![场場民政长長会會内內中立略出口屿嶼定芋运�
 
 @cache
 def _suffixed_name() -> re.Pattern[str]:
-    places = alternatives(_known_places())
     return re.compile(
         f"(?P<ORGANIZATION>(?:{alternatives(_LISTS['known_body'])})(?:公司|集团|集團)?"
         f"|{_BODY}{{1,14}}?(?:{alternatives(_ORGANISATION)})+"
-        f"|(?:{places}){_BODY}{{0,4}}?(?:{alternatives(_LISTS['team'])})(?![伍友员員长長列])"
         f"|{_BODY}{{2,4}}(?:{alternatives(_LISTS['trade'])}))"
         f"|(?P<EVENT>{_BODY}{{1,10}}?(?:{alternatives(_EVENT)}))"
-        f"|(?P<GEO>(?:{places}){_OWN_KIND}?"
-        f"|(?![该該]){_BODY}(?:(?!{places}){_BODY}){{1,4}}?(?!{places})(?:{alternatives(_PLACE)}){_NOT_FIRST}"
+        f"|(?P<GEO>(?:{alternatives(_known_places())}){_OWN_KIND}?"
+        f"|(?![该該]){_BODY}{{2,5}}?(?:{alternatives(_PLACE)}){_NOT_FIRST}"
         f"|(?<=市){_BODY}{{1,3}}?[区區])"
     )
 
@@ -112,8 +110,7 @@ def _suffixed_name() -> re.Pattern[str]:
 # 若 is "if", and in many given names.
 _FUNCTION_BUT_IF = _FUNCTION.replace("若", "")
 _GIVEN = f"(?:(?![{_FUNCTION_BUT_IF}{_VERB_EDGE}一二三四五六七八九十次])[{_HAN}])"
-# Surnames that mostly are "in", "to", "even" or "luckily".
-_LEADING = "于於向连連幸"
+_SELDOM = "".join(_LISTS["surname_seldom"])
 _PLAIN = "".join(sorted(set(_SURNAMES) - _LISTS["surname_or_word"]))
 _FULL_NAME = f"(?:{_DOUBLE}|[{_SURNAMES}]){_GIVEN}{{1,2}}?"
 _STRONG_CUE = f"{alternatives(_HONORIFIC)}|{alternatives(_SAYING)}|[（(]|\\d{{4}}年"
@@ -145,7 +142,6 @@ _ALONE = (
 _CIVIL = f"(?:{alternatives(_LISTS['civil'])})"
 _CALLED = f"(?:{_BEGINS}|{_MET})(?P<name>(?:{_DOUBLE})(?={_CIVIL})|(?!任)[{_SURNAMES}]{_CIVIL})"
 _LABELLED = f"[：:] ?(?P<name>{_FULL_NAME}(?:[、，,；;] ?{_FULL_NAME})*)(?![{_HAN}])"
-_IN_LIST = f"(?<![{_HAN}]){_FULL_NAME}(?:、{_FULL_NAME})+(?=[。，,；;：:和与及等\n]|$)"
 _MOST_BEFORE = 4
 _MAX_GRAM = 8
 _MIN_REPEATS = 2
@@ -232,10 +228,9 @@ def _known_given() -> str:
 
 
 def _listed_people(text: str) -> set[str]:
-    """Return the people that stand alone behind a colon, or in a list of people."""
-    lists = [match["name"] for match in _compiled(_LABELLED).finditer(text)]
-    lists += [match.group() for match in _compiled(_IN_LIST).finditer(text)]
-    return {name.strip() for listed in lists for name in re.split("[、，,；;]", listed)}
+    """Return the people that stand behind a colon, alone or in a list."""
+    lists = _compiled(_LABELLED).finditer(text)
+    return {name.strip() for listed in lists for name in re.split("[、，,；;]", listed["name"])}
 
 
 def _is_plain(name: str) -> bool:
@@ -264,7 +259,7 @@ def _plausible(name: str) -> bool:
         and name[:2] not in _known_places()
         and name[1:] not in _known_places()
         and (
-            name[0] not in _LEADING
+            name[0] not in _SELDOM
             or _compiled(f".+{_NAMING}|.{_IN_NAME}+$").match(name) is not None
         )
         and name not in _known_places()
@@ -273,19 +268,33 @@ def _plausible(name: str) -> bool:
     )
 
 
+_TEAM = f"{_BODY}{{0,4}}?(?:{alternatives(_LISTS['team'])})(?![伍友員员长長列])"
+
+
 def _suffixed(text: str, parts: Iterable[Span]) -> Iterator[Found]:
-    for start, end in parts:
-        for match in _suffixed_name().finditer(text, start, end):
-            if _is_generic(match):
-                continue
+    for begin, end in parts:
+        place = begin
+        while match := _suffixed_name().search(text, place, end):
+            start, place = match.span()
             kind = match.lastgroup or "OTHER"
-            yield match.start() + _before_name(match.group(), kind), match.end(), kind
+            if kind == "GEO" and (known := _known_within(text, start, place)):
+                place = known
+            elif kind == "GEO" and (team := _compiled(_TEAM).match(text, place, end)):
+                place = team.end()
+                yield start, place, "ORGANIZATION"
+            elif not _is_generic(match):
+                yield start + _before_name(match.group(), kind), place, kind
+
+
+def _known_within(text: str, start: int, end: int) -> int:
+    """Return where a known place begins within an unknown one: 山东 in 下一轮山."""
+    if text[start:end] in _known_places():
+        return 0
+    return next((n for n in range(start + 1, end) if _begins_with_place(text[n : n + 4])), 0)
 
 
 def _before_name(written: str, kind: str) -> int:
-    """Return how many signs stand before a known place: one of 回黑龙江, two of 利用天津市政府."""
-    if kind == "GEO":
-        return next((n for n in range(len(written) - 1) if written[n:] in _known_places()), 0)
+    """Return how many signs stand before the known place of a body: two of 利用天津市政府."""
     begins = (n for n in range(_MOST_BEFORE) if _begins_with_place(written[n:]))
     return next(begins, 0) if kind == "ORGANIZATION" else 0
 

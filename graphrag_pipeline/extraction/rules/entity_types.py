@@ -140,8 +140,10 @@ def is_place_in(word: str, language: str) -> bool:
 
 def is_known_alone(word: str, language: str) -> bool:
     """Say whether a word is a known body, or a listed place of the world or of a language."""
-    is_name = is_place_in(word, language) and not usually_lower(word.casefold())
-    return is_name or is_known_body([word])
+    folded = word.casefold()
+    is_word = folded in _cues("place_or_word")
+    is_name = is_place_in(word, language) and not usually_lower(folded)
+    return not is_word and (is_name or is_known_body([word]))
 
 
 @cache
@@ -260,9 +262,11 @@ def _as_particle(word: str, code: str) -> str:
 def _is_of_nouns(words: list[str], context: NameContext) -> bool:
     """Say whether German nouns look like a person's name: 7 Tage Erholung, Osmanische Reich."""
     first, last = words[0].casefold(), words[-1]
-    if context.before[:1].isdigit() or first in _cues("counted_de"):
+    before = context.before.casefold()
+    if before[:1].isdigit() or first in _cues("counted_de"):
         return True
-    if first.endswith(("ische", "ischen")):
+    is_side = last.casefold() in _cues("direction") and before in _cues("german_article")
+    if first.endswith(("ische", "ischen")) or is_side:
         return True
     ends = last.endswith(tuple(_cues("noun_end_de"))) and len(last) >= _LEAST_GERMAN_NOUN
     return ends and not is_surname(last)

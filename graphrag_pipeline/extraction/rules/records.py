@@ -25,6 +25,7 @@ from graphrag_pipeline.extraction.mentions import (
     RELATIONSHIP_MENTIONS,
     Extraction,
 )
+from graphrag_pipeline.extraction.rules.cjk import find_cjk
 from graphrag_pipeline.extraction.rules.entity_types import (
     CONCEPT,
     EVENT,
@@ -40,6 +41,7 @@ from graphrag_pipeline.extraction.rules.entity_types import (
 from graphrag_pipeline.extraction.rules.names import find_names
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
 from graphrag_pipeline.extraction.rules.tokens import read_tokens
+from graphrag_pipeline.extraction.rules.uncased import find_uncased
 from graphrag_pipeline.extraction.rules.words import usually_lower
 
 if TYPE_CHECKING:
@@ -391,7 +393,8 @@ def _type_whole(title: str, after: str = "") -> str:
     text = after + title
     sentences = sentence_spans(text)
     found = find_names(text, read_tokens(text, sentences, {}), sentences, dates=False)
-    types = Counter(name.type for name in found if name.end - name.start == len(title))
+    places = [name[:3] for name in found] + find_cjk(text) + find_uncased(text)
+    types = Counter(kind for start, end, kind in places if end - start == len(title))
     return types.most_common(1)[0][0] if types else ""
 
 
