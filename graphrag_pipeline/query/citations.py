@@ -99,8 +99,7 @@ class Pages:
     """The pages of some documents, of those that have pages."""
 
     def __init__(self, index: Release, documents: Iterable[str]) -> None:
-        is_known = index.has_column("documents", "page_starts")
-        self._rows = index.records(_PAGES, dict.fromkeys(documents)) if is_known else {}
+        self._rows = index.records(_PAGES, dict.fromkeys(documents))
 
     def page_of(self, document: str, character: int) -> int | None:
         """Return the page, from 1, that a character of a document is on; None if not known."""

@@ -85,10 +85,6 @@ WHERE database_name = $database AND estimated_size > 0
 _TABLE = """
 SELECT 1 FROM duckdb_tables() WHERE database_name = 'published' AND table_name = $name
 """
-_COLUMN = """
-SELECT 1 FROM duckdb_columns()
-WHERE database_name = 'published' AND table_name = $table AND column_name = $column
-"""
 _FACTS = """
 SELECT id, created_at::VARCHAR AS created_at, embedder, vector_versions::VARCHAR AS versions,
        n_documents, n_chunks, n_entities, n_relationships, n_communities, n_reports
@@ -392,14 +388,6 @@ class Release:
     def has_table(self, name: str) -> bool:
         """Whether there is a table at all: an older program made fewer."""
         return bool(self.rows(_TABLE, name=name))
-
-    def has_column(self, table: str, column: str) -> bool:
-        """Whether a table has a column: an older program gave it fewer."""
-
-        def read() -> bool:
-            return bool(self.rows(_COLUMN, table=table, column=column))
-
-        return self._once("column", read, f"{table}.{column}")
 
     def kept(self, sql: str) -> KeptRows:
         """Return the rows of a query without parameters, read once: for ids and numbers."""
