@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import struct
 from collections.abc import Iterator
 
@@ -28,6 +29,8 @@ FILES = {
     "2024-02-03,Kelm Water,,32.10\n2024-02-09,Rent Bo Marsh,2475.00,\n",
     "inv.csv": "Rechnung;Kunde;Währung;Netto;Datum\n1001;Holm AG;CHF;1.200,00;02.05.2025\n"
     "1002;Voss KG;EUR;1.200,00;09.05.2025\n1003;Aas AS;NOK;89,90;11.05.2025\n",
+    "leaks/a.txt": "The leak in pump 4 is at the seal.\n",
+    "leaks/b.txt": "The leak in pump 4 was imagined.\n",
     "ports.csv": "Harbour,Berths,Fee (NOK)\nEidvik in the north of the sound,120,1250\n"
     "Meløy,—,980\n",
     "costs.csv": "Stelle;Art;Plan;Ist\nHafen;Material;4.000;4.210\nHafen;Personal;12.000;11.870\n"
@@ -156,6 +159,30 @@ def test_the_head_of_a_paper_says_who_wrote_it_and_when(head: str, authors: str,
     text = f"# Learning to Sail\n\n{head}"
     assert authors_in("Learning to Sail", text, "") == authors
     assert date_in("Learning to Sail", text) == date
+
+
+def test_what_says_the_question_again_and_something_else_is_told_too(asked: QueryEngine) -> None:
+    told = passages_of(asked.answer("Where is the leak in pump 4?").text)
+    assert set(told) == {"The leak in pump 4 is at the seal.", "The leak in pump 4 was imagined."}
+
+
+def test_of_another_day_or_year_nothing_is_told(asked: QueryEngine, minutes: QueryEngine) -> None:
+    assert "120" not in asked.answer("How many visitors came on 2 June 2025?").text
+    rent = minutes.answer("What was the rent of the hall in 2024?").text
+    assert "950 EUR" in rent
+    assert "990" not in rent
+
+
+def test_messages_of_matrix_have_their_times() -> None:
+    said = [
+        {"sender": f"@{who}:x.org", "origin_server_ts": at, "content": {"body": text}}
+        for who, at, text in (
+            ("ida", 1756720800000, "Crane 7 works."),
+            ("ole", 1756720900000, "Since?"),
+        )
+    ]
+    document = only(read("room.json", json.dumps({"room_name": "Quay", "messages": said})))
+    assert "[2025-09-01 10:00] @ida:x.org: Crane 7 works." in document.text
 
 
 def test_simple_fields_of_word_are_text() -> None:

@@ -37,7 +37,7 @@ _NAMES = (
 _SERVICE = re.compile(r"service|system|(?:channel|group)_\w+|bot_(?:add|remove)|GuildMemberJoin")
 """What kinds of entries of a conversation are called that nobody says."""
 _WHEN = ("create_time", "created_at", "createdDateTime", "timestamp", "ts", "date", "datetime")
-_MORE_WHEN = ("originalarrivaltime", "time", "sent_at", "sent", "timestamp_ms")
+_MORE_WHEN = ("originalarrivaltime", "time", "sent_at", "sent", "timestamp_ms", "origin_server_ts")
 _SAID = ("text", "content", "body", "message", "msg", "parts", "value")
 _NEARLY_ALL = 0.8
 _DEPTH = 4

@@ -153,7 +153,7 @@ def find_evidence(
     sentences = list(sentences_of(index, chunks, context))
     wanted = wanted_of(index, asked, list(dict.fromkeys(s.chunk_id for s in sentences)))
     ranking = _ranked(index, asked, sentences, names, wanted, most)
-    best = _distinct([passage for passage, _ in ranking], most + SPARE)
+    best = _distinct([each for each, _ in ranking], most + SPARE, frozenset(asked.terms))
     place_of = {passage.citation: sentence for passage, sentence in ranking}
     placed = [place_of[passage.citation] for passage in best]
     shown = widened(asked, best, placed, wanted, most, context)
@@ -501,15 +501,22 @@ def _records_of(sentences: Sequence[Sentence], kinds: Sequence[str]) -> list[str
     ]
 
 
-def _distinct(passages: Sequence[RankedPassage], most: int) -> list[RankedPassage]:
-    """Return the first ``most`` that do not say what an earlier one said, best first."""
+def _distinct(
+    passages: Sequence[RankedPassage], most: int, asked: Set[str] = frozenset()
+) -> list[RankedPassage]:
+    """Return the first ``most`` that do not say what an earlier one said, best first.
+
+    What says the question again in another's words may yet say something else beyond it.
+    """
     floor = LEAST_SHARE * max((passage.score for passage in passages), default=0.0)
     distinct_passages: dict[frozenset[str], RankedPassage] = {}
     for passage in passages:
         is_record = not passage.heading and passage.text != passage.citation.text
         words = frozenset([passage.text] if is_record else terms(passage.text) or [passage.text])
-        if passage.score >= floor and all(
-            len(words & earlier) / len(words) < _SAID for earlier in distinct_passages
+        parts = [part for part in (words, words - asked) if part]
+        if passage.score >= floor and not any(
+            all(len(part & earlier) >= _SAID * len(part) for part in parts)
+            for earlier in distinct_passages
         ):
             distinct_passages[words] = passage
         if len(distinct_passages) == most:

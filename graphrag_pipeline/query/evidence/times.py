@@ -50,7 +50,7 @@ def with_times(
 
     Those are the sentences of a document that was written then, and those that say a date of it,
     if they or the title say something else of the question. Where there are such, the time alone
-    is no answer.
+    is no answer, and what says another time, or whose title does, says nothing.
     """
     periods = question.read(_periods)
     if not periods:
@@ -65,17 +65,21 @@ def with_times(
         for words, title in zip(words_of, titles, strict=True)
     ]
     pairs = zip(sentences, said, strict=True)
+    said_days = [[*filter(None, (_named_date(s.window.row), *_said_dates(t)))] for s, t in pairs]
     of_time = [
-        [words for words, period in periods if any(t.startswith(period) for t in (date, *dated))]
-        for date, dated in ((_date(dates, s), _said_dates(t)) for s, t in pairs)
+        [words for words, period in periods if any(t.startswith(period) for t in (date, *days))]
+        for date, days in zip((_date(dates, s) for s in sentences), said_days, strict=True)
     ]
     # Whoever asks for a day asks for all of it.
     if any(len(period) == _DAY for _, period in periods):
         is_asked = [asked or bool(then) for asked, then in zip(is_asked, of_time, strict=True)]
     is_told = any(map(all, zip(is_asked, of_time, strict=True)))
     together: list[str] = []
-    for line, words, asked, then in zip(said, words_of, is_asked, of_time, strict=True):
-        if asked:
+    rows = zip(said, words_of, is_asked, of_time, said_days, strict=True)
+    for line, words, asked, then, days in rows:
+        if is_told and days and not then and not times <= words:
+            line = ""
+        elif asked:
             line = " ".join((line, *then))
         elif is_told:
             line = " ".join(sorted(words - times))
@@ -182,9 +186,11 @@ def _dates(index: Release, sentences: Sequence[Sentence]) -> dict[str, str]:
     """Return when documents were written: by their metadata, else by their titles or names."""
     rows = {s.window.row["document_id"]: s.window.row for s in sentences}
     dates = {row["id"]: row["date"] or "" for row in index.rows(_DATES, ids=list(rows))}
-    for document, row in rows.items():
-        name = row["uri"].partition("#")[0].rpartition("/")[2]
-        found = _WRITTEN.search(row["title"]) or _WRITTEN.search(name)
-        if found and not dates.get(document):
-            dates[document] = "-".join(filter(None, found.groups()))
-    return dates
+    return {document: dates.get(document) or _named_date(row) for document, row in rows.items()}
+
+
+def _named_date(row: Mapping[str, str]) -> str:
+    """Return the time that the title of a document says, or its file's name; "" if none."""
+    name = row["uri"].partition("#")[0].rpartition("/")[2]
+    found = _WRITTEN.search(row["title"]) or _WRITTEN.search(name)
+    return "-".join(filter(None, found.groups())) if found else ""
