@@ -43,6 +43,12 @@ FILES = {
     "options:\n  -h, --help       show this help and exit\n  -v, --verbose    say more\n"
     "  -r, --recurse    look into folders, too\n  --limit N        stop after N quays\n"
     "                   (default: 100)\n",
+    "own/shed.md": "# Shed\n\nThe shed behind Quay 2 was built in 1901 and painted green. It has "
+    "two doors and a stove. The shed behind Quay 2 belongs to Mirela Okonski. It is let.\n",
+    "own/boat.md": "# Skua\n\nThe Skua is a trawler of 15 m with a crew of four. Nils Rune is her "
+    "skipper and sails to Eidvik. Owned by the Tern Trust, the Skua was refitted in 2019.\n",
+    "own/kai.md": "# Haus\n\nDas Haus am Kai 7 wurde 1880 gebaut und hat zwei Stockwerke. Viele "
+    "kennen das Haus am Kai 7. Das Haus am Kai 7 gehört Jörg Müller. Es steht leer.\n",
     "sync.md": "# Sync\n\n## Usage\n\n```\nsync [options] SOURCE TARGET\n\n"
     "  -d, --delete     Delete at TARGET what SOURCE lacks.\n"
     "      --rate=KB    Send at most KB kilobytes a second.\n```\n\n## More\n\n"
@@ -56,7 +62,9 @@ FILES = {
     "fog.txt": "Buoys and the Price of Fog\n\nElin Marsh\nFog Laboratory, Aldous\n\n"
     "Wei Zhang\nUniversity of Kelmouth\n\nMay 2021\n\nAbstract\nBuoys drift in fog.\n",
     "ice.md": "---\ntitle: Quay 4 in winter\nauthor: Mirela Okonski\n---\nThe quay is closed.\n",
-    "quayls.1": ".TH QUAYLS 1\n.SH NAME\nquayls \\- list quays\n.SH AUTHOR\nWritten by Ida Holm.\n",
+    "quayls.1": ".TH QUAYLS 1\n.SH NAME\nquayls \\- list quays\n.SH AUTHOR\nWritten by Ida Holm.\n"
+    ".SH OPTIONS\n.TP\n.B \\-\\-force\nOverwrite files.\n",
+    "disk.txt": "We use quayls --force when the disk is full.\n",
     "jours.csv": "Jour;Passagers;Pilote\n02/06/2025;12;Luc Morel\n13/06/2025;19;Anne Roy\n",
 }
 
@@ -101,6 +109,7 @@ def minutes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryEngine]:
         ("What does `--rate` do?", "--rate=KB Send at most KB kilobytes a second."),
         ("What does --exclude do?", "--exclude PATTERN: leave out files that match PATTERN."),
         ("What does -q do?", "-q, --quiet - print errors only."),
+        ("What does --force do?", "--force: Overwrite files."),
         ("What does --dry-run do?", "--dry-run Print what it would do."),
         (
             "Who wrote the paper on kelp forests?",
@@ -159,6 +168,21 @@ def test_the_head_of_a_paper_says_who_wrote_it_and_when(head: str, authors: str,
     text = f"# Learning to Sail\n\n{head}"
     assert authors_in("Learning to Sail", text, "") == authors
     assert date_in("Learning to Sail", text) == date
+
+
+@pytest.mark.parametrize(
+    ("question", "owner"),
+    [
+        ("Who owns the shed behind Quay 2?", "belongs to Mirela Okonski"),
+        ("To whom does the Skua belong?", "Owned by the Tern Trust"),
+        ("Wer besitzt das Haus am Kai 7?", "gehört Jörg Müller"),
+    ],
+)
+def test_who_owns_something_is_whom_it_belongs_to(
+    asked: QueryEngine, question: str, owner: str
+) -> None:
+    told = asked.answer(question, sentences=1).text
+    assert owner in told
 
 
 def test_what_says_the_question_again_and_something_else_is_told_too(asked: QueryEngine) -> None:

@@ -23,7 +23,7 @@ _FRESH_LINE = re.compile(
     r"\s*(?:[-*•‣·–—]\s|\(?\d{1,3}[.)]\s|#{1,6}\s|(?:[^\W\d_]|\d{4}\b)[\w .'’()/%€$£&°²³-]{0,60}:\s"
     r"|\[(?:\d{4}-\d\d-\d\d|\d\d:\d\d|undated)[^\]\n]{0,9}\]\s"
     # An option of a command.
-    r"|--?[^\W\d_][\w-]{0,40}(?=[\s,=\[]|$)"
+    r"|--?[^\W\d_][\w-]{0,40}(?=[\s,=:\[]|$)"
     # A message of a log, and a line of a web server.
     r"|\[?(?:[A-Z]{4,8}\]? \[?)?(?:\d{4}[-/.]\d\d[-/.]\d\d[T ]|\d\d[/.]\d\d[/.]\d{4} )?"
     r"\d\d:\d\d:\d\d(?!\d)"

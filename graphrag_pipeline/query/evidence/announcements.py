@@ -25,7 +25,7 @@ MESSAGE = re.compile(
     r"^\[(?:undated|\d{4}-\d\d-\d\d(?: \d\d?:\d\d)?|\d\d?:\d\d)\] [^:\n]{1,80}: ", re.MULTILINE
 )
 """How a message of a chat begins, as readers write it: by whom, and when."""
-OPTION = re.compile(r"(?:[-*•] )?[`*]{0,3}--?[^\W\d_][\w-]{0,40}(?=[\s,=`*\[]|$)")
+OPTION = re.compile(r"(?:[-*•] )?[`*]{0,3}--?[^\W\d_][\w-]{0,40}(?=[\s,=:`*\[]|$)")
 """How an option of a command begins with what it does: each stands for itself."""
 _LONGEST = 200
 _LONGEST_FIRST = 480

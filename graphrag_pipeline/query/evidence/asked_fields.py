@@ -150,6 +150,18 @@ def _last_words(kind: str, language: str | None) -> frozenset[str]:
     return frozenset(terms(" ".join(_WORDS[kind])))
 
 
+def with_owners(question: AnalysedQuestion, texts: Sequence[str]) -> list[str]:
+    """Return texts, those that say whose something is with the question's words for that."""
+    owning = _last_words("owns", asked_language())
+    if not (asked := owning.intersection(question.terms)):
+        return list(texts)
+    lines = zip(texts, terms_batch(texts), strict=True)
+    return [
+        text if owning.isdisjoint(words.split()) else " ".join((text, *sorted(asked)))
+        for text, words in lines
+    ]
+
+
 def is_asked_label(question: AnalysedQuestion, line: str) -> bool:
     """Whether a line of text is a label that a question names, and what it says.
 

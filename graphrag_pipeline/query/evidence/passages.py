@@ -14,7 +14,6 @@ from graphrag_pipeline.core.records import named_key, record_line
 from graphrag_pipeline.core.text import terms, terms_batch
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
 from graphrag_pipeline.query.citations import citations_of, cite_chunk
-from graphrag_pipeline.query.evidence.announcements import OPTION
 from graphrag_pipeline.query.evidence.answer_kinds import (
     AskedFor,
     name_another,
@@ -28,6 +27,7 @@ from graphrag_pipeline.query.evidence.asked_fields import (
     of_what_is_asked,
     said_names,
     says_asked_field,
+    with_owners,
     with_their_records,
 )
 from graphrag_pipeline.query.evidence.asked_figures import with_figures, with_unit
@@ -50,6 +50,7 @@ from graphrag_pipeline.query.evidence.worth import (
     ITEM,
     LINES,
     OF_RECORDS,
+    OPTION,
     SPARE,
     TITLE,
     TOLD_BY_FIELD,
@@ -248,6 +249,7 @@ def _ranked(
         if kind == ROW or (kind == FACT and not asks_for_fact(question, title, line)):
             said[place] = line
     told = with_figures(question, with_times(index, question, sentences, said))
+    told = with_owners(question, told)
     records = _records_of(sentences, kinds)
     told = with_their_records(question, with_months(question, told, records), records, kinds)
     about = without_latest(question)
@@ -331,8 +333,8 @@ def _units(
     for place, row in enumerate(rows):
         if kinds[place] in ("", "table") and is_asked_label(question, row.first):
             kinds[place] = FIELD
-        elif kinds[place] == "code" and OPTION.match(row.first):
-            kinds[place] = "list"
+        elif kinds[place] in ("", "code", "list") and row.is_option:
+            kinds[place] = OPTION
         elif kinds[place] == "key" and is_asked_key(question, row.first):
             kinds[place] = "value"
         if kinds[place] in (FACT, FIELD):

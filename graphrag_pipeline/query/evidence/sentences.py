@@ -69,6 +69,11 @@ class Sentence(NamedTuple):
         return self.window.text(*self.window.whole[self.place + 1])
 
     @property
+    def is_option(self) -> bool:
+        """Whether it says what an option of a command does."""
+        return OPTION.match(self.first) is not None and len(self.first.split()) > 1
+
+    @property
     def citation(self) -> Citation:
         """A citation of its place, not numbered."""
         return self.window.cite(self.start, self.end)

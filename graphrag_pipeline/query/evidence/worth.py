@@ -13,7 +13,7 @@ from graphrag_pipeline.query.memory.prose_cache import read_sentences
 
 WORTH = {Prose.CODE: 0.35, Prose.FRAGMENT: 0.5, Prose.ITEM: 0.9, Prose.SENTENCE: 1.0}
 """What the score of a sentence is multiplied by, as it reads."""
-FACT, FIELD, TITLE, ITEM = "fact", "field", "title", "item"
+FACT, FIELD, TITLE, ITEM, OPTION = "fact", "field", "title", "item", "option"
 _HEADINGS = frozenset(("heading", TITLE))
 LINES = frozenset((FIELD, "key", "value"))
 TOLD_BY_FIELD = LINES | {ROW, ITEM}
@@ -79,7 +79,7 @@ def _grade(sentence: Sentence, reads_as: Prose, kind: str) -> Prose:
     What stands with what it announces says as much as an item of a list.
     """
     best = _best_of(kind, sentence.announces)
-    if kind in OF_RECORDS:
+    if kind in OF_RECORDS or kind == OPTION:
         return best
     is_item = sentence.is_marked and reads_as != Prose.CODE
     return min(best, Prose.ITEM if sentence.announces and is_item else reads_as)
