@@ -485,3 +485,15 @@ def test_names_that_go_on_or_end_in_another_way_than_in_english(
 )  # fmt: skip
 def test_a_line_of_courtesy_names_nothing(line: str) -> None:
     assert titles(f"ok\n\n{line}\n\nok ok\n") == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ok\n\nBesten Dank\n\nGruß\n\nAnna Berg\n",
+        "Un saludo\n\nHallo Zusammen,\n\nAnna Berg\n",
+        "Bonjour à tous,\nMadame, Monsieur,\nAnna Berg\n",
+    ],
+)
+def test_lines_of_courtesy_one_below_the_other_name_who_signs_alone(text: str) -> None:
+    assert names(text) == {"Anna Berg": PERSON}

@@ -170,7 +170,8 @@ def without(text: str, spans: list[Span]) -> str:
     """Return a text of the same length in which spans are blank; ends of lines stay."""
     parts: list[str] = []
     place = 0
-    for start, end in sorted(spans):
+    for begin, end in sorted(spans):
+        start = max(begin, place)
         blank = "".join("\n" if sign == "\n" else " " for sign in text[start:end])
         parts += [text[place:start], blank]
         place = max(place, end)

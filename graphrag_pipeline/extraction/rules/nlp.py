@@ -388,7 +388,7 @@ def _with_people(
     people = [
         Mention(start, end, PERSON, bisect_right(starts, start) - 1)
         for start, end in sorted(names)
-        if _may_be_person(text[start:end])
+        if text[start:end].strip() and _may_be_person(text[start:end])
     ]
     covered = [(person.start, person.end, PERSON) for person in people]
     return [*_outside(mentions, covered), *people]
