@@ -309,7 +309,7 @@ class QuerySettings(Section):
     """Tokens of evidence given to the answer."""
     dates: bool = True
     """Words of time ("before 1960", "since May", "the latest version") limit a question to those
-    documents, where at least half have a date in their metadata."""
+    documents, where at least half have a date in their metadata, or years in their names."""
     text_share: Share = 0.5
     """local: share of the context for source text."""
     report_share: Share = 0.15

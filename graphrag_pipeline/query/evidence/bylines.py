@@ -63,8 +63,8 @@ def date_in(title: str, head: str) -> str:
 def _lines(text: str, title: str) -> Iterator[str]:
     lines = [line.strip() for line in text.split("\n") if line.strip()]
     for line in lines[:_MOST_LINES] if title else lines[-_MOST_LINES:]:
-        bare = " ".join(_MARKS.sub(" ", line).split())
-        if len(line) <= _LONGEST_LINE and bare and bare.casefold() != title.casefold():
+        bare = " ".join(_MARKS.sub(" ", line[:_LONGEST_LINE]).split())
+        if bare and bare.casefold() != title.casefold():
             yield bare
 
 
