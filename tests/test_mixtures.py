@@ -3,7 +3,7 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
-from scipy.stats import norm
+import scipy
 
 from graphrag_pipeline.structures.mixtures import Mixture
 from graphrag_pipeline.structures.nested_mixtures import NestedMixture
@@ -53,8 +53,8 @@ def test_a_row_is_in_a_cluster_from_the_probability_on_that_the_densities_give_i
     along = np.linspace(*ends, 2001).astype(np.float32)
     (one, other), scale = mixture.means[:, 0], 1 / np.abs(mixture.whitening[:, 0, 0])
     place = mixture.reduced(along)[:, 0]
-    share = mixture.weights[0] * norm.pdf(place, one, scale[0])
-    rest = mixture.weights[1] * norm.pdf(place, other, scale[1])
+    share = mixture.weights[0] * scipy.stats.norm.pdf(place, one, scale[0])
+    rest = mixture.weights[1] * scipy.stats.norm.pdf(place, other, scale[1])
     rows, _ = mixture.memberships(along, 0.2)
     found = np.bincount(rows, minlength=len(along)) == 2
     wanted = (share / (share + rest) > 0.2) & (rest / (share + rest) > 0.2)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy
 from graphrag_evaluation.judging.judgment_files import read_judgment_files, read_judgments
 from graphrag_evaluation.judging.verdict_text import explain
 from graphrag_evaluation.judging.verdicts import (
@@ -21,7 +22,6 @@ from graphrag_evaluation.judging.verdicts import (
     signed_rank,
     win_rate_matrix,
 )
-from scipy import stats
 from typer.testing import CliRunner
 
 from graphrag_pipeline.cli.app import app
@@ -140,7 +140,7 @@ def test_holm_gives_the_corrected_p_values_of_the_graphrag_paper() -> None:
     for z, published in ((2, 3), (6, 7)):
         for start in range(0, 60, 15):
             metric = rows[start : start + 15]
-            raw = 2 * stats.norm.sf([abs(float(row[z])) for row in metric])
+            raw = 2 * scipy.stats.norm.sf([abs(float(row[z])) for row in metric])
             for ours, row in zip(holm(raw.tolist()), metric, strict=True):
                 theirs = row[published]
                 if theirs.startswith("<"):
@@ -160,12 +160,12 @@ def test_scores_rates_and_tests_of_a_case_worked_by_hand() -> None:
     assert (found.agreed, found.agreed_wins, found.consistent) == (11, 9, 12 / 20)
     assert found.win_rate_first == (9 + 5 + 3 + 0.5) / 20
     assert found.win_rate_second == (9 + 1.5 + 0.5) / 20
-    expected = stats.wilcoxon(2 * scores - 1, zero_method="wilcox", method="asymptotic")
+    expected = scipy.stats.wilcoxon(2 * scores - 1, zero_method="wilcox", method="asymptotic")
     assert found.z == pytest.approx(expected.zstatistic)
     assert found.p == pytest.approx(expected.pvalue)
-    assert found.p_agreed == stats.binomtest(9, 11).pvalue
-    assert found.p_naive == stats.binomtest(9 * 2 + 5 + 3, 35).pvalue
-    interval = stats.bootstrap(
+    assert found.p_agreed == scipy.stats.binomtest(9, 11).pvalue
+    assert found.p_naive == scipy.stats.binomtest(9 * 2 + 5 + 3, 35).pvalue
+    interval = scipy.stats.bootstrap(
         (scores,), np.mean, method="percentile", n_resamples=5000, rng=1
     ).confidence_interval
     assert found.win_rate_low == pytest.approx(interval.low, abs=0.02)
@@ -178,7 +178,7 @@ def test_few_questions_are_tested_exactly() -> None:
     assert only(judged(*[A_WINS] * 5)).winner == ""
     assert signed_rank(np.zeros(4)) == (None, 1.0)
     unequal = np.array([0.5, 1.0, -1.0, 0.5, 1.0, 0.5, 1.0])
-    assert signed_rank(unequal)[1] == pytest.approx(stats.wilcoxon(unequal).pvalue)
+    assert signed_rank(unequal)[1] == pytest.approx(scipy.stats.wilcoxon(unequal).pvalue)
 
 
 def test_replicates_are_averaged_before_the_test() -> None:
