@@ -126,6 +126,7 @@ class Life:
                     "t",
                     key,
                     "",
+                    [0, version + 1],
                 ]
                 rows += [
                     ("staging.documents", whole),
