@@ -122,9 +122,11 @@ class KeptRows:
 
         A question often takes the same ones twice. A list in a row would be shared.
         """
-        if not self._is_flat:
-            return self._table.take(rows).to_pylist()
         places = np.asarray(rows).tolist()
+        if not places:
+            return []
+        if not self._is_flat:
+            return self._table.take(places).to_pylist()
         taken = {place: row for place in places if (row := self._taken.get(place))}
         if new := [place for place in dict.fromkeys(places) if place not in taken]:
             read = dict(zip(new, self._table.take(new).to_pylist(), strict=True))
