@@ -25,7 +25,7 @@ from graphrag_pipeline.llm.rerankers import LOCAL, cross_encoder
 from graphrag_pipeline.llm.running import run_calls
 from graphrag_pipeline.query.answering import extractive_answer
 from graphrag_pipeline.query.ask import Ask
-from graphrag_pipeline.query.asked_dates import limited_as_asked
+from graphrag_pipeline.query.asked_documents import limited_as_asked
 from graphrag_pipeline.query.citations import citations_of, distinct
 from graphrag_pipeline.query.control import Control
 from graphrag_pipeline.query.follow_ups import follow_ups_by_rule

@@ -32,6 +32,7 @@ from graphrag_pipeline.core.tokens import encoding_for
 from graphrag_pipeline.llm.configured import configured_embedder
 from graphrag_pipeline.llm.embedders import EmbeddingError
 from graphrag_pipeline.llm.running import watched
+from graphrag_pipeline.query.asked_dates import with_days
 from graphrag_pipeline.query.control import Control, Usage
 from graphrag_pipeline.query.limited_release import (
     DocumentPlace,
@@ -47,6 +48,7 @@ from graphrag_pipeline.query.memory.entity_names import EntityNames
 from graphrag_pipeline.query.memory.graph_arrays import GraphArrays
 from graphrag_pipeline.query.memory.mapped_arrays import GRAPH, NAMES, CarriedArrays, rows_name
 from graphrag_pipeline.query.memory.rows_in_memory import KeptRows, read_if_small
+from graphrag_pipeline.query.question import AnalysedQuestion
 from graphrag_pipeline.query.trace import Trace
 from graphrag_pipeline.query.visible_vectors import VisibleVectors
 from graphrag_pipeline.releases.kept_releases import ACCESS, nothing_published
@@ -473,17 +475,17 @@ class Release:
     ) -> pa.Table:
         """Return (id, score) of the ``k`` rows that best match a question by BM25.
 
-        Of all, or of those with the ids ``among``.
+        Of all, or of those with the ids ``among``. Days are looked for as tables write them, too.
         """
-        own = self._own(table)
+        own, text = self._own(table), AnalysedQuestion.of(question).read(with_days)
         with _storage_errors():
             if among is not None:
                 found = among if own is None else [key for key in among if key in own]
-                return self._vectors.fulltext(table, question, k, among=found)
+                return self._vectors.fulltext(table, text, k, among=found)
             return self._within(
                 table,
                 k,
-                lambda n, among: self._vectors.fulltext(table, question, n, among=among),
+                lambda n, among: self._vectors.fulltext(table, text, n, among=among),
             )
 
     def stored_texts(self, table: str, ids: Sequence[str]) -> dict[str, str]:

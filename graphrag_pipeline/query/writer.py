@@ -16,7 +16,7 @@ from graphrag_pipeline.llm.configured import (
     model_options,
     prompts_folder,
 )
-from graphrag_pipeline.query.asked_dates import limited_as_asked
+from graphrag_pipeline.query.asked_documents import limited_as_asked
 from graphrag_pipeline.query.citations import citations_of, distinct
 from graphrag_pipeline.query.follow_ups import follow_ups_by_model
 from graphrag_pipeline.query.methods.method import Method, as_mapping

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.text import terms, terms_batch
-from graphrag_pipeline.query.asked_dates import KEYS
+from graphrag_pipeline.query.asked_documents import KEYS
 from graphrag_pipeline.query.evidence.bylines import authors_in, date_in
 from graphrag_pipeline.query.evidence.widening import RankedPassage
 from graphrag_pipeline.query.question import AnalysedQuestion, words_pattern

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, TypeVar
 from graphrag_pipeline.core.records import SEPARATOR, field_words
 from graphrag_pipeline.core.text import terms, terms_batch
 from graphrag_pipeline.core.word_lists import word_lists
-from graphrag_pipeline.query.asked_dates import KEYS, asked_months, asked_periods
+from graphrag_pipeline.query.asked_dates import asked_months, asked_periods
+from graphrag_pipeline.query.asked_documents import KEYS
 from graphrag_pipeline.query.evidence.latest import asks_for_latest, version_of
 from graphrag_pipeline.query.evidence.table_rows import CELL_END
 from graphrag_pipeline.query.question import AnalysedQuestion

@@ -7,7 +7,6 @@ from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from graphrag_pipeline.core.errors import InputError
-from graphrag_pipeline.query.asked_dates import with_days
 from graphrag_pipeline.query.trace import operator
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ def nearest(
     Where vectors know words only, by BM25, which ranks words better; what has no word in common
     follows by cosine.
     """
-    by_words = _ranking(index.search_text(table, with_days(question), k)) if index.lexical else {}
+    by_words = _ranking(index.search_text(table, question, k)) if index.lexical else {}
     if len(by_words) >= k:
         return by_words
     similar = at_least(_ranking(index.search_vectors(table, question, k)), least)
@@ -59,7 +58,7 @@ def nearest(
 @operator
 def fulltext_search(index: Release, table: VectorTable, question: str, k: int) -> Ranking:
     """Rank the ``k`` rows that best match the words of a question, by BM25."""
-    return _ranking(index.search_text(table, with_days(question), k))
+    return _ranking(index.search_text(table, question, k))
 
 
 @operator
@@ -72,7 +71,7 @@ def most_similar(
     """
     id_list = list(ids)
     if index.lexical:
-        hits = index.search_text(table, with_days(question), len(id_list), among=id_list)
+        hits = index.search_text(table, question, len(id_list), among=id_list)
         scores = dict.fromkeys(id_list, 0.0) | _ranking(hits)
     else:
         scores = index.similarities(table, question, id_list)
