@@ -161,6 +161,11 @@ def test_of_another_time_than_names_of_documents_tell_nothing_is_told(
         ("by Ann Lee\n\nOnce upon a time", "Ann Lee", ""),
         ("Harbour Press London\n\nThis is a tale of Ann Lee.\n\nAbstract\n", "", ""),
         ("Ann Lee, Bo Hill\n\nThey met in 1999.", "", ""),
+        ("Tel Aviv\nNoa Levi\nFinal Version\n\nAbstract\n", "Noa Levi", ""),
+        ("Cape Town, South Africa\nGrace Young, Rose Hill\nAbstract", "Grace Young, Rose Hill", ""),
+        ("Fakultät für Physik\nForschungszentrum Kiel\nUwe Groß\nAbstract", "Uwe Groß", ""),
+        ("Написала Ольга Орлова\n\nТекст", "Ольга Орлова", ""),
+        ("Yazar: Ayşe Yılmaz\n\nMetin", "Ayşe Yılmaz", ""),
         ("By the time we came, it was late\n\nAbstract\n", "", ""),
     ],
 )

@@ -27,6 +27,19 @@ def test_of_code_names_and_numbers_no_language_is_told(text: str) -> None:
     assert language_of_document(text) == ""
 
 
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("Lista de la compra\n- leche\n- dos kilos de patatas\n- una docena de huevos", ""),
+        ("Reunión del lunes\n- llamar a Marta\n- pagar la luz", ""),
+        ("Indkøbsliste\n- mælk\n- brød og ost\n- et kilo kartofler", ""),
+        ("Lista della spesa\n- due chili di patate\n- una dozzina di uova", "it"),
+    ],
+)
+def test_of_a_list_in_words_of_two_languages_neither_is_told(text: str, language: str) -> None:
+    assert language_of_document(text) == language
+
+
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
     folder = tmp_path_factory.mktemp("languages")

@@ -142,7 +142,10 @@ def language_of_document(text: str) -> str:
         for code in _languages_of_word().get(word, ()):
             counts[code] += n
             distinct[code] += 1
-    best = max(counts, key=lambda code: (counts[code], code == "en", code), default="")
+    ranked = sorted(counts, key=lambda code: (counts[code], code == "en"), reverse=True)
+    # Of two of as many words neither is told: a list in Spanish has "de" and "la" of Italian.
+    is_alone = len(ranked) < 2 or counts[ranked[0]] > counts[ranked[1]]
+    best = ranked[0] if ranked and is_alone else ""
     least = min(_LEAST_WORDS, max(2, len(words) // _WORDS_TO_A_SIGN))
     is_told = _LEAST_SHARE * counts[best] >= len(words) and distinct[best] >= least
     return best if is_told else next((c for c, own in _ONLY_IN.items() if own.search(begin)), "")

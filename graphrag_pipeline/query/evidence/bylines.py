@@ -5,6 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from graphrag_pipeline.core.word_lists import alternatives, word_lists
+from graphrag_pipeline.extraction.rules.entity_types import (
+    is_listed_given,
+    is_place,
+    is_surname,
+)
+from graphrag_pipeline.extraction.rules.words import usually_lower
 from graphrag_pipeline.query.asked_dates import dates_in
 
 _MOST_LINES = 12
@@ -15,11 +22,10 @@ _ABSTRACT = re.compile(
     re.I,
 )
 _MARKS = re.compile(r"\S+@\S+|\(\S*@\S*\)|[*_#†‡§¶∗]|(?<=[^\W\d_])\d(?:,?\d)*|[⁰¹²³⁴-⁹]|\[\d+\]")
-_BY = re.compile(
-    r"^\W*(?:(?:written|edited|compiled|prepared) by|by|authors?|autor(?:in|en|es|a)?|auteure?s?"
-    r"|autor[ei]|(?:verfasst|geschrieben) von|von|par|por|di|door|作者)\b\s*[:：]?\s+(?=\S)",
-    re.I,
-)
+_LISTS = word_lists("questions.txt")
+_LEADS = alternatives(words.replace("_", " ") for words in _LISTS["byline"])
+_BY = re.compile(rf"^\W*(?:{_LEADS})\b\s*[:：]?\s+(?=\S)", re.I)
+_OF_GROUPS = re.compile(rf"\b(?:{alternatives(_LISTS['group_begins'])})", re.I)
 _PARTED = re.compile(r"\s*(?:,\s*(?:and|und|et|y|e|en)\s|[,;&·]|\s(?:and|und|et|y|e|en)\s)\s*")
 _WORD = re.compile(r"[^\W\d_][\w.'’-]*")
 _PARTICLES = frozenset(
@@ -27,11 +33,6 @@ _PARTICLES = frozenset(
         *("de", "da", "do", "dos", "du", "del", "della", "di", "la", "le", "al", "el", "bin"),
         *("van", "von", "der", "den", "ter", "ten", "te"),
     )
-)
-_OF_GROUPS = re.compile(
-    r"\b(?:univ|inst|dep|lab|cent|school|college|research|gmbh|ltd|inc|corp|company|group|team"
-    r"|hospital|academy|survey|station|office|service|trust|agency|ministry|board|society|journal|press|street|abstract|report|paper)",
-    re.I,
 )
 
 
@@ -93,5 +94,12 @@ def _is_name(part: str) -> bool:
         and len(capital) >= 2
         and all(_WORD.fullmatch(word) for word in words)
         and all(word in capital or word.casefold() in _PARTICLES for word in words)
+        and not is_place(part)
         and not _OF_GROUPS.search(part)
+        and not all(map(_is_common, words))
     )
+
+
+def _is_common(word: str) -> bool:
+    """Whether a word is one of the language, and no name of people: Second Edition."""
+    return usually_lower(word.casefold()) and not (is_surname(word) or is_listed_given(word))
