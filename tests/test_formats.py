@@ -399,7 +399,8 @@ def test_a_message_says_its_own_words_and_who_wrote_to_whom_and_when():
     assert result.documents[0] == ReadDocument(
         "",
         "Re: The ship",
-        "[2023-01-02 10:00] Adä to bob@example.org:\n\nI agree.\n\nLet us go at 9.",
+        "[2023-01-02 10:00] Adä to bob@example.org:\n\n"
+        "I agree.\n\n> Shall we sail?\nLet us go at 9.",
         {
             "from": "Adä <ada@example.org>",
             "to": "bob@example.org",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from read_files import read
 
+from graphrag_pipeline.ingest.reading.mail import own_words
 from graphrag_pipeline.ingest.reading.mail_quoted import iso_time
 from graphrag_pipeline.ingest.reading.model import ReadDocument
 
@@ -159,3 +160,25 @@ def test_what_stands_above_a_quotation_goes_with_it(attribution: str):
 )
 def test_times_in_words_are_read_where_they_are_sure(written: str, is_english: bool, time: str):
     assert iso_time(written, is_english=is_english) == time
+
+
+ASKED = "On Mon, 4 Mar 2024, Ola Berg wrote:\n> Is the crane on Quay 4 sold?\n\n"
+LONG = "".join(f"> Line {n}.\n" for n in range(9))
+
+
+@pytest.mark.parametrize(
+    ("written", "read_as"),
+    [
+        (
+            f"Hi Ola,\n\n{ASKED}Yes, to Holm AG.\n\n{LONG}>\n> Who pays for the transport\n"
+            "> to Eidvik?\nMirela Okonski.\n\n> > older\nNo.\n",
+            "Hi Ola,\n\n> Is the crane on Quay 4 sold?\nYes, to Holm AG.\n\n"
+            "> Who pays for the transport to Eidvik?\nMirela Okonski.\n\nNo.",
+        ),
+        (f"{ASKED}Yes.\n-- \nYlva", "> Is the crane on Quay 4 sold?\nYes."),
+        (f"Yes.\n\n{ASKED}", "Yes."),
+        (f"On Mon, 4 Mar 2024, Ola Berg wrote:\n{LONG}\nFine.", "Fine."),
+    ],
+)
+def test_an_answer_is_kept_with_what_it_answers(written: str, read_as: str):
+    assert own_words(written) == read_as

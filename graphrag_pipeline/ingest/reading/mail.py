@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from email.feedparser import BytesFeedParser
 from email.message import Message
+from itertools import dropwhile, groupby, islice, takewhile
 from pathlib import Path
 
 from graphrag_pipeline.ingest.reading import versions
@@ -85,6 +86,7 @@ _ENDINGS = mimetypes.MimeTypes(filenames=())
 _ENDINGS.add_type("application/mbox", ".mbox")
 _QUOTED_SEPARATOR = re.compile(rb"^>(>*From )", re.M)
 _QUOTE = re.compile(r"\s*>")
+_MOST_ANSWERED = 6  # lines
 _SIGNATURE = re.compile(r"^-- ?$", re.M)
 _FILE_NAME = re.compile(rb"name[*\d]{0,4}\s{0,9}=|base64", re.I)
 _QUOTED = "quoted"
@@ -449,23 +451,34 @@ def _text(part: Message, options: ReadingOptions) -> str:
 def own_words(text: str) -> str:
     """Return a message without quoted lines, their attribution, and all after a signature's mark.
 
-    What is nothing but quoted, as a forwarded message may be, is kept whole.
+    What is nothing but quoted, as a forwarded message may be, is kept whole. Of what is answered
+    piece by piece, the last paragraph above each answer is kept on a line with the mark ``>``.
     """
     body = text
     if original := _ORIGINAL.search(body):
         body = body[: original.start()]
     if signature := _SIGNATURE.search(body):
         body = body[: signature.start()]
-    lines: list[str] = []
-    in_quotation = False
-    for line in body.split("\n"):
-        is_quoted = bool(_QUOTE.match(line))
-        if is_quoted and not in_quotation:
-            _drop_attribution(lines)
-        elif not is_quoted:
-            lines.append(line)
-        in_quotation = is_quoted
-    return clean_text(re.sub(r"\n{3,}", "\n\n", "\n".join(lines))) or text
+    parts: list[tuple[list[str], list[str]]] = [([], [])]
+    for is_quoted, run in groupby(body.split("\n"), lambda line: bool(_QUOTE.match(line))):
+        if is_quoted:
+            _drop_attribution(parts[-1][1])
+            parts.append(([*run], []))
+        else:
+            parts[-1][1].extend(run)
+    said = [(quoted, own) for quoted, lines in parts if (own := clean_text("\n".join(lines)))]
+    answered = [quoted for quoted, _ in said if quoted]
+    is_kept = len(answered) > 1 or sum(map(len, answered)) <= _MOST_ANSWERED
+    texts = (f"{_last_paragraph(quoted) if is_kept else ''}{own}" for quoted, own in said)
+    return re.sub(r"\n{3,}", "\n\n", "\n\n".join(texts)) or text
+
+
+def _last_paragraph(quoted: Sequence[str]) -> str:
+    """Return a line with the end of what is quoted, without what that quotes itself."""
+    bare = [_QUOTE.sub("", line, count=1).strip() for line in reversed(quoted)]
+    paragraph = takewhile(bool, dropwhile(lambda line: not line, bare))
+    last = [line for line in islice(paragraph, _MOST_ANSWERED) if not _QUOTE.match(line)]
+    return f"> {one_line(' '.join(reversed(last)))}\n" if last else ""
 
 
 def _drop_attribution(lines: list[str]) -> None:
