@@ -1,10 +1,14 @@
 """Exports of chats and logs: what was said, by whom and when, and nothing of it a name."""
 
 import json
+from pathlib import Path
 
+from bombs import zipped
 from read_files import only, read
 
+from conftest import Engine
 from graphrag_pipeline.ingest.reading import ReadDocument
+from graphrag_pipeline.ingest.stages import ingest_documents
 
 CHAT = {
     "name": "Export",
@@ -207,3 +211,72 @@ def test_tweets_of_an_archive_are_posts_and_other_scripts_are_code() -> None:
     assert "fullText: Seals at Sule." in only(read("like.js", like)).text
     for code in ("window.YTD.tweets.part0 = [", "const quay = 4; // Where ships moor.\n"):
         assert only(read("a.js", code)).metadata["language"] == "JavaScript"
+
+
+def slack_export(user: str = "Ylva Brink") -> dict[str, str]:
+    said = {"type": "message", "ts": "1714557600.000200", "user": "U012AB3CD"}
+    tracked = {**said, "user": None, "username": "tracker", "text": ""}
+    issue = {"title": "[QW-17] Brake", "text": "For <@U012AB3CD>", "fallback": "QW-17"}
+    day = [
+        {**said, "text": "Ask <@U034EF5GH> in <#C0B>"},
+        {**tracked, "attachments": [issue, {"fallback": "Closed"}]},
+        {**said, "text": "", "files": [{"title": "brakes.pdf"}]},
+    ]
+    users = [
+        {"id": "U012AB3CD", "name": "ylva", "real_name": user, "profile": {"real_name": user}},
+        {"id": "U034EF5GH", "name": "tomas", "profile": {"real_name": "Tomas Okafor"}},
+    ]
+    return {
+        "users.json": json.dumps(users),
+        "channels.json": json.dumps([{"id": "C0B", "name": "reports"}]),
+        "dms.json": json.dumps([{"id": "D0A", "members": ["U012AB3CD", "U034EF5GH"]}]),
+        "quays/2024-05-01.json": json.dumps(day),
+        "D0A/2024-05-02.json": json.dumps([{**said, "text": "Hello"}]),
+    }
+
+
+SLACK_DAY = (
+    "[2024-05-01 10:00] Ylva Brink: Ask Tomas Okafor in #reports\n"
+    "[2024-05-01 10:00] tracker: [QW-17] Brake\nFor Ylva Brink\nClosed\n"
+    "[2024-05-01 10:00] Ylva Brink: brakes.pdf"
+)
+
+
+def test_who_is_meant_in_a_packed_export_of_slack_is_named() -> None:
+    read_documents = read("a.zip", zipped(slack_export())).documents
+    texts = {document.title: document.text for document in read_documents}
+    assert texts["quays 2024-05-01"] == SLACK_DAY
+    assert texts["Ylva Brink, Tomas Okafor 2024-05-02"].endswith("Ylva Brink: Hello")
+    assert texts["Ylva Brink"].startswith("real_name: Ylva Brink")
+    alone = read(
+        "a.zip", zipped({"quays/2024-05-01.json": slack_export()["quays/2024-05-01.json"]})
+    )
+    assert "U012AB3CD: Ask U034EF5GH in #C0B" in only(alone).text
+
+
+def test_an_export_of_slack_in_a_folder_is_read_again_when_its_lists_change(
+    tmp_path: Path,
+) -> None:
+    engine = Engine(tmp_path)
+    folder = {f"kelm/{name}": text for name, text in slack_export().items()}
+
+    def update() -> str:
+        for batch in engine.cut():
+            ingest_documents(engine.store, engine.log, engine.settings, batch.key)
+        return engine.rows(
+            """SELECT text FROM staging.documents
+               WHERE source LIKE '%quays/2024-05-01.json' ORDER BY batch DESC"""
+        )[0][0]
+
+    engine.write({**folder, "kelm/other.json": "[]", "users.json": "[]"})
+    assert update() == SLACK_DAY
+    engine.write({"kelm/users.json": slack_export("Ylva Holm")["users.json"]})
+    assert update() == SLACK_DAY.replace("Ylva Brink", "Ylva Holm")
+    assert engine.cut() == []
+    (engine.inbox / "kelm" / "users.json").unlink()
+    changed = {c.uri: c.action for batch in engine.cut() for c in batch.changes}
+    assert changed == {
+        "documents/kelm/users.json": "remove",
+        "documents/kelm/quays/2024-05-01.json": "change",
+        "documents/kelm/D0A/2024-05-02.json": "change",
+    }

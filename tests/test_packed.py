@@ -1,7 +1,9 @@
 """Packed files: what is in an archive are documents of their own, within bounds."""
 
+import bz2
 import gzip
 import io
+import lzma
 import tarfile
 import zipfile
 from pathlib import Path
@@ -47,13 +49,17 @@ SOUND = {
     ".tar": tarred(FILES),
     ".tgz": gzip.compress(tarred(FILES)),
     ".gz": gzipped("note.md", NOTE),
+    ".tbz2": bz2.compress(tarred(FILES)),
+    ".txz": lzma.compress(tarred(FILES)),
+    ".bz2": bz2.compress(NOTE.encode()),
+    ".xz": lzma.compress(NOTE.encode()),
 }
 
 
 @pytest.mark.parametrize(
     ("name", "data"),
-    [(f"a{suffix}", SOUND[suffix]) for suffix in (".zip", ".tar", ".tgz")]
-    + [("a.tar.gz", SOUND[".tgz"])],
+    [(f"a{suffix}", SOUND[suffix]) for suffix in (".zip", ".tar", ".tgz", ".tbz2", ".txz")]
+    + [("a.tar.gz", SOUND[".tgz"]), ("a.tar.xz", SOUND[".txz"])],
 )
 def test_files_of_an_archive_are_documents_by_their_paths(name: str, data: bytes) -> None:
     result = read(name, data)
@@ -72,6 +78,8 @@ def test_a_packed_file_is_that_file() -> None:
     table = read("boats.csv.gz", gzip.compress(FILES["boats.csv"].encode()))
     assert [document.key for document in table.documents] == ["7", "8"]
     assert only(read("a.gz", SOUND[".gz"])).text == NOTE
+    assert only(read("note.md.bz2", SOUND[".bz2"])).text == NOTE
+    assert only(read("a.zip", zipped({"note.md.xz": SOUND[".xz"]}))).text == NOTE
     changes = only(read("changelog.Debian.gz", gzip.compress(b"pump (2.1)\n\n  * Turn left.")))
     assert (changes.title, changes.text[:10]) == ("Changelog", "pump (2.1)")
     assert "'.png' are not read" in reason(read("a.png.gz", gzip.compress(b"\x89PNG ")))
@@ -119,7 +127,10 @@ def test_an_encrypted_archive_is_one_line() -> None:
 def test_what_an_archive_unpacks_to_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     zeros = bytes(60_000_000)
     assert "a bomb" in reason(read("a.zip", zipped({"a.txt": zeros})))
-    assert "a bomb" in reason(read("a.txt.gz", gzip.compress(zeros)))
+    for suffix, packing in {"gz": gzip, "bz2": bz2, "xz": lzma}.items():
+        assert "a bomb" in reason(read(f"a.txt.{suffix}", packing.compress(zeros)))
+        cut_off = read(f"a.txt.{suffix}", packing.compress(NOTE.encode())[:-9])
+        assert "damaged" in reason(cut_off)
     some = {f"{n}.txt": "Hester sails." * 40 for n in range(5)}
     assert "more than 4 times" in reason(read("a.zip", zipped(some), max_file_bytes=600))
     assert "unpacks to more" in reason(
@@ -145,7 +156,7 @@ def test_archives_in_archives_are_read_to_a_depth() -> None:
     assert len(result.documents) == 3
 
 
-@pytest.mark.parametrize("name", ["a.zip", "a.tar", "a.tgz", "a.txt.gz"])
+@pytest.mark.parametrize("name", ["a.zip", "a.tar", "a.tgz", "a.txt.gz", "a.bz2", "a.xz"])
 def test_a_file_that_is_no_archive_says_so(name: str) -> None:
     assert "damaged" in reason(read(name, b"Hester sails to Ardglen and back again."))
 

@@ -81,7 +81,7 @@ def test_what_is_attached_to_mail_is_read_apart(tmp_path):
 
 def test_a_file_gives_the_same_in_the_process_of_its_own(tmp_path):
     files = {
-        f"a{suffix}": data for suffix, data in {**SOUND, **MORE_SOUND, **PACKED, **OLDER}.items()
+        f"a.md{suffix}": data for suffix, data in {**SOUND, **MORE_SOUND, **PACKED, **OLDER}.items()
     }
     files["long.csv"] = b"id,text\n" + b"".join(b'%d,"a, b"\n' % n for n in range(5_000))
     files["refused.pdf"] = b"no pdf"

@@ -481,7 +481,7 @@ def test_every_ending_in_the_list_of_formats_is_read_and_no_other_is():
     others = {".rtf", ".xls", ".msg"} if missing_modules("legacy") else set()
     for ending in sorted(listed - CODE_SUFFIXES - others):
         sound = {**OTHERS, **SOUND}[alike.get(ending, ending)]
-        assert read(f"a{ending}", sound).documents, ending
+        assert read(f"a.md{ending}", sound).documents, ending
 
 
 def test_batches_with_files_that_were_refused_before_are_read_again_and_no_others():

@@ -275,7 +275,8 @@ def read_within(path: Path, folder: Path | None, files: Readers) -> tuple[ReadRe
     if size > most:
         return refused(too_large(size, files.options)), None
     sha256 = hashlib.sha256(data).hexdigest()
-    return files.read(shown_path(path), data, sha256), sha256
+    day = files.slack.day(path, lambda beside: read_within(Path(beside), folder, files)[0])
+    return files.read(shown_path(path), data, sha256, day), sha256
 
 
 def _record_read(

@@ -45,6 +45,7 @@ from graphrag_pipeline.store.sources import (
     ending_of,
     first_names,
     is_import,
+    with_days,
     with_names,
 )
 
@@ -278,7 +279,8 @@ class BatchLog:
         root, folded = self.root_name(folder), self._fold()
         scan = scan_folder(folder, self.home, self._selection(root))
         seen = self._compare(scan, folder, root, folded.sources, max_bytes, settle_seconds)
-        changes = with_names(seen.changes, folded.sources, root)
+        changes = with_days(seen.changes, _known(folded.sources, root))
+        changes = with_names(changes, folded.sources, root)
         look = Look(tuple(changes), tuple(scan.left_out))
         return _Looked(look, seen, (folder, max_bytes, settle_seconds), folded.manifests)
 

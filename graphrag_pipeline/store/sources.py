@@ -10,7 +10,8 @@ id, and with it its chunks, what was extracted from them and their vectors.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from graphrag_pipeline.core.text import counted
@@ -24,6 +25,11 @@ _COUNTED = {
 }
 ACTIONS = tuple(_COUNTED)
 _IMPORT = "import:"
+SLACK_LISTS = tuple(
+    f"{name}.json" for name in ("users", "org_users", "channels", "groups", "mpims", "dms")
+)
+"""What the lists of names in an export of Slack are called; direct messages have only members."""
+_SLACK_DAY = re.compile(r"(?<![^/])[^/]+/\d{4}-\d\d-\d\d\.json$")
 
 
 @dataclass(frozen=True)
@@ -150,6 +156,24 @@ def with_names(
             if uri in after and uri != other.get(content) and uri not in listed_uris:
                 named.append(_relisted(uri, after[uri], identities.get(uri)))
     return named
+
+
+def with_days(changes: Sequence[SourceChange], sources: Mapping[str, Source]) -> list[SourceChange]:
+    """Return changes with the days of the exports of Slack whose lists of names they change."""
+    exports = {
+        f"{above}{slash}"
+        for above, slash, name in (change.uri.rpartition("/") for change in changes)
+        if name in SLACK_LISTS
+    }
+    listed = {change.uri for change in changes}
+    days = (
+        uri
+        for uri in sources
+        if exports and uri not in listed and (day := _SLACK_DAY.search(uri))
+        if uri[: day.start()] in exports
+    )
+    relisted = (_relisted(uri, sources[uri], sources[uri].identity) for uri in days)
+    return [*changes, *(replace(change, action="change") for change in relisted)]
 
 
 def _unless(identity: str | None, uri: str) -> str | None:

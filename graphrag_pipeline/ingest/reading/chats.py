@@ -10,7 +10,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
-from graphrag_pipeline.ingest.reading.model import ReadDocument, Scalar, clean_metadata
+from graphrag_pipeline.ingest.reading.model import (
+    ReadDocument,
+    Scalar,
+    SlackDay,
+    clean_metadata,
+)
 
 _MESSAGES = ("messages", "chat_messages", "conversation", "comments", "replies", "MessageList")
 _TITLES = ("title", "name", "topic", "subject", "displayName", "channel")
@@ -61,19 +66,20 @@ class _Message:
     said: str
 
 
-def conversations_in(value: object) -> list[ReadDocument] | None:
+def conversations_in(value: object, day: SlackDay | None = None) -> list[ReadDocument] | None:
     """Return the conversations that an object is, or that all objects of an array are; else None.
 
     A conversation is an object with an array of messages, of which nearly all say who wrote what.
-    So is an array of what calls itself messages, as Slack exports a day of a channel, and what
+    So is an array of what calls itself messages, as Slack exports a ``day`` of a channel, and what
     somebody posted, in an archive of Mastodon or Twitter.
     """
     if posts := _posts(value):
         value = {"title": "Posts", "messages": posts}
     elif isinstance(value, list) and _is_channel(value):
-        value = {"messages": value}
+        value = {"messages": value, **({"title": day.title, "channel": day.channel} if day else {})}
     items = value if isinstance(value, list) else [value]
-    read = [_conversation(item, number) for number, item in enumerate(items, 1)]
+    names = day.names if day else {}
+    read = [_conversation(item, number, names) for number, item in enumerate(items, 1)]
     conversations = [document for document in read if document]
     if not conversations or len(conversations) < len(items):
         return None
@@ -129,14 +135,14 @@ def _alone(document: ReadDocument) -> ReadDocument:
     return ReadDocument("", document.title, document.text, document.metadata)
 
 
-def _conversation(value: object, number: int) -> ReadDocument | None:
+def _conversation(value: object, number: int, names: Mapping[str, str]) -> ReadDocument | None:
     if not isinstance(value, Mapping):
         return None
     value = _in_a_row(value)
     name, items = next(((n, value[n]) for n in _MESSAGES if n in value), ("", ()))
     if not isinstance(items, list) or not items:
         return None
-    items = _with_slack_names([item for item in items if not _says_nothing(item)])
+    items = _with_slack_names([item for item in items if not _says_nothing(item)], names)
     messages = [
         message
         for item in items
@@ -202,23 +208,34 @@ def _says_nothing(value: object) -> bool:
     if any(isinstance(kind, str) and _SERVICE.fullmatch(kind) for kind in kinds):
         return True
     is_sent = any(value.get(field) for field in ("attachments", "files", "file", "photo", "media"))
-    return is_sent and not any(_said(value.get(field)) for field in _SAID)
+    return is_sent and not any(_said(value.get(field)) for field in _SAID) and not _sent(value)
 
 
-def _with_slack_names(items: list[object]) -> list[object]:
-    """Return messages of Slack with who is meant by ids of users, as far as a message tells it."""
+def _sent(value: Mapping[str, object]) -> str:
+    """Return the words of what a program posts to Slack, and the titles of files that are sent."""
+    said: list[str] = []
+    sent = (value.get(field) for field in ("attachments", "files"))
+    for item in (item for items in sent if isinstance(items, list) for item in items):
+        if isinstance(item, Mapping):
+            words = [_said(item.get(field)) for field in ("pretext", "title", "text")]
+            said += list(filter(None, words)) or [_said(item.get("fallback"))]
+    return clean_text("\n".join(filter(None, said)))
+
+
+def _with_slack_names(items: list[object], listed: Mapping[str, str]) -> list[object]:
+    """Return messages of Slack with who is meant by ids, as far as lists or a message tell it."""
     if not any(isinstance(i, Mapping) and _SLACK_TIME.fullmatch(str(i.get("ts"))) for i in items):
         return items
     told = [item for item in items if isinstance(item, Mapping)]
     ids = [(item.get("user"), _name(item.get("user_profile"))) for item in told]
-    names = {user: name for user, name in ids if isinstance(user, str) and name}
+    names = {user: name for user, name in ids if isinstance(user, str) and name} | dict(listed)
 
     def shown(mark: re.Match[str]) -> str:
         sign, of, label = mark.groups()
-        return (sign if sign == "#" else "") + (label or names.get(of, of))
+        return (sign if sign == "#" else "") + (names.get(of) or label or of)
 
     def read(item: Mapping[str, object]) -> dict[str, object]:
-        text, user = item.get("text"), item.get("user")
+        text, user = item.get("text") or _sent(item), item.get("user")
         said = html.unescape(_SLACK_MARK.sub(shown, text)) if isinstance(text, str) else text
         name = names.get(user) if isinstance(user, str) else None
         return {**item, "text": said, **({"author": name} if name else {})}

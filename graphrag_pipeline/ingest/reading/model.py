@@ -121,13 +121,22 @@ class OcrOptions:
 
 
 @dataclass(frozen=True)
+class SlackDay:
+    """A day of a channel: what the day is called, the channel, and names by ids in its export."""
+
+    title: str
+    channel: str
+    names: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class ReadingOptions:
     """Options for reading files.
 
     Column names are compared without regard to case; of several, the first that is not empty in
     a record is used. `encoding` is the encoding of files without a byte-order mark; None detects
-    it. Without `ocr` scanned pages have no text. Raises ValueError for an encoding that Python
-    does not know.
+    it. Without `ocr` scanned pages have no text. `slack_day` is what lists beside the file say of
+    it. Raises ValueError for an encoding that Python does not know.
     """
 
     max_file_bytes: int = 50_000_000
@@ -136,6 +145,7 @@ class ReadingOptions:
     id_columns: tuple[str, ...] = ("id",)
     encoding: str | None = None
     ocr: OcrOptions | None = None
+    slack_day: SlackDay | None = None
 
     def __post_init__(self) -> None:
         if self.encoding is not None:

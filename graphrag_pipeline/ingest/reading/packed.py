@@ -1,20 +1,24 @@
-"""Packed files: an archive is a folder whose files are documents of their own; .gz is one file.
+"""Packed files: an archive is a folder whose files are documents of their own; .gz, .bz2 and .xz
+are one file.
 
 Nothing is written to disk. What an archive unpacks to is bounded, those within it included.
 """
 
 from __future__ import annotations
 
+import bz2
 import contextlib
 import functools
 import gzip
 import io
+import lzma
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
+from typing import Any
 
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.cleaning import one_line
@@ -23,10 +27,12 @@ from graphrag_pipeline.ingest.reading.model import (
     FileFormat,
     ReadingOptions,
     ReadResult,
+    SlackDay,
     Unreadable,
     joined,
 )
 from graphrag_pipeline.ingest.reading.records import unique_keys
+from graphrag_pipeline.ingest.reading.slack import SlackLists
 from graphrag_pipeline.store.ignoring import Selection
 from graphrag_pipeline.store.scanning import printable
 
@@ -41,6 +47,7 @@ _INSTEAD = "unpack it into the folder"
 _FAULTS = (
     zipfile.BadZipFile,
     tarfile.TarError,
+    lzma.LZMAError,
     zlib.error,
     NotImplementedError,
     RuntimeError,
@@ -64,7 +71,7 @@ class _Member:
 def read_packed(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     """Read the files of an archive, each as it would be read in a folder; a key is its path.
 
-    Of gzip that is the one file that is packed: ``notes.txt.gz`` is read as ``notes.txt``.
+    Of gzip and its like that is the one file in it: ``notes.txt.gz`` is read as ``notes.txt``.
     """
     return _Unpacking(options).read(path, data, 0)
 
@@ -82,11 +89,11 @@ class _Unpacking:
         suffix = path.suffix.lower()
         if depth > _MOST_DEPTH:
             raise Unreadable(f"it lies in more than {_MOST_DEPTH} archives: {_INSTEAD}")
-        if suffix in (".gz", ".tgz"):
-            inner = path.with_suffix(".tar" if suffix == ".tgz" else "")
-            if not inner.suffix and (name := _gzip_name(data)):
+        if suffix in _UNPACKING:
+            inner = path.with_suffix(".tar" if suffix.startswith(".t") else "")
+            if not inner.suffix and suffix == ".gz" and (name := _gzip_name(data)):
                 inner = Path(name)
-            unpacked = self._gunzipped(data)
+            unpacked = self._unpacked(data, _UNPACKING[suffix])
             is_archive = inner.suffix.lower() in _ARCHIVES
             # An archive in it, as in .tar.gz, is no deeper for that.
             return self.read(inner, unpacked, depth) if is_archive else self._read(inner, unpacked)
@@ -96,8 +103,8 @@ class _Unpacking:
         except _FAULTS as error:
             raise Unreadable(f"the archive is damaged ({one_line(str(error))[:200]})") from None
 
-    def _read(self, path: Path, data: bytes) -> ReadResult:
-        return read_file(path, self._options, data=data)
+    def _read(self, path: Path, data: bytes, day: SlackDay | None = None) -> ReadResult:
+        return read_file(path, replace(self._options, slack_day=day), data=data)
 
     def _read_members(self, members: list[_Member], n_packed: int, depth: int) -> ReadResult:
         if not members:
@@ -105,12 +112,22 @@ class _Unpacking:
         if all(member.is_encrypted for member in members):
             raise Unreadable(f"encrypted: {_INSTEAD} with its password")
         self._require_bounded(members, n_packed)
-        read = joined([self._read_member(each, depth).under(f"{each.path}/") for each in members])
+        by_path, slack = {PurePosixPath(each.path): each for each in members}, SlackLists()
+
+        def beside(path: PurePath) -> ReadResult:
+            member = by_path.get(PurePosixPath(path))
+            return self._read_member(member, depth) if member else ReadResult([], [])
+
+        def read_whole(member: _Member) -> ReadResult:
+            day = slack.day(PurePosixPath(member.path), beside)
+            return self._read_member(member, depth, day).under(f"{member.path}/")
+
+        read = joined([*map(read_whole, members)])
         keys = unique_keys(document.key for document in read.documents)
         unique = [replace(d, key=key) for d, key in zip(read.documents, keys, strict=True)]
         return ReadResult(unique, read.quarantined)
 
-    def _read_member(self, member: _Member, depth: int) -> ReadResult:
+    def _read_member(self, member: _Member, depth: int, day: SlackDay | None = None) -> ReadResult:
         path = PurePosixPath(member.path)
         if path.is_absolute() or ".." in path.parts or ":" in path.parts[0]:
             return refused("its name leads out of the archive")
@@ -124,7 +141,7 @@ class _Unpacking:
             return refused(str(error))
         except _FAULTS as error:
             return refused(f"it is damaged in the archive ({one_line(str(error))[:200]})")
-        return self._read(Path(path.name), data)
+        return self._read(Path(path.name), data, day)
 
     def _require_bounded(self, members: list[_Member], n_packed: int) -> None:
         n_bytes = sum(member.n_bytes for member in members)
@@ -139,12 +156,12 @@ class _Unpacking:
                 f"{self._options.allowed}: {_INSTEAD}"
             )
 
-    def _gunzipped(self, data: bytes) -> bytes:
+    def _unpacked(self, data: bytes, opened: Callable[[io.BytesIO], Any]) -> bytes:
         most = min(self._bytes_left, self._options.max_file_bytes)
         blocks: list[bytes] = []
         n_bytes = 0
         try:
-            with gzip.GzipFile(fileobj=io.BytesIO(data)) as packed:
+            with opened(io.BytesIO(data)) as packed:
                 while block := packed.read(_BLOCK):
                     blocks.append(block)
                     n_bytes += len(block)
@@ -220,5 +237,10 @@ def _wanted(name: str) -> str:
     return path
 
 
-_ARCHIVES = frozenset((".zip", ".tar", ".tgz", ".gz"))
+_UNPACKING: Mapping[str, Callable[[io.BytesIO], Any]] = {
+    **dict.fromkeys((".gz", ".tgz"), gzip.open),
+    **dict.fromkeys((".bz2", ".tbz2"), bz2.open),
+    **dict.fromkeys((".xz", ".txz"), lzma.open),
+}
+_ARCHIVES = frozenset((".zip", ".tar", *_UNPACKING))
 PACKED = FileFormat(read_packed, versions.WITHIN)

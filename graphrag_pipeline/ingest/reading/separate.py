@@ -16,7 +16,7 @@ import sys
 import tempfile
 import threading
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -31,7 +31,8 @@ from graphrag_pipeline.ingest.reading.deaths import Deaths
 from graphrag_pipeline.ingest.reading.files import read_file, refused
 from graphrag_pipeline.ingest.reading.formats import format_of, reader_versions
 from graphrag_pipeline.ingest.reading.frames import read_frame, write_frame
-from graphrag_pipeline.ingest.reading.model import SMALL, ReadingOptions, ReadResult
+from graphrag_pipeline.ingest.reading.model import SMALL, ReadingOptions, ReadResult, SlackDay
+from graphrag_pipeline.ingest.reading.slack import SlackLists
 
 _CHILD = "graphrag_pipeline.ingest.reading.child"
 _ANSWERED_TO_READ = 12
@@ -64,6 +65,7 @@ class Readers:
         self._most = _ANSWERED_TO_READ * options.max_file_bytes + 1_000_000
         self._turn = threading.Lock()
         self._child: _Child | None = None
+        self.slack = SlackLists()
 
     def __enter__(self) -> Readers:
         return self
@@ -77,32 +79,32 @@ class Readers:
         with self._turn:
             self._end_child()
 
-    def read(self, path: Path, data: bytes, sha256: str) -> ReadResult:
+    def read(self, path: Path, data: bytes, sha256: str, day: SlackDay | None = None) -> ReadResult:
         """Return what a file gives, never an error of its content.
 
         A file over which the process has died twice is refused until its content, its reader or a
         limit is another. Raises StorageError where no process can be started.
         """
-        suffix = path.suffix.lower()
+        suffix, options = path.suffix.lower(), replace(self.options, slack_day=day)
         if _is_safe(suffix, data):
-            return read_file(path, self.options, data=data)
+            return read_file(path, options, data=data)
         limits = (self._limits.megabytes, self._limits.seconds)
         key = fingerprint(sha256, suffix, *limits, reader_versions([path.suffix]))
         with self._turn:
             deaths, reason = self._deaths.of(key)
             while deaths < _MOST_DEATHS:
                 try:
-                    return self._read_apart(path, data)
+                    return self._read_apart(path, data, options)
                 except _Died as death:
                     self._end_child()
                     deaths, reason = deaths + 1 + death.is_final, f"{death}: {_UNTIL}"
                     self._deaths.add(key, deaths, reason)
         return refused(reason)
 
-    def _read_apart(self, path: Path, data: bytes) -> ReadResult:
+    def _read_apart(self, path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
         if self._child is None:
             self._child = _Child(self._limits, self._most)
-        return self._child.read(path, self.options, data)
+        return self._child.read(path, options, data)
 
     def _end_child(self) -> None:
         if self._child is not None:

@@ -54,6 +54,7 @@ from graphrag_pipeline.ingest.reading.table_head import (
     names_of_all,
     notes_below,
 )
+from graphrag_pipeline.store.sources import SLACK_LISTS
 
 if TYPE_CHECKING:
     import polars as pl
@@ -412,6 +413,8 @@ def read_json(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     is a document for each conversation. A file with a value
     a line is read as JSON lines, whatever its ending says.
     """
+    if path.name in SLACK_LISTS:
+        options = replace(options, title_columns=("real_name", *options.title_columns))
     text = without_files(decode(data, options.encoding))
     if "\\u00c" in text or "\\u00e2" in text:
         text = _ESCAPED_BYTES.sub(_of_escaped_bytes, text)
@@ -436,7 +439,7 @@ def _of_escaped_bytes(match: re.Match[str]) -> str:
 
 def read_value(path: Path, value: object, options: ReadingOptions, kind: str) -> ReadResult:
     """Read what a whole file of values is, as :func:`read_json` says; `kind` is what it is in."""
-    if conversations := conversations_in(value):
+    if conversations := conversations_in(value, options.slack_day):
         return _as_chats(conversations)
     if isinstance(value, list):
         records = [FileRecord(number, item) for number, item in enumerate(value, 1)]
