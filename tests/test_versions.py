@@ -65,7 +65,8 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
     ),
     f"{_READERS}:PDF": _reading("ocr pdf pdf_forms pdf_layout pdf_lines pdf_tables pdf_text"),
     f"{_READERS}:records": (
-        *_reading("chats record_columns records script_archives slack sql_dumps table_head tables"),
+        *_reading("chats record_columns records script_archives slack sql_dumps"),
+        *_reading("table_head tables tables_beside"),
         "core/records.py",
         "data/nlp_records.txt",
     ),

@@ -16,8 +16,7 @@ from graphrag_pipeline.ingest.reading.archives import (
     properties_of,
     refuse_doctype,
 )
-from graphrag_pipeline.ingest.reading.blocks import Block
-from graphrag_pipeline.ingest.reading.html import parse_html
+from graphrag_pipeline.ingest.reading.html import joined_pages, parse_html
 from graphrag_pipeline.ingest.reading.model import (
     FileFormat,
     ReadingOptions,
@@ -26,7 +25,6 @@ from graphrag_pipeline.ingest.reading.model import (
     whole_document,
 )
 
-_BETWEEN = "\n\n"
 _MOST_PACKAGE_BYTES = 5_000_000
 _PAGES = ("application/xhtml+xml", "text/html")
 _ASIDE = re.compile(r"<(/?)aside\b")
@@ -45,19 +43,12 @@ def read_epub(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
         for name in _reading_order(package, posixpath.dirname(place))
         if name in parts
     ]
-    texts: list[str] = []
-    blocks: list[Block] = []
-    start = 0
-    for chapter in chapters:
-        if chapter.text:
-            blocks += [Block(start + b.start, start + b.end, b.kind) for b in chapter.blocks]
-            texts.append(chapter.text)
-            start += len(chapter.text) + len(_BETWEEN)
-    if not texts:
+    book, _ = joined_pages(chapters)
+    if not book.text:
         raise Unreadable("the book holds no text")
     about = properties_of(package)
-    title = str(about.pop("title", "")) or next((c.heading for c in chapters if c.heading), "")
-    return whole_document(path, _BETWEEN.join(texts), title, about, blocks)
+    title = str(about.pop("title", "")) or book.heading
+    return whole_document(path, book.text, title, about, book.blocks)
 
 
 def _refuse_encrypted(parts: Parts) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import html
 import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -108,6 +108,7 @@ _SPAN = re.compile(r"\b(row|col)span\s*=\s*[\"']?\s*(\d{1,4})", re.I)
 _MOST_SPANNED = 50
 _MOST_LINES = 1_000_000  # each takes about 200 bytes
 _DEEPEST = 512  # elements in each other, as in browsers
+_BETWEEN_PAGES = "\n\n"
 
 
 @dataclass
@@ -141,6 +142,22 @@ def parse_html(markup: str) -> Page:
     of tables are "| a | b |", code stands between fences; white space is collapsed outside `<pre>`.
     """
     return _PageParser().parse(markup)
+
+
+def joined_pages(pages: Sequence[Page]) -> tuple[Page, list[int]]:
+    """Return pages as one, a blank line between, and where in its text each of them begins."""
+    texts, blocks, starts = [], [], []
+    place = 0
+    for page in pages:
+        starts.append(place)
+        if page.text:
+            blocks += [Block(place + b.start, place + b.end, b.kind) for b in page.blocks]
+            texts.append(page.text)
+            place += len(page.text) + len(_BETWEEN_PAGES)
+    text = _BETWEEN_PAGES.join(texts)
+    heading = next((page.heading for page in pages if page.heading), "")
+    joined = Page(text, heading=heading, blocks=blocks)
+    return joined, [min(start, len(text)) for start in starts]
 
 
 def title_of(title: str, heading: str) -> str:
@@ -207,6 +224,7 @@ class _PageParser:
         self.row = self.cell = self.groups = self.group = 0
         self.heading = 0
         self.is_term = self.is_signature = False
+        self.defined: Line | None = None
         self.main = 0
         self.has_usual_space = False
 
@@ -276,6 +294,30 @@ class _PageParser:
 
     def _start_term(self, name: str, written: str, marks: _Marks) -> None:
         self.is_term, self.is_signature = True, marks.is_signature
+
+    def _start_definition(self, name: str, written: str, marks: _Marks) -> None:
+        start = len(self.out.lines)
+        self._at_end(lambda: self._define(start))
+
+    def _define(self, start: int) -> None:
+        """Write a definition of one line into the line of its terms, and a further one after it."""
+        lines = self.out.lines
+        if len(lines) != start + 1 or lines[start].kind is not None:
+            return
+        first = start
+        while first and lines[first - 1].kind == "heading" and not lines[first - 1].level:
+            first -= 1
+        said = ", ".join(line.text for line in lines[first:start]).rstrip(" :") + ": "
+        if first == start and start and lines[start - 1] is self.defined:
+            first = start - 1
+            said = lines[first].text
+            said += " " if said.endswith(".") else "; "
+        if first < start:
+            lines[start].text = f"{said}{lines[start].text}"
+            lines[start].gap = lines[first].gap
+            lines[start].linked += sum(line.linked for line in lines[first:start])
+            self.defined = lines[start]
+            del lines[first:start]
 
     def _start_item(self, name: str, written: str, marks: _Marks) -> None:
         self.prefix = "- "
@@ -527,6 +569,7 @@ class _PageParser:
 _STARTS: Mapping[str, Callable[[_PageParser, str, str, _Marks], None]] = {
     "a": _PageParser._start_link,
     "dt": _PageParser._start_term,
+    "dd": _PageParser._start_definition,
     "li": _PageParser._start_item,
     "tr": _PageParser._start_row,
     "pre": _PageParser._start_code,

@@ -17,6 +17,7 @@ from graphrag_pipeline.ingest.reading.table_head import (
     is_year,
     joined_names,
     names_numbers,
+    names_years,
 )
 
 AROUND_MAIN, LINK_LIST, NAVIGATION, LANDMARK = 1, 2, 3, 4
@@ -247,8 +248,9 @@ def n_names(rows: Sequence[Sequence[str]], spans: Mapping[tuple[int, int], objec
 
 def _are_names(rows: Sequence[Sequence[str]]) -> bool:
     """Whether the first row names columns: by words for that, or as it stands over numbers."""
-    is_plain = len(rows[0]) > 2 and all(rows[0]) and not any(map(is_number, rows[0]))
-    return _are_labels(rows) or (is_plain and names_numbers(rows))
+    numbers = [is_number(cell) for cell in rows[0]]
+    is_plain = len(rows[0]) > 2 and all(rows[0]) and not any(numbers)
+    return _are_labels(rows) or (is_plain and names_numbers(rows)) or names_years(rows)
 
 
 def _are_labels(rows: Sequence[Sequence[str]]) -> bool:

@@ -20,7 +20,7 @@ from graphrag_pipeline.ingest.reading.archives import (
     parse_xml,
     properties,
 )
-from graphrag_pipeline.ingest.reading.html import parse_html
+from graphrag_pipeline.ingest.reading.html import joined_pages, parse_html
 from graphrag_pipeline.ingest.reading.model import (
     FileFormat,
     ReadingOptions,
@@ -59,19 +59,20 @@ _HEAD = "Table_20_Heading"
 def read_opendocument(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     """Read a text or a presentation: headings, paragraphs, lists, tables and notes in order.
 
-    In a presentation the title of a slide is a heading; the speaker's notes follow the slide.
-    Comments follow at the end. Changes that were tracked as deleted and tables of contents are left
-    out.
+    In a presentation the slides are pages and their titles headings; the speaker's notes follow the
+    slide. Comments follow at the end, of a slide at its end. Changes that were tracked as deleted
+    and tables of contents are left out.
     """
     parts = _open(path, data, options)
     content = _content(parts)
     about = properties(parts, "meta.xml")
     markup = _Markup()
-    page = parse_html(f"{markup.of(content)}{''.join(markup.comments)}")
+    page, starts = joined_pages([parse_html(each) for each in markup.of(content)])
     if not page.text:
         raise Unreadable("the document holds no text")
     title = own_title(about) or page.heading
-    return whole_document(path, page.text, title, about, page.blocks)
+    slides = starts if markup.slides else ()
+    return whole_document(path, page.text, title, about, page.blocks, slides)
 
 
 def read_ods(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
@@ -150,7 +151,7 @@ def _short(name: str) -> str:
 
 
 class _Markup(_Reader):
-    """Says a text or a presentation again in HTML."""
+    """Says a text, or each slide of a presentation, again in HTML."""
 
     dropped = _DROPPED | {"table:covered-table-cell"}
 
@@ -160,11 +161,18 @@ class _Markup(_Reader):
         self.closing: list[str] = []
         self.inside = self.notes_from = self.comment_from = 0
         self.comments: list[str] = []
+        self.slides: list[str] = []
         self.said_by: dict[str, str] = {}
 
-    def of(self, xml: bytes) -> str:
+    def of(self, xml: bytes) -> list[str]:
         self.parse(xml)
-        return "".join(self.parts)
+        return self.slides or [self._taken()]
+
+    def _taken(self) -> str:
+        """Return what was said since it was last asked for, comments at the end."""
+        said = "".join([*self.parts, *self.comments])
+        self.parts, self.comments = [""], []
+        return said
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         if attributes.get("text:style-name") == _HEAD and self.parts[-1].startswith("<td"):
@@ -187,6 +195,8 @@ class _Markup(_Reader):
             self.parts.insert(self.notes_from, "<p>Notes:</p>")
         elif name == "office:annotation":
             self._take_comment()
+        elif name == "drawing:page":
+            self.slides.append(self._taken())
 
     def _take_comment(self) -> None:
         """Take a comment out of the text, as a line of a chat."""
@@ -244,7 +254,7 @@ class _Sheets(_Reader):
         self.row_spans: list[tuple[int, int, int, int]] = []
         self.is_gap = False
         self.row: list[str] = []
-        self.number = self.high = 0
+        self.number = self.high = self.empty = 0
         self.above: dict[int, tuple[int, str]] = {}
         self.covered: dict[int, str] = {}
         self.cell: list[str] = []
@@ -265,7 +275,7 @@ class _Sheets(_Reader):
             name = attributes.get("table:name", "")
             self.sheets.append(Sheet(name, self.rows, self.spans, self.gaps))
         elif name == "table:table-row":
-            self.row, self.row_spans, self.covered = [], [], {}
+            self.row, self.row_spans, self.covered, self.empty = [], [], {}, 0
             self.row_repeated = _number(attributes.get("table:number-rows-repeated"), 1, 1 << 20)
         elif name in ("table:table-cell", "table:covered-table-cell"):
             self.cell = []
@@ -281,17 +291,15 @@ class _Sheets(_Reader):
     def end(self, name: str) -> None:
         if name in ("table:table-cell", "table:covered-table-cell"):
             value = self.value or "".join(self.cell).strip()
-            last, said = self.above.get(len(self.row), (0, ""))
+            column = len(self.row) + self.empty
+            last, said = self.above.get(column, (0, ""))
             if self.high > 1 and len(value) <= REPEATED:
-                self.above[len(self.row)] = self.number + self.high - 1, value
+                self.above[column] = self.number + self.high - 1, value
             elif name == "table:covered-table-cell" and self.number <= last:
-                self.covered[len(self.row)] = said
-            self._spend(self.repeated, len(value) * self.repeated)
-            self.row += [value] * self.repeated
+                self.covered[column] = said
+            self._add(value)
             self.cell = []
         elif name == "table:table-row":
-            while self.row and not self.row[-1]:
-                self.row.pop()
             if not self.row:
                 self.is_gap = bool(self.rows)
             else:
@@ -309,6 +317,15 @@ class _Sheets(_Reader):
         if self.open[-1].startswith("text:"):
             self.cell.append(text)
 
+    def _add(self, value: str) -> None:
+        """Add a cell as often as it is repeated; empty ones only before another."""
+        if not value:
+            self.empty += self.repeated
+            return
+        self._spend(self.empty + self.repeated, len(value) * self.repeated)
+        self.row += [*[""] * self.empty, *[value] * self.repeated]
+        self.empty = 0
+
     def _say_again(self) -> None:
         """Say in a row what stands in cells of the rows above that reach into it."""
         for column, said in self.covered.items():
@@ -319,7 +336,7 @@ class _Sheets(_Reader):
         """Note a merged cell at the top of the sheet by its first and last row and column."""
         wide = _number(attributes.get("table:number-columns-spanned"), 1, 1 << 14)
         self.high = high = _number(attributes.get("table:number-rows-spanned"), 1, 1 << 20)
-        row, column = len(self.rows), len(self.row)
+        row, column = len(self.rows), len(self.row) + self.empty
         if wide * high > 1 and row < LOOKED_AT:
             self.row_spans.append((row, row + high - 1, column, column + wide - 1))
 

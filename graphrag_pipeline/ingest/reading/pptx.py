@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import itertools
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from graphrag_pipeline.ingest.reading.archives import (
 )
 from graphrag_pipeline.ingest.reading.charts import chart_markup
 from graphrag_pipeline.ingest.reading.extras import require_extra
-from graphrag_pipeline.ingest.reading.html import parse_html
+from graphrag_pipeline.ingest.reading.html import joined_pages, parse_html
 from graphrag_pipeline.ingest.reading.model import (
     FileFormat,
     ReadingOptions,
@@ -35,7 +36,7 @@ _FURNITURE = frozenset(("DATE", "FOOTER", "SLIDE_NUMBER", "HEADER"))
 def read_pptx(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     """Read a presentation: titles of slides as headings, texts, tables, charts and notes.
 
-    Dates, footers and slide numbers are left out.
+    Its slides are the pages of the document. Dates, footers and slide numbers are left out.
     """
     parts = open_archive(data, options, kind="a presentation", suffix=".pptx")
     require_plain_xml(parts, _MOST_ELEMENTS)
@@ -45,11 +46,11 @@ def read_pptx(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     with require_extra("pptx", "office", "pptx"):
         from pptx import Presentation
     presentation = Presentation(file)
-    markup = "".join(part for slide in presentation.slides for part in _slide(slide))
-    page = parse_html(markup)
+    page, starts = joined_pages([parse_html("".join(_slide(s))) for s in presentation.slides])
     if not page.text:
         raise Unreadable("the presentation holds no text")
-    return whole_document(path, page.text, own_title(about) or page.heading, about, page.blocks)
+    title = own_title(about) or page.heading
+    return whole_document(path, page.text, title, about, page.blocks, starts)
 
 
 def _slide(slide: Any) -> Iterator[str]:
@@ -80,8 +81,10 @@ def _shape(shape: Any) -> Iterator[str]:
     if shape.is_placeholder and shape.placeholder_format.type.name in _FURNITURE:
         return
     if getattr(shape, "has_table", False):
+        tags = itertools.chain(["th"] if shape.table.first_row else [], itertools.repeat("td"))
         rows = (
-            "".join(f"<td>{_escaped(cell.text)}</td>" for cell in r.cells) for r in _rows(shape)
+            "".join(f"<{tag}>{_escaped(cell.text)}</{tag}>" for cell in row.cells)
+            for tag, row in zip(tags, _rows(shape), strict=False)
         )
         yield "<table>" + "".join(f"<tr>{row}</tr>" for row in rows) + "</table>"
     elif getattr(shape, "has_chart", False):

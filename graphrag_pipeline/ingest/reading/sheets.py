@@ -12,7 +12,7 @@ import warnings
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -26,7 +26,6 @@ from graphrag_pipeline.ingest.reading.cleaning import one_line
 from graphrag_pipeline.ingest.reading.extras import require_extra
 from graphrag_pipeline.ingest.reading.model import (
     FileFormat,
-    Quarantined,
     ReadingOptions,
     ReadResult,
     Unreadable,
@@ -36,17 +35,10 @@ from graphrag_pipeline.ingest.reading.table_head import (
     LOOKED_AT,
     REPEATED,
     Spans,
-    as_lines,
     begins_table,
-    head_of,
-    notes_below,
 )
-from graphrag_pipeline.ingest.reading.tables import (
-    MOST_GAPS,
-    one_below_other,
-    read_rows,
-    with_captions,
-)
+from graphrag_pipeline.ingest.reading.tables import MOST_GAPS, one_below_other, read_part
+from graphrag_pipeline.ingest.reading.tables_beside import side_by_side
 
 _MOST_VISITED = 20_000_000
 _MOST_CELLS = 1_000_000  # openpyxl reads about 40,000 a second
@@ -351,57 +343,12 @@ def _read_sheet(path: Path, sheet: Sheet, options: ReadingOptions) -> ReadResult
             starts.append(gap)
     # Merged cells are told by their places in the sheet: those of the first table are as they are.
     tables = [
-        _read_table(path, part, spans, options)
+        read_part(path, part, spans, options)
         for start, end in pairwise([*starts, len(rows)])
-        for part, spans in _side_by_side(rows[start:end], () if start else sheet.spans)
+        for part, spans in side_by_side(rows[start:end], () if start else sheet.spans)
     ]
     sheet.rows.clear()
     return one_below_other(tables)
-
-
-def _side_by_side(rows: list[list[str]], spans: Spans) -> Iterator[tuple[list[list[str]], Spans]]:
-    """Yield the tables that stand beside each other, an empty column between.
-
-    They are several where one has more rows than another, or both have a column of one name: else
-    the column is but a space within one table.
-    """
-    width = max(map(len, rows), default=0)
-    filled = [False] * width
-    for row in rows:
-        for place, cell in enumerate(row):
-            filled[place] = filled[place] or bool(cell.strip())
-        if all(filled):
-            break
-    runs: list[tuple[int, int]] = []
-    for place, is_filled in enumerate(filled):
-        if is_filled and place and filled[place - 1]:
-            runs[-1] = (runs[-1][0], place + 1)
-        elif is_filled:
-            runs.append((place, place + 1))
-    parts = [[row[first:stop] for row in rows] for first, stop in runs]
-    wide = [[row for row in part if sum(map(bool, map(str.strip, row))) > 1] for part in parts]
-    heads = [{cell.strip() for cell in body[0]} - {""} for body in wide if body]
-    is_one = len({len(body) for body in wide}) == 1 and not (heads and set.intersection(*heads))
-    if len(runs) < 2 or is_one or min(map(len, wide)) < 2:
-        yield rows, spans
-        return
-    for (first, stop), part in zip(runs, parts, strict=True):
-        own = [(a, b, c - first, d - first) for a, b, c, d in spans if first <= c and d < stop]
-        yield part, own
-
-
-def _read_table(
-    path: Path, rows: list[list[str]], spans: Spans, options: ReadingOptions
-) -> ReadResult:
-    rows = [row for row in rows if any(map(str.strip, row))]
-    head = head_of(rows[:LOOKED_AT], spans)
-    if n_notes := notes_below(rows[head.n_rows :]):
-        captions = [*head.captions, *as_lines(rows[-n_notes:])]
-        head, rows = replace(head, captions=captions), rows[:-n_notes]
-    try:
-        return read_rows(path, head, rows, options)
-    except Unreadable as error:
-        return with_captions(path, head.captions, ReadResult([], [Quarantined("", str(error))]))
 
 
 XLSX = FileFormat(read_xlsx, versions.of("office", "records"))

@@ -18,6 +18,7 @@ _MOST_CAPTIONS = 20
 _MOSTLY = 0.8
 _MOST_ROWS = 3
 _LEAST_ROWS = 2
+_SENTENCE_WORDS = 10
 _NUMBER = re.compile(
     r"[-+(]?[$€£¥]?\s?\d[\d.,' \u00a0\u202f]*\s?(?:[%$€£¥]|[A-Z]{3}|[a-zµ]{1,3})?\)?"
     r"|\d{1,4}[-./]\d{1,2}[-./]\d{1,4}"
@@ -26,7 +27,7 @@ _YEAR = re.compile(r"(1[5-9]|20)\d\d")
 _ADDRESS = re.compile(r"[^@\s,;]+@[^@\s,;]+\.[^@\s,;]+|https?://\S+")
 _LONGEST_UNIT = 12
 _BRACKETED = re.compile(r"\s*(?:\([^()\d]+\)|\[[^][\d]+])\s*")
-_NOTE = re.compile(r"[*†‡§¹²³]|\(?\d\)|[^:]{2,20}: ")
+_NOTE = re.compile(r"[*†‡§¹²³©]|\(?[a-z\d]\)|[^:]{2,20}: ")
 _SHORT_NAME = re.compile(r"\b[A-Z]\w{0,3}\.$")
 _NO_VALUE = re.compile(
     r"n\W?[ad]\W?|nan|null|nil|none|unknown|missing|tb[acd]|not? .*|closed|empty|pending",
@@ -61,7 +62,8 @@ def head_of(rows: Sequence[Row], spans: Spans = ()) -> TableHead:
     name columns of other numbers. A head has several rows where cells of it are merged; where
     nobody knows of merged cells, where several names stand over two columns or more, and the row
     below names these; of three, where the first names what the other two are of. Short words under
-    the names of numbers, and nothing under the others, are units: "Length (m)".
+    the names of numbers, and nothing under the others, are units: "Length (m)". What names few of
+    the columns that most rows fill is no head, but a row of a form.
     """
     n_captions = _captions(rows)
     captions = as_lines(rows[:n_captions])
@@ -70,6 +72,8 @@ def head_of(rows: Sequence[Row], spans: Spans = ()) -> TableHead:
         return TableHead(captions, (), n_captions)
     n_rows = _height(below, [_moved(span, n_captions) for span in spans])
     names = joined_names(below[:n_rows])
+    if _names_few(names, below[n_rows:]):
+        return TableHead(captions, (), n_captions)
     if n_rows == 1 and not spans and len(below) > 2 and _are_units(below[0], below[1], below[2:]):
         n_rows, units = 2, [cell.strip() for cell in below[1]]
         names = [
@@ -77,6 +81,29 @@ def head_of(rows: Sequence[Row], spans: Spans = ()) -> TableHead:
             for name, unit in zip(names, units + [""] * len(names), strict=False)
         ]
     return TableHead(captions, names, n_captions + n_rows)
+
+
+def _names_few(names: Sequence[str], rows: Sequence[Row]) -> bool:
+    """Whether most columns that half of the rows fill have no name."""
+    counts = [0] * max(map(len, rows), default=0)
+    for row in rows:
+        for place, cell in enumerate(row):
+            counts[place] += bool(cell.strip())
+    usual = [place for place, n in enumerate(counts) if 2 * n >= len(rows)]
+    return 2 * sum(place < len(names) and bool(names[place]) for place in usual) < len(usual)
+
+
+def is_prose(rows: Sequence[Row]) -> bool:
+    """Whether rows of a sheet are lines of a text: one cell each, nearly, the first one, too.
+
+    They stand in several columns, or the first is a sentence.
+    """
+    if len(rows) < _MOST_ROWS or sum(map(bool, rows[0])) != 1 or is_number("".join(rows[0])):
+        return False
+    several = sum(sum(map(bool, map(str.strip, row))) > 1 for row in rows)
+    columns = {place for row in rows for place, cell in enumerate(row) if cell.strip()}
+    is_sentence = len(" ".join(rows[0]).split()) >= _SENTENCE_WORDS
+    return several <= (1 - _MOSTLY) * len(rows) and (len(columns) > 1 or is_sentence)
 
 
 def as_lines(rows: Sequence[Row]) -> list[str]:
@@ -91,6 +118,8 @@ def _captions(rows: Sequence[Row]) -> int:
     is full names columns of numbers.
     """
     filled = [sum(map(bool, map(str.strip, row))) for row in rows[:LOOKED_AT]]
+    while filled and filled[-1] <= 1:  # notes
+        filled.pop()
     first = next((number for number, cells in enumerate(filled) if cells > 1), 0)
     full = filled.index(max(filled)) if filled else 0
     if full - first >= _MOST_ROWS and names_numbers(rows[full:]):
@@ -117,6 +146,18 @@ def names_numbers(rows: Sequence[Row]) -> bool:
     return any(
         cell and cells and not is_number(cell) and _are_numbers(cells)
         for cell, cells in _columns(rows)
+    )
+
+
+def names_years(rows: Sequence[Row]) -> bool:
+    """Whether all cells of the first row but the first are years, over numbers that are none."""
+    return (
+        len(rows[0]) > 1
+        and not is_number(rows[0][0])
+        and all(
+            is_year(cell) and cells and _are_numbers(cells) and not _is_like(cell, cells)
+            for cell, cells in [*_columns(rows)][1:]
+        )
     )
 
 
@@ -160,10 +201,22 @@ def _height(rows: Sequence[Row], spans: Spans) -> int:
             if 0 <= first_row <= last:
                 is_wide = last_column > first_column
                 last = max(last, last_row + is_wide)
-        return min(last + 1, _MOST_ROWS, max(1, len(rows) - 1))
+        height = min(last + 1, _MOST_ROWS, max(1, len(rows) - 1))
+        while height > 1 and _is_below_names(rows, height - 1, spans):
+            height -= 1
+        return height
     if len(rows) > 2 and is_under_names(rows[0], rows[1], rows[2:]):
         return 2
     return 3 if len(rows) > 3 and _is_above_names(rows[0], rows[1], rows[2], rows[3:]) else 1
+
+
+def _is_below_names(rows: Sequence[Row], number: int, spans: Spans) -> bool:
+    """Whether a row that may name columns is one of numbers with a name, or that of a group."""
+    filled = [cell for cell in rows[number] if cell.strip()]
+    is_under = any(left == 0 and top < number <= last for top, last, left, _ in spans)
+    numbers = [cell for cell in filled if is_number(cell) and not is_year(cell)]
+    is_named = rows[number][:1] == filled[:1] and not is_under and not is_number(filled[0])
+    return is_named and (len(filled) == 1 or 2 * len(numbers) >= len(filled))
 
 
 def _is_above_names(first: Row, second: Row, third: Row, others: Sequence[Row]) -> bool:

@@ -23,6 +23,7 @@ from graphrag_pipeline.ingest.reading.markdown_markup import without_files
 from graphrag_pipeline.ingest.reading.model import (
     SMALL_RECORDS,
     FileFormat,
+    Quarantined,
     ReadDocument,
     ReadingOptions,
     ReadResult,
@@ -45,15 +46,18 @@ from graphrag_pipeline.ingest.reading.records import (
 from graphrag_pipeline.ingest.reading.table_head import (
     LOOKED_AT,
     MOST_NOTES,
+    Spans,
     TableHead,
     as_lines,
     begins_table,
     head_of,
     is_note,
+    is_prose,
     names_numbers,
     names_of_all,
     notes_below,
 )
+from graphrag_pipeline.ingest.reading.tables_beside import side_by_side
 from graphrag_pipeline.store.sources import SLACK_LISTS
 
 if TYPE_CHECKING:
@@ -86,7 +90,7 @@ def read_csv(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     separator that is not quoted; so is a row with broken quotes. Columns without a name are
     numbered. Lines above the table, in one cell each or before a blank line, and notes below it are
     a document of their own, "caption". Of tables below each other, an empty row between, each has
-    its own columns: see :func:`begins_table`.
+    its own columns: see :func:`begins_table`; so have tables beside each other.
     """
     text = without_page_addresses(without_files(decode(data, options.encoding))).replace("\0", "")
     text = text.replace("\r\n", "\n").replace("\r", "\n").lstrip("\n")
@@ -138,6 +142,9 @@ def _read_table(path: Path, text: str, delimiter: str, options: ReadingOptions) 
         raise Unreadable(f"the header is broken: {first[0]}")
     sound = takewhile(lambda row: not isinstance(row, str), first)
     whole = [row for row in sound if not isinstance(row, str)]
+    if beside := _beside(text, delimiter, escapes, whole):
+        read = one_below_other([read_part(path, part, (), options) for part in beside])
+        return with_captions(path, [*above, *below], read)
     head = head_of(whole)
     names = _header(head.names or [""] * max(map(len, whole), default=0))
     problems: dict[int, str] = {}
@@ -148,6 +155,18 @@ def _read_table(path: Path, text: str, delimiter: str, options: ReadingOptions) 
         cells = _cells(chain(first[head.n_rows :], rows), names, problems)
     captions = [*above, *head.captions, *below]
     return with_captions(path, captions, read_columns(path, cells, problems, options))
+
+
+def _beside(
+    text: str, delimiter: str, escapes: bool, first: Sequence[list[str]]
+) -> list[list[list[str]]]:
+    """Return the rows of each of the tables beside each other in a text, if it has several."""
+    if len(list(side_by_side([*first]))) < 2:
+        return []
+    rows = list(_rows(text.split("\n"), delimiter, escapes=escapes))
+    whole = [row for row in rows if not isinstance(row, str)]
+    parts = [part for part, _ in side_by_side(whole)]
+    return parts if len(parts) > 1 and len(whole) == len(rows) else []
 
 
 def _written_escapes(text: str) -> str:
@@ -206,13 +225,26 @@ def _below(text: str, delimiter: str) -> tuple[str, list[str]]:
     return "\n".join(lines), notes
 
 
-def read_rows(
+def read_part(
+    path: Path, rows: list[list[str]], spans: Spans, options: ReadingOptions
+) -> ReadResult:
+    """Read the table of some rows of any length, and what stands around it: :func:`read_csv`."""
+    rows = [row for row in rows if any(map(str.strip, row))]
+    if is_prose(rows):
+        return whole_document(path, "\n".join(as_lines(rows))).under(f"{_CAPTION}!")
+    head = head_of(rows[:LOOKED_AT], spans)
+    if n_notes := notes_below(rows[head.n_rows :]):
+        captions = [*head.captions, *as_lines(rows[-n_notes:])]
+        head, rows = replace(head, captions=captions), rows[:-n_notes]
+    try:
+        return _read_rows(path, head, rows, options)
+    except Unreadable as error:
+        return with_captions(path, head.captions, ReadResult([], [Quarantined("", str(error))]))
+
+
+def _read_rows(
     path: Path, head: TableHead, rows: Sequence[list[str]], options: ReadingOptions
 ) -> ReadResult:
-    """Read a table of rows of any length, its head among them; see :func:`read_csv`.
-
-    Raises Unreadable where hardly a cell is filled.
-    """
     names = [*head.names, *[""] * (max(map(len, rows)) - len(head.names))]
     _require_cells(len(names), len(rows), sum(len(cell) for row in rows for cell in row))
     cells = _cells(iter(rows[head.n_rows :]), _header(names), {})

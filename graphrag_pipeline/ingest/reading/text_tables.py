@@ -2,6 +2,8 @@
 
 Databases and reports draw them: columns under a rule of dashes, as ``---- ----`` or ``---+---``,
 and grids of ``+----+``. Columns are where the rule has them; what does not keep to these is no row.
+Under a rule of one piece, as invoices draw it, they are where the head has words. What stands alone
+with an amount at the end of its line, as a total does, is a field: ``Total: 4.50``.
 """
 
 from __future__ import annotations
@@ -10,27 +12,42 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
+from graphrag_pipeline.core.word_lists import word_lists
+from graphrag_pipeline.ingest.reading.table_head import is_number
+
 Row = list[list[str]]
 """The lines of each cell."""
 
 _RULE = re.compile(r" *(?:-{2,}(?: +-{2,})+|={2,}(?: +={2,})+|-+(?:\+-+)+) *$")
 _GROUP = re.compile(r"-+|=+")
+_WHOLE_RULE = re.compile(r" *[-=_]{12,} *$")
+_APART = re.compile(r"\S+(?: \S+)*")
+_AMOUNT = re.compile(
+    r"\s*+((?=(?:\d[\d.,]* ?%? )?[^\W\d_])\S+(?: \S+){0,6}?):?(?: {2,}|\t+| ?\.{4,} *)"
+    r"((?:[A-Z]{3} ?|[$€£¥] ?)?-?\d+(?:[.,' ]\d{3})*[.,]\d\d-?(?: ?(?:[A-Z]{3}|[$€£¥]))?)\s*$"
+)
+_WORDS = word_lists("nlp_records.txt")
 _BORDER = re.compile(r" *\+(?:[-=]+\+)+ *$")
 _MOST_HEAD = 3  # lines
 _LONGEST = 10_000  # characters of a line
 _ENDLESS = 1 << 30
 _BORDERS_OF_DATABASES = 3
+_LEAST_COLUMNS = 3
 
 _Span = tuple[int, int]
 
 
 def with_tables(text: str) -> str:
     """Return a text in which its drawn tables are written as Markdown's; all else stays."""
-    if "--" not in text and "==" not in text:
-        return text
     lines = text.split("\n")
     if max(map(len, lines)) > _LONGEST:
         return text
+    if "--" in text or "==" in text or "__" in text:
+        lines = _drawn(lines)
+    return "\n".join(_with_amounts(lines))
+
+
+def _drawn(lines: list[str]) -> list[str]:
     written: list[str] = []
     at = 0
     while at < len(lines):
@@ -40,11 +57,70 @@ def with_tables(text: str) -> str:
         elif _RULE.match(line):
             table, n_head, end = _ruled(lines, at, written)
             del written[len(written) - n_head :]
+        elif _WHOLE_RULE.match(line) and (columns := _columns_of(written)):
+            table, end = _aligned(lines, at, columns)
+            del written[len(written) - bool(table) :]
         else:
             table, end = [], at + 1
         written += _around(table, lines[end : end + 1]) if table else lines[at:end]
         at = end
-    return "\n".join(written)
+    return written
+
+
+def _with_amounts(lines: Sequence[str]) -> Iterator[str]:
+    """Yield lines, those of some words and an amount at the end as fields, without rules below.
+
+    Beside a row of more cells an amount is of one of its columns, unless the words are of a total.
+    """
+    match, is_beside = None, False
+    for line, following in zip(lines, [*lines[1:], ""], strict=True):
+        if match and len(line) > 3 and not line.strip(" -=_"):
+            continue
+        match = _AMOUNT.match(line) if "  " in line or "\t" in line or "...." in line else None
+        if match and (is_beside or _is_row(following)):
+            is_total = not _WORDS["total"].isdisjoint(match[1].casefold().replace(":", "").split())
+            match = match if is_total else None
+        is_beside = match is None and _is_row(line)
+        yield _field(match) if match else line
+
+
+def _field(match: re.Match[str]) -> str:
+    """Return words and their amount as a field, with a currency at the end of these before it."""
+    words, _, last = match[1].rstrip(" .").rpartition(" ")
+    is_unit = words and last.isalpha() and last.casefold() in _WORDS["unit"]
+    return f"{words}: {last} {match[2]}" if is_unit else f"{words} {last}: {match[2]}".lstrip()
+
+
+def _is_row(line: str) -> bool:
+    return "  " in line.strip() and len(_APART.findall(line)) >= _LEAST_COLUMNS
+
+
+def _columns_of(above: Sequence[str]) -> list[re.Match[str]]:
+    """Return the cells of the line above, if they are several and name columns."""
+    cells = list(_APART.finditer(above[-1])) if above else []
+    is_head = len(cells) >= _LEAST_COLUMNS and not any(map(is_number, (c[0] for c in cells)))
+    return cells if is_head and len("".join(c[0] for c in cells)) < len(above[-1]) else []
+
+
+def _aligned(lines: Sequence[str], at: int, head: Sequence[re.Match[str]]) -> tuple[list[Row], int]:
+    """Return the rows below a rule, each cell between the names beside its own, and their end."""
+    edges = [(0, 0), *(cell.span() for cell in head), (_ENDLESS, _ENDLESS)]
+    rows: list[Row] = []
+    end = at + 1
+    while end < len(lines):
+        cells = list(_APART.finditer(lines[end]))
+        around = zip(cells, edges, edges[2:], strict=False)
+        is_row = len(cells) == len(head) and all(
+            before[1] <= cell.start() and cell.end() <= after[0] for cell, before, after in around
+        )
+        if not is_row:
+            break
+        rows.append([[cell[0]] for cell in cells])
+        end += 1
+    if not rows:
+        return [], at + 1
+    end += end < len(lines) and bool(_WHOLE_RULE.match(lines[end]))
+    return [[[cell[0]] for cell in head], *rows], end
 
 
 def grid_rows(lines: Sequence[str], at: int, *, by_line: bool = False) -> tuple[list[Row], int]:
