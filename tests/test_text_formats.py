@@ -81,6 +81,7 @@ NOTES = """#+TITLE: Log
 * TODO [#A] Meeting with Hester :work:
 :PROPERTIES:
 :ID: 1
+:MAIN_SUPPLIER: [[https://x][Larch & Sons]]
 :END:
 See [[https://x][the site]].
 #+BEGIN_SRC python
@@ -198,6 +199,8 @@ SOUND = {
     ".tex": PAPER,
     ".adoc": GUIDE,
     ".org": NOTES,
+    ".wiki": "'''Kelmouth''' is a [[town]].",
+    ".tid": "title: Kelmouth\n\nIt is a town.",
     ".xml": BOOK,
     ".xhtml": '<html xmlns="http://www.w3.org/1999/xhtml"><body><p>Hester</p></body></html>',
     ".mhtml": SAVED,
@@ -267,6 +270,7 @@ def test_asciidoc_and_org_have_headings_code_and_words_of_links():
     assert (notes.title, parts_of(notes, "code")) == ("Log", ["```\nx = 1\n```"])
     assert "See the site." in notes.text
     assert not re.search("AUTHOR|PROPERTIES|ID|work", notes.text)
+    assert "\nMain supplier: Larch & Sons\n" in notes.text
 
 
 HEADED = ["| Harbour | Fee |", "| --- | --- |", "| Sarn | 12 |", "| Lund | 14 |"]
@@ -475,7 +479,8 @@ def test_every_ending_in_the_list_of_formats_is_read_and_no_other_is():
     alike |= dict.fromkeys((".mdx", ".qmd", ".rmd"), ".md")
     alike |= dict.fromkeys((".rss", ".atom", ".opml", ".enex", ".fb2"), ".xml")
     alike |= dict.fromkeys((".ini", ".cfg"), ".toml")
-    alike |= dict.fromkeys((".conf", ".properties", ".patch", ".diff"), ".log")
+    alike |= dict.fromkeys((".conf", ".properties", ".patch", ".diff", ".weechatlog"), ".log")
+    alike |= {".mediawiki": ".wiki"}
     alike |= {**dict.fromkeys((f".{n}" for n in (*"023456789", "man")), ".1"), ".pot": ".po"}
     alike |= {".docm": ".docx", ".pptm": ".pptx", ".ppsx": ".pptx"}
     others = {".rtf", ".xls", ".msg"} if missing_modules("legacy") else set()

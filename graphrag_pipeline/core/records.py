@@ -39,6 +39,8 @@ _NUMBERS = re.compile(r"\.\d+(?=\.|$)")
 _LAST_WORD = re.compile(
     r"(?:[\s_.-]+|(?<=[a-z])(?=[A-Z]))([^\W\d_](?:[^\W\d_A-Z]|(?<=[A-Z])[A-Z])*)$"
 )
+_CALLED = re.compile(r"(?<=\.)(?:(?:display|full|real|screen|user)_?name|login)$", re.IGNORECASE)
+"""What somebody within a record is called by: assignee.displayName, as programs export it."""
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
@@ -133,7 +135,7 @@ def field_head(path: str) -> str:
     >>> field_head("place of birth"), field_head("Nom du client")
     ('place', 'client')
     """
-    for name in reversed(path.split(".")):
+    for name in reversed(_CALLED.sub("name", path).split(".")):
         words = list(field_words(name))
         while words and (words[-1] in _WORDS["label"] or words[-1] in _WORDS["key"]):
             words.pop()
@@ -151,10 +153,12 @@ def relation_of(path: str) -> str:
 
     >>> relation_of("home_harbour_id"), relation_of("crew.2.name"), relation_of("captainName")
     ('home_harbour', 'crew', 'captain')
+    >>> relation_of("fields.assignee.displayName"), relation_of("user.login")
+    ('fields.assignee', 'user')
     >>> relation_of("id"), relation_of("name")
     ('id', 'name')
     """
-    column = column_of(path)
+    column = _CALLED.sub("name", column_of(path))
     while match := _LAST_WORD.search(column):
         word = singular(match.group(1).lower())
         if not match.start() or not (word in _WORDS["key"] or word in _WORDS["label"]):

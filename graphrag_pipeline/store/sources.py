@@ -29,6 +29,9 @@ SLACK_LISTS = tuple(
     f"{name}.json" for name in ("users", "org_users", "channels", "groups", "mpims", "dms")
 )
 """What the lists of names in an export of Slack are called; direct messages have only members."""
+_IN_MAILDIR = re.compile(
+    r"\d{10}\.(?:\w{0,40}[MPQ]\d\w{0,40}|\d+_\d+)\.[\w.,=+~-]{1,200}(?:[:;!]2,[A-Za-z]*)?"
+)
 _SLACK_DAY = re.compile(r"(?<![^/])[^/]+/\d{4}-\d\d-\d\d\.json$")
 
 
@@ -114,8 +117,13 @@ def _content(uri: str, source: Source) -> tuple[str, str]:
 
 
 def ending_of(uri: str) -> str:
-    """Return what ``PurePosixPath.suffix`` is, at a tenth of its time: there may be many."""
+    """Return what ``PurePosixPath.suffix`` is, at a tenth of its time: there may be many.
+
+    Of a message in a maildir, which is called by its time, host and marks, that of mail.
+    """
     name = uri[uri.rfind("/") + 1 :]
+    if name[:10].isdigit() and _IN_MAILDIR.fullmatch(name):
+        return ".eml"
     place = name.rfind(".")
     return name[place:] if 0 < place < len(name) - 1 else ""
 

@@ -96,37 +96,37 @@ def chat_in_lines(text: str) -> tuple[str, dict[str, Scalar]] | None:
     if len(said) < max(_LEAST, len(entries) - len(said)) or is_log:
         return None
     is_month_first = _is_month_first([message.date for message in said], text)
-    told = [(message, words) for message in said if (words := message.words)]
-    lines = [
-        f"[{_day(message.date, is_month_first)} {message.time}] {message.who}: {words}"
-        for message, words in told
-    ]
-    if not lines:
+    return as_chat(
+        [
+            (f"{_day(message.date, is_month_first)} {message.time}", message.who, words)
+            for message in said
+            if (words := message.words)
+        ]
+    )
+
+
+def as_chat(messages: Sequence[tuple[str, str, str]]) -> tuple[str, dict[str, Scalar]] | None:
+    """Return the text and metadata of messages: when, by whom and the words; None of none."""
+    if not messages:
         return None
-    people = dict.fromkeys(message.who for message, _ in told)
-    about: dict[str, Scalar] = {
-        "from": ", ".join([*people][:_MOST_PEOPLE]),
-        "date": f"{_day(told[0][0].date, is_month_first)}T{told[0][0].time}",
-    }
-    return clean_text("\n".join(lines)), about
+    people = dict.fromkeys(who for _, who, _ in messages)
+    about: dict[str, Scalar] = {"from": ", ".join([*people][:_MOST_PEOPLE])}
+    if " " in messages[0][0]:
+        about["date"] = messages[0][0].replace(" ", "T")
+    return clean_text("\n".join(f"[{w}] {who}: {said}" for w, who, said in messages)), about
 
 
 def _of_imessage(text: str) -> tuple[str, dict[str, Scalar]] | None:
     """Return the text and metadata of messages of a Mac: when, by whom and the words in lines."""
     names = [month[:3] for month in calendar.month_name]
     parts = _IMESSAGE.split(text)[1:]
-    lines: list[str] = []
-    people: dict[str, None] = {}
+    messages: list[tuple[str, str, str]] = []
     for place in range(0, len(parts), 8):
         month, day, year, hour, minute, half, who, words = parts[place : place + 8]
         if month in names and (said := clean_text(words)):
             when = f"{year}-{names.index(month):02}-{day} {hour_of_day(hour, half)}:{minute}"
-            lines.append(f"[{when}] {one_line(who)}: {said}")
-            people[one_line(who)] = None
-    if not lines:
-        return None
-    about: dict[str, Scalar] = {"from": ", ".join([*people][:_MOST_PEOPLE])}
-    return "\n".join(lines), {**about, "date": lines[0][1:17].replace(" ", "T")}
+            messages.append((when, one_line(who), said))
+    return as_chat(messages)
 
 
 def _pasted(text: str) -> tuple[str, dict[str, Scalar]] | None:
@@ -137,15 +137,12 @@ def _pasted(text: str) -> tuple[str, dict[str, Scalar]] | None:
         return None
     is_month_first = _is_month_first(dates, text)
     days = {date: _day(date, is_month_first) for date in dates}
-    lines = [
-        f"[{f'{days[date]} ' if date else ''}{time}] {who}: {words}"
-        for date, time, who, words in messages
-    ]
-    people = dict.fromkeys(who for _, _, who, _ in messages)
-    about: dict[str, Scalar] = {"from": ", ".join([*people][:_MOST_PEOPLE])}
-    if messages[0][0]:
-        about["date"] = f"{days[messages[0][0]]}T{messages[0][1]}"
-    return clean_text("\n".join(lines)), about
+    return as_chat(
+        [
+            (f"{days.get(date, '')} {time}".strip(), who, words)
+            for date, time, who, words in messages
+        ]
+    )
 
 
 def _may_be_day(date: str) -> bool:

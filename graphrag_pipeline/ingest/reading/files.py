@@ -11,12 +11,13 @@ from graphrag_pipeline.core.errors import is_interrupt
 from graphrag_pipeline.core.hardening.memory import as_out_of_memory, memory_is_short
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.broken_words import with_whole_words
-from graphrag_pipeline.ingest.reading.chat_logs import chat_in_lines
+from graphrag_pipeline.ingest.reading.chat_logs import as_chat, chat_in_lines
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line, with_newlines
 from graphrag_pipeline.ingest.reading.code import CODE_BY_NAME, CODE_NAMES, CODE_SUFFIXES
 from graphrag_pipeline.ingest.reading.decoding import decode
 from graphrag_pipeline.ingest.reading.facts import with_facts, with_fields_apart
 from graphrag_pipeline.ingest.reading.formats import FORMATS, format_of, supported_suffixes
+from graphrag_pipeline.ingest.reading.irc_logs import irc_messages
 from graphrag_pipeline.ingest.reading.line_blocks import line_blocks
 from graphrag_pipeline.ingest.reading.markdown_markup import without_files
 from graphrag_pipeline.ingest.reading.model import (
@@ -32,19 +33,29 @@ from graphrag_pipeline.ingest.reading.model import (
     whole_document,
 )
 from graphrag_pipeline.ingest.reading.text_tables import with_tables
+from graphrag_pipeline.store.sources import ending_of
 
 _CONVERTED = {".doc": "docx", ".ppt": "pptx", ".pps": "pptx"}
 """Older formats of office programs that no library under a free licence is kept to read."""
 _LOG = ".log"
 """Lines of programs begin as those of chats do."""
+_BEGINS_MAIL = rb"From [^\r\n]{3,300}\d\d:\d\d:\d\d[^\r\n]{0,100}\r?\n(?:>?From |[!-9;-~]+:)"
+_MAILBOX = re.compile(_BEGINS_MAIL)
+"""Archives of mailing lists are mailboxes, whatever they are called."""
+_HOLDS_FILES = re.compile(
+    rb"\A" + _BEGINS_MAIL + rb".*?(?:name[*\d]{0,4}\s{0,9}=|base64)", re.I | re.S
+)
 _NOT_READ = "are not read, only"
 _OUT_OF_MEMORY = "there is not enough memory to read the file"
 
 
 def _read_text(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
+    if _MAILBOX.match(data) and (mailbox := FORMATS.find("mbox")):
+        return mailbox.read(path, data, options)
     written = with_newlines(decode(data, options.encoding))
     title = readable_name(path)
-    if path.suffix.lower() != _LOG and (chat := chat_in_lines(written)):
+    chat = chat_in_lines(written) if path.suffix.lower() != _LOG else None
+    if chat := (as_chat(irc_messages(written, path.stem)) or chat):
         return whole_document(path, chat[0], title, chat[1], line_blocks(chat[0], markdown=False))
     if path.suffix.lower() != _LOG:
         written = with_whole_words(written)
@@ -53,14 +64,31 @@ def _read_text(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     return whole_document(path, text, title, blocks=blocks)
 
 
-TEXT = FileFormat(_read_text, versions.of("text"), SMALL)
-PLAIN = FileFormat(_read_text, versions.of("plain"), SMALL)
+TEXT = FileFormat(_read_text, versions.of("text"), SMALL, _HOLDS_FILES)
+PLAIN = FileFormat(_read_text, versions.of("plain"), SMALL, _HOLDS_FILES)
 _TEXT_BY_NAME = FileFormat(_read_text, versions.of("named"), SMALL)
 _NAMES_OF_TEXT = (
     *("readme", "news", "changes", "changelog", "history", "todo", "install", "authors", "faq"),
     *("license", "licence", "copying", "copyright", "notice", "thanks", "credits", "bugs", "notes"),
     *("contributors", "maintainers", "contributing", "hacking", "releases", "minutes", "agenda"),
-    *("gpl", "lgpl", "agpl", "gfdl", "apache", "mpl", "bsd", "mit", "artistic", "cc0", "unlicense"),
+    *(
+        "syslog",
+        "messages",
+        "dmesg",
+        "kern",
+        "auth",
+        "gpl",
+        "lgpl",
+        "agpl",
+        "gfdl",
+        "apache",
+        "mpl",
+        "bsd",
+        "mit",
+        "artistic",
+        "cc0",
+        "unlicense",
+    ),
 )
 _NAMED: dict[str, FileFormat] = {
     **dict.fromkeys(_NAMES_OF_TEXT, _TEXT_BY_NAME),
@@ -117,7 +145,7 @@ def refused(reason: str) -> ReadResult:
 
 
 def _format(path: Path) -> FileFormat:
-    suffix = path.suffix
+    suffix = ending_of(path.name)
     try:
         format_ = format_of(suffix) if suffix else _named(path.name.lower())
     except PartError as error:

@@ -31,7 +31,7 @@ FORMATS: Door[FileFormat] = Door(
     own={
         "txt": "files:TEXT",
         "text": "files:PLAIN",
-        **dict.fromkeys(("log", "debian", "patch", "diff"), "files:PLAIN"),
+        **dict.fromkeys(("log", "weechatlog", "debian", "patch", "diff"), "files:PLAIN"),
         **dict.fromkeys(("conf", "properties"), "files:PLAIN"),
         **dict.fromkeys(("ini", "cfg"), "configs:INI"),
         **dict.fromkeys(("md", "markdown", "mdx", "qmd", "rmd"), "markdown:MARKDOWN"),
@@ -47,6 +47,8 @@ FORMATS: Door[FileFormat] = Door(
         "adoc": "outlines:ASCIIDOC",
         "asciidoc": "outlines:ASCIIDOC",
         "org": "outlines:ORG",
+        **dict.fromkeys(("wiki", "mediawiki"), "wikitext:WIKI"),
+        "tid": "wikitext:TIDDLER",
         "yaml": "configs:YAML",
         "yml": "configs:YAML",
         "toml": "configs:TOML",

@@ -85,6 +85,8 @@ _IN_DIGEST = re.compile(
 _ENDINGS = mimetypes.MimeTypes(filenames=())
 _ENDINGS.add_type("application/mbox", ".mbox")
 _QUOTED_SEPARATOR = re.compile(rb"^>(>*From )", re.M)
+_AT = re.compile(rb"^(From: [^\s@]{1,100}) at ([^\s@]{1,100} \()", re.M)
+"""How archives of mailing lists write who sends a message."""
 _QUOTE = re.compile(r"\s*>")
 _MOST_ANSWERED = 6  # lines
 _SIGNATURE = re.compile(r"^-- ?$", re.M)
@@ -126,7 +128,10 @@ def read_mbox(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     ends = [start for start, _ in starts[1:]] + [len(data)]
     spans = [(begin, end) for (_, begin), end in zip(starts, ends, strict=True)]
     keys = unique_keys(_key(data[b : b + 65_536], number) for number, (b, _) in enumerate(spans, 1))
-    messages = (_QUOTED_SEPARATOR.sub(rb"\1", data[begin:end]) for begin, end in spans)
+    messages = (
+        _AT.sub(rb"\1@\2", _QUOTED_SEPARATOR.sub(rb"\1", data[begin:end]), count=1)
+        for begin, end in spans
+    )
     read = joined([_read_held(k, each, options) for k, each in zip(keys, messages, strict=True)])
     return ReadResult(_in_threads(_once(read.documents)), read.quarantined)
 

@@ -41,6 +41,7 @@ _ORG_HEADING = re.compile(r"(\*{1,12})[ \t]+(\S.*)$")
 _ORG_STATE = re.compile(r"(?:TODO|DONE|NEXT|WAITING|CANCELLED)[ \t]+|\[#[A-C]\][ \t]*")
 _ORG_TAGS = re.compile(r"[ \t]+:[\w@#%:]+:[ \t]*$")
 _ORG_KEYWORD = re.compile(r"[ \t]*#\+(\w+?)(?:_(SRC|EXAMPLE|EXPORT))?(?::|\s|$)[ \t]*(.*)$", re.I)
+_ORG_PROPERTY = re.compile(r"[ \t]*:(?!(?:CUSTOM_)?ID:|END:)([A-Za-z][\w-]*):[ \t]+(\S.*)")
 _ORG_DRAWER = re.compile(r"[ \t]*:[\w-]+:[ \t]*$")
 _ORG_LINK = re.compile(r"\[\[[^\[\]\n]{1,500}\]\[([^\[\]\n]{1,500})\]\]|\[\[([^\[\]\n]{1,500})\]\]")
 _ORG_RULE = re.compile(r"[ \t]*\|[-+]+\|?[ \t]*$")
@@ -58,7 +59,8 @@ def read_asciidoc(path: Path, data: bytes, options: ReadingOptions) -> ReadResul
 def read_org(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     """Read one file; headlines become headings, source blocks code, links their text.
 
-    Drawers, comments, keywords but the title, states of tasks and tags are left out.
+    Comments, keywords but the title, states of tasks and tags are left out, of drawers what is no
+    property.
     """
     lines = clean_text(decode(data, options.encoding)).split("\n")
     return read_as_markdown(path, "\n".join(_of_org(lines)), options)
@@ -160,6 +162,8 @@ def _of_org(lines: list[str]) -> Iterator[str]:
             yield line
         elif in_drawer:
             in_drawer = line.strip().upper() != ":END:"
+            if field := _ORG_PROPERTY.fullmatch(line):
+                yield f"{field[1].replace('_', ' ').capitalize()}: {_org_links(field[2])}"
         elif keyword:
             if name in ("TITLE", "CAPTION"):
                 yield f"# {keyword[3]}\n" if name == "TITLE" else keyword[3]

@@ -33,6 +33,7 @@ from graphrag_pipeline.ingest.reading.formats import format_of, reader_versions
 from graphrag_pipeline.ingest.reading.frames import read_frame, write_frame
 from graphrag_pipeline.ingest.reading.model import SMALL, ReadingOptions, ReadResult, SlackDay
 from graphrag_pipeline.ingest.reading.slack import SlackLists
+from graphrag_pipeline.store.sources import ending_of
 
 _CHILD = "graphrag_pipeline.ingest.reading.child"
 _ANSWERED_TO_READ = 12
@@ -86,7 +87,7 @@ class Readers:
         limit is another. Raises StorageError where no process can be started.
         """
         suffix, options = path.suffix.lower(), replace(self.options, slack_day=day)
-        if _is_safe(suffix, data):
+        if _is_safe(path, data):
             return read_file(path, options, data=data)
         limits = (self._limits.megabytes, self._limits.seconds)
         key = fingerprint(sha256, suffix, *limits, reader_versions([path.suffix]))
@@ -180,10 +181,10 @@ class _Child:
         self._out.close()
 
 
-def _is_safe(suffix: str, data: bytes) -> bool:
-    """Whether a file with an ending is read here; one that nothing reads is refused anyway."""
+def _is_safe(path: Path, data: bytes) -> bool:
+    """Whether a file of this name is read here; one that nothing reads is refused anyway."""
     try:
-        format_ = format_of(suffix)
+        format_ = format_of(ending_of(path.name))
     except PartError:
         format_ = None
     if format_ is None:

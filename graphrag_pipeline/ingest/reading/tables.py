@@ -18,6 +18,7 @@ from graphrag_pipeline.ingest.reading.blocks import Block
 from graphrag_pipeline.ingest.reading.chats import conversations_in
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 from graphrag_pipeline.ingest.reading.decoding import decode
+from graphrag_pipeline.ingest.reading.library_records import csl_entries
 from graphrag_pipeline.ingest.reading.line_blocks import line_blocks
 from graphrag_pipeline.ingest.reading.markdown_markup import without_files
 from graphrag_pipeline.ingest.reading.model import (
@@ -474,7 +475,8 @@ def read_value(path: Path, value: object, options: ReadingOptions, kind: str) ->
     if conversations := conversations_in(value, options.slack_day):
         return _as_chats(conversations)
     if isinstance(value, list):
-        records = [FileRecord(number, item) for number, item in enumerate(value, 1)]
+        items = csl_entries(value) or value
+        records = [FileRecord(number, item) for number, item in enumerate(items, 1)]
         return read_records(path, records, options)
     if isinstance(value, dict):
         if tables := linked_tables(value):

@@ -27,23 +27,24 @@ VERSIONS = {
     "manual pages": "3",
     "maps": "3",
     "Markdown": "9",
-    "named": "10",  # files without an ending, known by their whole name
+    "named": "11",  # files without an ending, known by their whole name
     "notebook": "2",
     "office": "12",
-    "outlines": "5",
+    "outlines": "6",
     "Outlook": "3",
     "packed": "2",
     "PDF": "7",
-    "plain": "11",
-    "records": "25",
+    "plain": "12",
+    "records": "26",
     "references": "2",
     "reStructuredText": "4",
     "RTF": "4",
     "subtitles": "2",
-    "text": "13",  # of .txt alone, which once stood for what all readers share
+    "text": "14",  # of .txt alone, which once stood for what all readers share
     "web archives": "2",
+    "wikis": "2",
     "XLS": "4",
-    "XML": "7",
+    "XML": "8",
 }
 """The version of the reader of each kind of files."""
 _LIBRARIES = {"Outlook": "oxmsg", "RTF": "striprtf", "XLS": "xlrd"}
@@ -67,6 +68,7 @@ KINDS = {
     "subtitles": "subtitles",
     "text": "plain text files",
     "web archives": "saved web pages",
+    "wikis": "pages of wikis",
 }
 """What the files of a reader are called, where its own name does not say it."""
 

@@ -13,6 +13,7 @@ from graphrag_pipeline.ingest.reading.bank_statements import is_camt, read_camt
 from graphrag_pipeline.ingest.reading.blocks import Block
 from graphrag_pipeline.ingest.reading.cleaning import one_line
 from graphrag_pipeline.ingest.reading.html import read_html
+from graphrag_pipeline.ingest.reading.library_records import marc_entries
 from graphrag_pipeline.ingest.reading.model import (
     SMALL,
     SMALL_RECORDS,
@@ -23,6 +24,7 @@ from graphrag_pipeline.ingest.reading.model import (
     whole_document,
 )
 from graphrag_pipeline.ingest.reading.records import FileRecord, read_object, read_records
+from graphrag_pipeline.ingest.reading.wikitext import read_dump
 from graphrag_pipeline.ingest.reading.xml_tree import (
     XmlElement,
     elements_in,
@@ -52,13 +54,18 @@ def read_xml(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     for each, its fields the elements and attributes within; so is an invoice or a setting, which is
     one object of fields. Of a text, an element without text its
     attributes are said, and of one of others its name. XML whose root is ``html`` is a web page;
-    statements of banks are bookings.
+    statements of banks are bookings, MARC is entries of a
+    bibliography, and a dump of MediaWiki its pages.
     """
     root = root_of(data)
     if root.name.lower() == "html":
         return read_html(path, data, options)
+    if root.name == "mediawiki":
+        return read_dump(root, options)
     if is_camt(root):
         return read_camt(path, root, options)
+    if entries := marc_entries(root):
+        return read_records(path, [*map(FileRecord, range(1, len(entries) + 1), entries)], options)
     if found := _records(root):
         elements, beside = found
         records = [FileRecord(number, _value(each)) for number, each in enumerate(elements, 1)]

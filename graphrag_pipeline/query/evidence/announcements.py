@@ -1,13 +1,14 @@
 """Announcements: what follows a question, a heading, a colon or a term is part of that sentence.
 
 A question and a line that ends in a colon announce what follows, and so does a sentence that ends
-in words such as "has the following limitations" or "as follows". So does a line without an end, if
-the next stands apart from it: after an empty line or a "#", as an item of a list, or indented.
-It is a heading, the term of a definition, or a sentence that a list or an example completes. An
-item of a list announces only what stands further to the right. What is announced ends with its
-paragraph, list or message, before code that is not its first, or after ``_LONGEST`` characters; it
-is one sentence at least. A line followed by another question or heading announces nothing, for a
-table of contents has no answers, and neither does a greeting.
+in words such as "has the following limitations" or "as follows", and a line that is quoted, as by
+an answer in a mail. So does a line without an end, if the next stands apart from it: after an empty
+line or a "#", as an item of a list, or indented. It is a heading, the term of a definition, or a
+sentence that a list or an example completes. An item of a list announces only what stands further
+to the right. What is announced ends with its paragraph, list or message, before code that is not
+its first, or after ``_LONGEST`` characters; it is one sentence at least. A line followed by another
+question or heading announces nothing, for a table of contents has no answers, and neither does a
+greeting.
 """
 
 from __future__ import annotations
@@ -68,6 +69,8 @@ def _sign(text: str, spans: Sequence[Span], place: int) -> str:
     if place + 1 == len(spans):
         return _NONE
     following, _ = spans[place + 1]
+    if text.startswith("> ", start) and text[end:following].count("\n") == 1:
+        return _COLON
     if last in _TELLS:
         return _NONE if _greets(text[start:end]) else _COLON
     if last == "." and _says_follows(text[max(start, end - _LAST_WORDS) : end]):

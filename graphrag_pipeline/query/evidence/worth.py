@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cache
 
@@ -18,6 +19,12 @@ _HEADINGS = frozenset(("heading", TITLE))
 LINES = frozenset((FIELD, "key", "value"))
 TOLD_BY_FIELD = LINES | {ROW, ITEM}
 OF_RECORDS = TOLD_BY_FIELD | {FACT}
+_STAMPED = re.compile(
+    r"\[?(?:undated\]|\d\d:\d\d[\]:]|"
+    r"\d{4}-\d\d-\d\d[T ]\d\d?:\d\d|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:)"
+    r"|(?:\d{1,3}\.){3}\d{1,3} [^\[\n]{1,60}\[\d\d/"
+)
+"""How messages of chats and lines of logs begin: with their time, of servers after the address."""
 # Sentences looked at beyond those asked for, in place of those that become part of another.
 SPARE = 3
 # So many are read at once, until there are this many times as many whole sentences as are shown.
@@ -76,13 +83,18 @@ def _grade(sentence: Sentence, reads_as: Prose, kind: str) -> Prose:
     """Return what a text reads as, at best what the blocks are that it begins in.
 
     A record's line is read with the record's title, which makes it whole; a key alone says little.
-    What stands with what it announces says as much as an item of a list.
+    What stands with what it announces says as much as an item of a list, and so does a message or a
+    line of a log, however it is written.
     """
     best = _best_of(kind, sentence.announces)
     if kind in OF_RECORDS or kind == OPTION:
         return best
     is_item = sentence.is_marked and reads_as != Prose.CODE
-    return min(best, Prose.ITEM if sentence.announces and is_item else reads_as)
+    if (sentence.announces and is_item) or (
+        reads_as < Prose.ITEM and _STAMPED.match(sentence.first)
+    ):
+        reads_as = Prose.ITEM
+    return min(best, reads_as)
 
 
 @cache
