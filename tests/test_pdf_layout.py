@@ -513,3 +513,25 @@ def test_contents_whose_lines_have_most_pieces_of_a_page_are_read_as_text() -> N
     written = only(pdf(lambda canvas: table(canvas, rows))).text
     assert "1. Weirs" in written
     assert "|" not in written
+
+
+def test_labels_drawn_apart_from_what_stands_beside_them_are_said_with_it() -> None:
+    values = ["1 Jan 2022", "31 Jan 2022", "$127.50"]
+
+    def text(labels: Sequence[str], values: Sequence[str], place: int = 150) -> str:
+        def draw(canvas: Canvas) -> None:
+            write(canvas, values, x=place)
+            write(canvas, labels, x=60)
+
+        return only(pdf(draw)).text
+
+    labels = ["Date:", "Due date:", "Total:"]
+    lines = ["Date: 1 Jan 2022", "Due date: 31 Jan 2022", "Total: $127.50"]
+    assert text(labels, values).split("\n") == lines
+    for apart in (
+        text(["Notes", "Due date:", "Paid"], values),  # one label makes no column of them
+        text(labels, values, 450),
+        text(labels, ["1 Jan", f"31 Jan {'of that year ' * 5}", "$1"]),
+    ):
+        assert "date: 31" not in apart
+    assert "Date: Ship" not in text(labels, ["Ship to:", *values[1:]])

@@ -13,7 +13,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import accumulate, groupby
+from itertools import accumulate, groupby, pairwise
 from typing import NamedTuple
 
 from graphrag_pipeline.ingest.reading.pdf_lines import LinePiece
@@ -27,6 +27,9 @@ _FULL = 0.7  # of a column's width
 _FULL_SHARE = 0.5  # of a column's lines
 _LEAST_CHARS = 15  # of a column's lines, in the middle
 _MOST_DIVISIONS = 2
+
+_BESIDE = 15  # heights of a label: what it is the label of is no farther away
+_LONGEST_VALUE = 60  # characters
 
 _EDGE_LINES = 3
 _SAME_HEIGHT = 3.0  # points
@@ -74,10 +77,52 @@ class Row(NamedTuple):
 def in_reading_order(pieces: Sequence[LinePiece]) -> list[Row]:
     """Return the lines of a page in the order of reading, column by column."""
     rows: list[Row] = []
-    for column, part in enumerate(_parts(pieces, _MOST_DIVISIONS)):
+    for column, part in enumerate(_parts(_with_values(pieces), _MOST_DIVISIONS)):
         for _, line in groupby(part, key=lambda piece: piece.line):
             rows.append(_row(list(line), column))
     return rows
+
+
+def _with_values(pieces: Sequence[LinePiece]) -> Sequence[LinePiece]:
+    """Return the pieces of a page, labels that are drawn together with what stands beside each.
+
+    ``Date:`` and ``Total:`` are drawn below each other, and so is what they say, before or after.
+    """
+    alone = Counter(piece.line for piece in pieces)
+    ends = [p.text.endswith(":") and alone[p.line] == 1 for p in pieces]
+    labels = {n for n, pair in enumerate(pairwise(ends)) if all(pair)}
+    if not labels:
+        return pieces
+    heights: dict[int, list[int]] = {}
+    for number, piece in enumerate(pieces):
+        heights.setdefault(round(piece.bottom / _SAME_HEIGHT), []).append(number)
+    values: dict[int, int] = {}
+    for label in sorted({*labels, *(n + 1 for n in labels)}):
+        own, height = pieces[label], round(pieces[label].bottom / _SAME_HEIGHT)
+        beside = [
+            (pieces[n].left, n)
+            for near in (height - 1, height, height + 1)
+            for n in heights.get(near, ())
+            if pieces[n].left >= own.right and abs(pieces[n].bottom - own.bottom) < _SAME_HEIGHT
+        ]
+        left, value = min(beside, default=(0.0, label))
+        is_near = left - own.right <= _BESIDE * own.height
+        is_value = len(pieces[value].text) <= _LONGEST_VALUE and not ends[value]
+        if is_near and is_value and alone[pieces[value].line] == 1:
+            values[label] = value
+    taken = set(values.values())
+    return [
+        each
+        for number, piece in enumerate(pieces)
+        if number not in taken
+        for each in (piece, *_of_line(pieces, values.get(number), piece.line))
+    ]
+
+
+def _of_line(pieces: Sequence[LinePiece], number: int | None, line: int) -> Iterator[LinePiece]:
+    """Yield a piece, if there is one of a number, as it were of another line."""
+    if number is not None:
+        yield pieces[number]._replace(line=line)
 
 
 def without_running_heads(pages: Sequence[Sequence[Row]]) -> list[list[Row]]:

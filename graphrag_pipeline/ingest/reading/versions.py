@@ -33,7 +33,7 @@ VERSIONS = {
     "outlines": "6",
     "Outlook": "3",
     "packed": "2",
-    "PDF": "7",
+    "PDF": "8",
     "plain": "12",
     "records": "26",
     "references": "2",
