@@ -11,6 +11,7 @@ from asked_files import index_asked
 from openpyxl import load_workbook
 from read_files import only, read
 from test_formats import make_odp, make_ods, make_odt, make_slide, make_xlsx
+from test_reading import make_docx, paragraph
 
 from benchmarks.answers import passages_of
 from graphrag_pipeline.core.settings import Settings
@@ -273,3 +274,51 @@ def test_empty_cells_to_the_end_of_each_row_fill_no_sheet() -> None:
     assert (len(told), told["B7"]) == (100, "Boat: B7\nPort: x")
     apart = row("Boat", "Port", empty=0) + row("Ada", "x", "y", empty=3)
     assert texts("a.ods", make_ods(apart))["row-1"] == "Boat: Ada\nPort: x\ncolumn-6: y"
+
+
+def test_terms_within_a_definition_are_no_terms_of_it() -> None:
+    page = """<body><p>Of ports.</p><dl><dt>Berth</dt><dd><dl>
+        <dt>Inner</dt><dd>For small boats.</dd><dt>Outer</dt><dd>For ships.</dd></dl></dd><dd>Both are let.</dd></dl>"""
+    lines = [line for line in only(read("a.html", page)).text.split("\n") if line]
+    assert lines[1:] == ["Berth", "Inner: For small boats.", "Outer: For ships.", "Both are let."]
+
+
+def test_boxes_of_word_are_ticked_or_not() -> None:
+    def box(checked: int, text: str) -> str:
+        name = "http://schemas.microsoft.com/office/word/2010/wordml"
+        state = (
+            f'<w14:checkbox xmlns:w14="{name}"><w14:checked w14:val="{checked}"/></w14:checkbox>'
+        )
+        sign = "<w:sdtContent><w:r><w:t>☐</w:t></w:r></w:sdtContent>"
+        run = f"<w:r><w:t>{text}</w:t></w:r>"
+        return f"<w:p><w:sdt><w:sdtPr>{state}</w:sdtPr>{sign}</w:sdt>{run}</w:p>"
+
+    document = only(read("a.docx", make_docx(box(1, "Tea") + box(0, "Milk"))))
+    assert document.text == "☒ Tea\n\n☐ Milk"
+
+
+def test_a_table_within_a_cell_of_word_stays_in_that_cell() -> None:
+    def cells(*texts: str) -> str:
+        paragraphs = (t if "<" in t else paragraph(t) for t in texts)
+        return f"<w:tr>{''.join(f'<w:tc>{each}</w:tc>' for each in paragraphs)}</w:tr>"
+
+    inner = f"<w:tbl>{cells('Low', '7')}{cells('High', '9')}</w:tbl>{paragraph('')}"
+    table = f"<w:tbl>{cells('Quay', 'Water', 'Fee')}{cells('Four', inner, '120')}</w:tbl>"
+    last = only(read("a.docx", make_docx(table))).text.split("\n")[-1]
+    assert last == "| Four | Low 7 High 9 | 120 |"
+
+
+def test_names_below_a_wide_cell_of_a_slide_name_columns() -> None:
+    from pptx import Presentation
+
+    show = Presentation()
+    frame = show.slides.add_slide(show.slide_layouts[6]).shapes.add_table(3, 3, 0, 0, 9, 9)
+    rows = (["Port", "Boats", ""], ["Name", "Own", "Let"], ["Kelm", "7", "9"])
+    for row, cells in enumerate(rows):
+        for column, text in enumerate(cells):
+            frame.table.cell(row, column).text = text
+    frame.table.cell(0, 1).merge(frame.table.cell(0, 2))
+    file = io.BytesIO()
+    show.save(file)
+    head, _, last = only(read("a.pptx", file.getvalue())).text.split("\n")
+    assert (head, last) == ("| Port Name | Boats Own | Boats Let |", "| Kelm | 7 | 9 |")

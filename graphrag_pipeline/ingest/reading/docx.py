@@ -30,6 +30,8 @@ _MOST_ELEMENTS = 1_000_000  # mammoth takes about 0.1 ms and 1 kB for each
 _MOST_TITLE_WORDS = 20
 _CHART = re.compile(r"word/charts/chart\d{0,9}\.xml")
 _SIMPLE_FIELD = re.compile(rb"(</?)w:fldSimple(?=[\s/>])")
+_BOX = re.compile(r'<input [^<>]*type="checkbox"[^<>]*>')
+_OF_TABLES = re.compile(r"<(/?)(table|thead|tbody|tr|td|th)\b[^<>]*>")
 _BACK_LINK = re.compile(r'<a href="#[^"<>]*-ref-[^"<>]*">↑</a>')
 
 
@@ -49,7 +51,7 @@ def read_docx(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
         if _CHART.fullmatch(name)
         for markup in chart_markup(xml)
     )
-    body = _BACK_LINK.sub("", _as_html(file))
+    body = _with_boxes(_without_inner_tables(_BACK_LINK.sub("", _as_html(file))))
     around = [line for line in page_lines(parts) if html.escape(line) not in body]
     beside = "".join(f"<p>{html.escape(line)}</p>" for line in [*around, *comment_lines(parts)])
     page = parse_html(body + charts + beside)
@@ -62,6 +64,26 @@ def read_docx(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
 def _unfielded(xml: bytes) -> bytes:
     """Return a part in which the text of simple fields, which mammoth passes over, is kept."""
     return _SIMPLE_FIELD.sub(rb"\1w:smartTag", xml)
+
+
+def _with_boxes(body: str) -> str:
+    """Return a page on which it is text whether a box is ticked."""
+    return _BOX.sub(lambda box: "☒ " if "checked=" in box[0] else "☐ ", body)
+
+
+def _without_inner_tables(body: str) -> str:
+    """Return a page on which a table within a cell is lines of text of that cell."""
+    depth = 0
+
+    def plain(tag: re.Match[str]) -> str:
+        nonlocal depth
+        is_table = tag[2] == "table"
+        depth += is_table and not tag[1]
+        is_inner = depth > 1
+        depth -= is_table and bool(tag[1])
+        return " <br>" if is_inner and tag[2] == "tr" else " " if is_inner else tag[0]
+
+    return _OF_TABLES.sub(plain, body)
 
 
 def _title(page: Page) -> str:

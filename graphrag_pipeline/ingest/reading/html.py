@@ -221,7 +221,7 @@ class _PageParser:
         self.written = self.written_in_links = 0
         self.prefix = ""
         self.cells = Cells()
-        self.row = self.cell = self.groups = self.group = 0
+        self.row = self.cell = self.groups = self.group = self.definition = 0
         self.heading = 0
         self.is_term = self.is_signature = False
         self.defined: Line | None = None
@@ -296,19 +296,25 @@ class _PageParser:
         self.is_term, self.is_signature = True, marks.is_signature
 
     def _start_definition(self, name: str, written: str, marks: _Marks) -> None:
-        start = len(self.out.lines)
-        self._at_end(lambda: self._define(start))
+        start, outer = len(self.out.lines), self.definition
+        self.definition = start
+        self._at_end(lambda: self._define(start, outer))
 
-    def _define(self, start: int) -> None:
-        """Write a definition of one line into the line of its terms, and a further one after it."""
+    def _define(self, start: int, outer: int) -> None:
+        """Write a definition of one line into the line of its terms, and a further one after it.
+
+        The terms are those after the line where the definition that it is in begins.
+        """
+        self.definition = outer
         lines = self.out.lines
         if len(lines) != start + 1 or lines[start].kind is not None:
+            self.defined = None
             return
         first = start
-        while first and lines[first - 1].kind == "heading" and not lines[first - 1].level:
+        while first > outer and lines[first - 1].kind == "heading" and not lines[first - 1].level:
             first -= 1
         said = ", ".join(line.text for line in lines[first:start]).rstrip(" :") + ": "
-        if first == start and start and lines[start - 1] is self.defined:
+        if first == start > outer and lines[start - 1] is self.defined:
             first = start - 1
             said = lines[first].text
             said += " " if said.endswith(".") else "; "

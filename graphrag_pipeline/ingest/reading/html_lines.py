@@ -220,7 +220,7 @@ def as_rows(lines: Sequence[Line], group: int, cells: Cells) -> list[Line]:
         is_field = row in cells.labelled & cells.bodies and len(texts) == _FIELD and all(texts)
         text = ": ".join([texts[0].rstrip(" :"), texts[1]]) if is_field else _row(written[-1])
         rows.append(Line(text, gap, kind="table", group=group, linked=linked))
-    n_heads = n_heads or n_names(written, cells.spans)
+    n_heads = n_heads if n_heads > 1 else max(n_heads, n_names(written, cells.spans))
     if 0 < n_heads < len(written) and n_heads <= _MOST_HEADS and rows[first].kind == "table":
         names = joined_names(written[:n_heads])
         head = Line(_row(names), rows[first].gap, kind="table", group=group)

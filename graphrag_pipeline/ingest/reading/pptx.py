@@ -83,7 +83,7 @@ def _shape(shape: Any) -> Iterator[str]:
     if getattr(shape, "has_table", False):
         tags = itertools.chain(["th"] if shape.table.first_row else [], itertools.repeat("td"))
         rows = (
-            "".join(f"<{tag}>{_escaped(cell.text)}</{tag}>" for cell in row.cells)
+            "".join(_cell(tag, cell) for cell in row.cells if not cell.is_spanned)
             for tag, row in zip(tags, _rows(shape), strict=False)
         )
         yield "<table>" + "".join(f"<tr>{row}</tr>" for row in rows) + "</table>"
@@ -94,6 +94,11 @@ def _shape(shape: Any) -> Iterator[str]:
         tag = "li" if shape.is_placeholder and len(texts) > 1 else "p"
         items = "".join(f"<{tag}>{_escaped(text)}</{tag}>" for text in texts)
         yield f"<ul>{items}</ul>" if tag == "li" else items
+
+
+def _cell(tag: str, cell: Any) -> str:
+    spans = f" rowspan={cell.span_height} colspan={cell.span_width}" * cell.is_merge_origin
+    return f"<{tag}{spans}>{_escaped(cell.text)}</{tag}>"
 
 
 def _rows(shape: Any) -> Iterable[Any]:
