@@ -278,7 +278,8 @@ def test_empty_cells_to_the_end_of_each_row_fill_no_sheet() -> None:
 
 def test_terms_within_a_definition_are_no_terms_of_it() -> None:
     page = """<body><p>Of ports.</p><dl><dt>Berth</dt><dd><dl>
-        <dt>Inner</dt><dd>For small boats.</dd><dt>Outer</dt><dd>For ships.</dd></dl></dd><dd>Both are let.</dd></dl>"""
+        <dt>Inner</dt><dd>For small boats.</dd><dt>Outer</dt><dd>For ships.</dd>
+        </dl></dd><dd>Both are let.</dd></dl>"""
     lines = [line for line in only(read("a.html", page)).text.split("\n") if line]
     assert lines[1:] == ["Berth", "Inner: For small boats.", "Outer: For ships.", "Both are let."]
 

@@ -21,7 +21,7 @@ VERSIONS = {
     "configs": "4",
     "family trees": "2",
     "graphs": "2",
-    "HTML": "8",
+    "HTML": "9",
     "LaTeX": "5",
     "mail": "9",
     "manual pages": "3",
@@ -29,7 +29,7 @@ VERSIONS = {
     "Markdown": "9",
     "named": "11",  # files without an ending, known by their whole name
     "notebook": "2",
-    "office": "12",
+    "office": "13",
     "outlines": "6",
     "Outlook": "3",
     "packed": "2",
