@@ -2,6 +2,7 @@ import shutil
 from dataclasses import replace
 
 import pytest
+from artefacts import copy_of
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
@@ -234,12 +235,9 @@ def test_each_stage_done_twice_does_nothing_the_second_time(tmp_path):
 def test_a_change_of_configuration_does_again_exactly_the_stages_it_concerns(
     tmp_path, changed, redone
 ):
-    engine = Engine(tmp_path)
-    engine.write({"a.txt": STORY})
-    (batch,) = engine.cut()
-    engine.ingest(batch.key)
-    engine.merge()
-    engine.settings = Settings(**changed)
+    home = copy_of("ingested", lambda made: build_graph(made, {"a.txt": STORY}), tmp_path)
+    engine = Engine(home, Settings(**changed))
+    (batch,) = engine.log.batches()
     assert pending_batches(engine.workspace) == ([batch.key] if redone else [])
     done = dict(zip(STAGES, engine.ingest(batch.key), strict=True))
     assert tuple(stage for stage, result in done.items() if not result.done_before) == redone

@@ -154,7 +154,7 @@ def test_a_method_says_which_structure_it_lacks(index: Index, tmp_path: Path) ->
         other.answer("What of the Kestrel Dam?", "frequent")
 
 
-def test_the_table_of_its_stage_is_planned_read_checked_kept_and_purged(
+def test_its_table_and_its_file_of_the_home_are_planned_read_checked_kept_and_purged(
     plain_stores: None, index: Index, tmp_path: Path
 ) -> None:
     query = "SELECT summary FROM document_summaries ORDER BY summary"
@@ -166,20 +166,35 @@ def test_the_table_of_its_stage_is_planned_read_checked_kept_and_purged(
     assert {stage.stage: stage.calls for stage in plan.stages}["document_summaries"] == 2
     assert plan.without_model == ["frequent_words"]
 
+    notes, head = index.home / "notes.csv", "document,note\r\n"
+    kept = "documents/opening.captions,Ask Mira.\r\n"
+    notes.write_bytes(f"{head}documents/ferry.txt,Who steers?\r\n{kept}".encode())
     archive = tmp_path / "index.tar.zst"
     index.backup(archive)
     restored = Index.restore(archive, tmp_path / "restored")
     assert not restored.checked.problems
     assert Index(tmp_path / "restored", index.settings).sql(query)[1] == summaries
+    assert (tmp_path / "restored" / "notes.csv").read_bytes() == notes.read_bytes()
 
     (tmp_path / "documents" / "ferry.txt").unlink()
     index.forget(tmp_path / "documents" / "ferry.txt")
     assert index.sql(query)[1] == [("Orsolya Venn built the",)]
     assert all(b"Anna Berg owns" not in path.read_bytes() for path in index.home.rglob("*.duckdb"))
+    assert notes.read_bytes() == f"{head}{kept}".encode()
 
     with index.store.transaction() as con:
         con.execute("DELETE FROM document_summaries WHERE starts_with(summary, 'Orsolya')")
     assert "documents have no summary" in str(index.check().problems)
+    notes.write_text(kept)
+    (fault,) = faults(index.home)
+    assert fault == (
+        "notes.csv",
+        "its first line is not document,note",
+        "write document,note above the notes",
+    )
+    assert [problem.where for problem in find_damaged_files(index)] == ["notes.csv"]
+    with pytest.raises(StorageError, match=r"nothing was backed up: notes\.csv: its first line"):
+        index.backup(tmp_path / "another.tar.zst")
 
 
 def test_its_command_runs_and_its_export_is_written(index: Index, tmp_path: Path) -> None:
@@ -197,30 +212,6 @@ def test_its_command_runs_and_its_export_is_written(index: Index, tmp_path: Path
     lines = (tmp_path / "glossary.md").read_text().splitlines()
     assert lines[0] == "# Glossary"
     assert any(line.startswith("- **Kestrel Dam**: ") for line in lines)
-
-
-def test_its_file_of_the_home_is_checked_kept_and_purged(
-    plain_stores: None, index: Index, tmp_path: Path
-) -> None:
-    (tmp_path / "documents" / "ferry.txt").unlink()
-    notes, head = index.home / "notes.csv", "document,note\r\n"
-    kept = "documents/opening.captions,Ask Mira.\r\n"
-    notes.write_bytes(f"{head}documents/ferry.txt,Who steers?\r\n{kept}".encode())
-    index.backup(tmp_path / "index.tar.zst")
-    Index.restore(tmp_path / "index.tar.zst", tmp_path / "restored")
-    assert (tmp_path / "restored" / "notes.csv").read_bytes() == notes.read_bytes()
-    index.forget(tmp_path / "documents" / "ferry.txt")
-    assert notes.read_bytes() == f"{head}{kept}".encode()
-    notes.write_text(kept)
-    (fault,) = faults(index.home)
-    assert fault == (
-        "notes.csv",
-        "its first line is not document,note",
-        "write document,note above the notes",
-    )
-    assert [problem.where for problem in find_damaged_files(index)] == ["notes.csv"]
-    with pytest.raises(StorageError, match=r"nothing was backed up: notes\.csv: its first line"):
-        index.backup(tmp_path / "another.tar.zst")
 
 
 def test_what_a_package_does_with_its_file_may_fail_and_that_is_told(

@@ -237,6 +237,17 @@ def built_by_model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[M
         yield server, (place / "home", documents)
 
 
+@pytest.fixture
+def copied_by_model(
+    built_by_model: tuple[ModelServer, Built], tmp_path: Path
+) -> tuple[ModelServer, Path]:
+    """The server, and the documents of a copy of that home."""
+    server, place = built_by_model
+    for folder in place:
+        shutil.copytree(folder, tmp_path / folder.name)
+    return server, tmp_path / "documents"
+
+
 def settings_by_model(home: Path, server: ModelServer, **given: Any) -> Settings:
     llm = {"base_url": server.base_url, **given.pop("llm", {})}
     return Settings(**{**MODEL, "home": str(home), "llm": llm, **given})
@@ -297,12 +308,9 @@ def test_what_decides_a_models_answers_is_something_to_do(
     ],
 )
 def test_what_a_model_owes_is_something_to_do(
-    built_by_model: tuple[ModelServer, Built], tmp_path: Path, happens: str
+    copied_by_model: tuple[ModelServer, Path], tmp_path: Path, happens: str
 ) -> None:
-    server, place = built_by_model
-    for folder in place:
-        shutil.copytree(folder, tmp_path / folder.name)
-    documents = tmp_path / "documents"
+    server, documents = copied_by_model
     workspace = Workspace(settings_by_model(tmp_path / "home", server))
     assert nothing_to_do(workspace, documents)
     with workspace.store.transaction() as con:
@@ -321,17 +329,15 @@ def test_what_a_model_owes_is_something_to_do(
     ],
 )
 def test_what_a_model_owes_is_something_to_do_though_all_is_published(
-    built_by_model: tuple[ModelServer, Built], tmp_path: Path, owed: str
+    copied_by_model: tuple[ModelServer, Path], tmp_path: Path, owed: str
 ) -> None:
-    server, place = built_by_model
-    for folder in place:
-        shutil.copytree(folder, tmp_path / folder.name)
+    server, documents = copied_by_model
     workspace = Workspace(settings_by_model(tmp_path / "home", server))
     with workspace.store.transaction() as con:
         con.execute(owed)
         con.execute("UPDATE releases SET content_hash = ?", [content_hash(con)])
     assert not refresh_needed(workspace)
-    assert not nothing_to_do(workspace, tmp_path / "documents")
+    assert not nothing_to_do(workspace, documents)
 
 
 def test_index_starts_no_run_and_imports_no_dagster_where_nothing_has_changed(
@@ -388,21 +394,16 @@ def test_files_that_are_indexed_again_are_not_counted_as_added(copied: Built) ->
 
 
 def test_where_a_model_is_asked_for_a_structure_a_run_looks_whether_it_owes_any(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    copied_by_model: tuple[ModelServer, Path], tmp_path: Path
 ) -> None:
-    (tmp_path / "documents").mkdir()
-    for name, text in FILES.items():
-        (tmp_path / "documents" / name).write_text(text)
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    with ModelServer(mind) as server:
-        given = settings_by_model(tmp_path / "home", server, hierarchies={"raptor": True})
-        index_folder(Workspace(given), tmp_path / "documents")
-        without = settings_by_model(tmp_path / "home", server)
-        index_folder(Workspace(without), tmp_path / "documents")
-        assert nothing_to_do(Workspace(without), tmp_path / "documents")
-        index_folder(Workspace(given), tmp_path / "documents")
-        assert not refresh_needed(Workspace(given))
-        assert not nothing_to_do(Workspace(given), tmp_path / "documents")
+    server, documents = copied_by_model
+    given = Workspace(settings_by_model(tmp_path / "home", server, hierarchies={"raptor": True}))
+    index_folder(given, documents)
+    assert not refresh_needed(given)
+    assert not nothing_to_do(given, documents)
+    without = Workspace(settings_by_model(tmp_path / "home", server))
+    index_folder(without, documents)
+    assert nothing_to_do(without, documents)
 
 
 def test_a_structure_that_no_model_is_asked_for_is_nothing_to_do(

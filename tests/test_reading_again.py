@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -25,22 +26,34 @@ from graphrag_pipeline.planning.status import summarise
 PAGE = "<main><h1>Quarry</h1><p>Alice Smith met Bob Jones at the old quarry.</p></main>"
 
 
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ModelServer, Path]]:
+    """A server, and the folder of an index that was made with it."""
+    folder = tmp_path_factory.mktemp("built")
+    with pytest.MonkeyPatch.context() as patch, ModelServer(mind) as server:
+        patch.setenv("OPENAI_API_KEY", "sk-test")
+        engine = by_model(folder, server.base_url)
+        engine.write(FILES)
+        engine.cut()
+        engine.write({"page.html": PAGE, "core": "Not read."})
+        update(engine)
+        yield server, folder
+
+
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    with ModelServer(mind) as server:
-        yield server
+def server(built: tuple[ModelServer, Path], tmp_path: Path) -> ModelServer:
+    """The server that the index in this test's folder was made with."""
+    server, folder = built
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    server.forget()
+    return server
 
 
 @pytest.fixture
 def engine(server: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Engine:
     """An index by a model that the reader before made, and that nobody has read again."""
-    engine = by_model(tmp_path, server.base_url)
-    engine.write({**FILES, "page.html": PAGE})
-    update(engine)
-    server.forget()
     monkeypatch.setattr(documents, "READER_VERSION", "next")
-    return engine
+    return by_model(tmp_path, server.base_url)
 
 
 def test_what_is_read_alike_is_read_again_but_not_extracted(
@@ -112,10 +125,6 @@ def test_a_changed_reader_reads_only_batches_with_files_of_its_kind_again(
     server: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = by_model(tmp_path, server.base_url)
-    engine.write({"a.txt": "Alice Smith met Bob Jones."})
-    update(engine)
-    engine.write({"page.html": PAGE, "core": "Not read."})
-    update(engine)
     assert pending_batches(engine.workspace) == []
     html = FORMATS.find("html")
     changed = replace(html, versions={**html.versions, "HTML": "999"})
@@ -140,8 +149,6 @@ def test_status_says_why_files_are_read_again_and_not_once_they_were(
     server: ModelServer, tmp_path: Path, given: dict[str, Any], reason: str
 ) -> None:
     engine = by_model(tmp_path, server.base_url)
-    engine.write({"a.txt": "Alice Smith met Bob Jones."})
-    update(engine)
     assert summarise(engine.workspace)["pending_because"] == []
     other = by_model(tmp_path, server.base_url, **given)
     assert reason in summarise(other.workspace)["pending_because"]

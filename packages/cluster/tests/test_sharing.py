@@ -58,15 +58,22 @@ def make_index(folder: Path) -> None:
     documents = folder / "documents"
     documents.mkdir(parents=True)
     (documents / "a.md").write_text(TEXT)
-    settings = settings_of(folder, "", releases={"keep": 2})
-    Index(settings.home_path, settings).update(documents)
+    index_in(folder, "").update(documents)
+
+
+def make_another_release(folder: Path) -> None:
+    copy_of("index to share", make_index, folder)
+    update(index_in(folder, ""), "b.md", "Marie Curie met Pierre Curie in Paris.")
+
+
+def index_in(folder: Path, url: str) -> Index:
+    settings = settings_of(folder, url, releases={"keep": 2})
+    return Index(settings.home_path, settings)
 
 
 @pytest.fixture
 def index(tmp_path: Path, url: str) -> Index:
-    folder = copy_of("index to share", make_index, tmp_path / "coordinator")
-    settings = settings_of(folder, url, releases={"keep": 2})
-    index = Index(settings.home_path, settings)
+    index = index_in(copy_of("index to share", make_index, tmp_path / "coordinator"), url)
     share_release(index.settings)
     return index
 
@@ -75,6 +82,14 @@ def update(index: Index, name: str, text: str) -> str:
     documents = index.home.parent / "documents"
     (documents / name).write_text(text)
     return index.update(documents).release
+
+
+def go_on(index: Index) -> str:
+    """Publish and share the next release, which was made but once."""
+    shutil.rmtree(index.home.parent)
+    copy_of("index to share again", make_another_release, index.home.parent)
+    share_release(index.settings)
+    return str(published_release(index.home))
 
 
 def titles(reader: Index) -> set[str]:
@@ -92,7 +107,7 @@ def test_a_reader_elsewhere_sees_what_is_published_and_then_what_is_new(
     found = [each.retrieve(question, "ppr").records for each in (reader, index)]
     assert found[0] == found[1]
     with reader.open() as before:
-        release = update(index, "b.md", "Marie Curie met Pierre Curie in Paris.")
+        release = go_on(index)
         assert "MARIE CURIE" in {title.upper() for title in titles(reader)}
         assert before.index.facts.id != release
         assert "Lovelace" in before.answer(question, "basic").text
@@ -104,7 +119,7 @@ def test_only_what_is_new_is_downloaded(
 ) -> None:
     settings = settings_of(tmp_path / "reader", url)
     follow_published(settings)
-    update(index, "b.md", "Marie Curie met Pierre Curie in Paris.")
+    go_on(index)
     downloaded = []
     download = ObjectStore.download
     monkeypatch.setattr(
@@ -149,7 +164,7 @@ def test_a_download_that_breaks_leaves_the_release_there_was(
     settings = settings_of(tmp_path / "reader", url)
     reader = Index(settings.home_path, settings)
     before = titles(reader)
-    release = update(index, "b.md", "Marie Curie met Pierre Curie in Paris.")
+    release = go_on(index)
     file = tmp_path / "shared" / "releases" / f"{release}.duckdb"
     whole = file.read_bytes()
     file.chmod(0o600)
@@ -179,7 +194,7 @@ def test_a_release_that_is_opened_is_the_one_published_last(
 
 
 def test_nothing_is_changed_while_another_machine_coordinates(index: Index) -> None:
-    release = update(index, "b.md", "Marie Curie met Pierre Curie in Paris.")
+    release = go_on(index)
     ids = release_ids(index.home)
     changes: tuple[Callable[[Index], object], ...] = (
         lambda index: update(index, "c.md", "Lise Meitner met Otto Hahn in Berlin."),
@@ -248,7 +263,7 @@ def test_a_rollback_is_followed(index: Index, tmp_path: Path, url: str) -> None:
     settings = settings_of(tmp_path / "reader", url)
     reader = Index(settings.home_path, settings)
     before = titles(reader)
-    update(index, "b.md", "Marie Curie met Pierre Curie in Paris.")
+    go_on(index)
     assert titles(reader) != before
     index.rollback()
     assert titles(reader) == before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -30,25 +31,26 @@ FILES: dict[str, bytes] = {
 RULES = [{"match": "*", "labels": ["hr", "staff"]}, {"match": "hidden/", "labels": ["hr"]}]
 
 
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    place = tmp_path_factory.mktemp("originals")
     for name, data in FILES.items():
-        path = tmp_path / "docs" / name
+        path = place / "docs" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
     made = Settings.exactly(
         {
-            "home": str(tmp_path / "project" / "home"),
-            "input": {"folder": str(tmp_path / "docs")},
+            "home": str(place / "project" / "home"),
+            "input": {"folder": str(place / "docs")},
             "embeddings": {"dimensions": 32},
             "access": {"mode": "filtered", "rules": RULES},
         }
     )
-    Index(made).update(tmp_path / "docs")
+    Index(made).update(place / "docs")
     return made
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def served(settings: Settings) -> Iterator[Served]:
     with Served({"default": settings}) as server:
         yield server
@@ -110,18 +112,23 @@ def led_out(path: Path) -> None:
 def test_what_is_not_as_it_was_indexed_is_not_given(
     served: Served,
     settings: Settings,
+    tmp_path: Path,
     change: Callable[[Path], None],
     why: str,
     is_told_before: bool,
 ) -> None:
     (name,) = [name for name in FILES if name.startswith("notes/")]
     id = ids_of(served)[name]
-    change(path_of(settings, name))
+    path = path_of(settings, name)
+    kept = shutil.copy2(path, tmp_path)
+    change(path)
     got = served.get(f"/v1/documents/{id}/file")
+    before = served.get(f"/v1/documents/{id}/original").json()
+    path.unlink(missing_ok=True)
+    shutil.move(kept, path)
     assert got.status_code == 404
     assert why in got.json()["detail"]
     assert str(settings.input_path) not in got.text
-    before = served.get(f"/v1/documents/{id}/original").json()
     assert before["problem"] == (got.json()["detail"] if is_told_before else None)
 
 
