@@ -445,6 +445,7 @@ def test_docs_are_generated_from_any_folder(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put_release(tmp_path, "r1")
+    shutil.copytree(marts.manifest(home).parent, tmp_path / "dbt" / "target")
     elsewhere = tmp_path / "some" / "folder"
     elsewhere.mkdir(parents=True)
     monkeypatch.chdir(elsewhere)

@@ -23,6 +23,7 @@ from dagster_helpers import PEOPLE, PLACES, Pipeline
 
 from graphrag_pipeline.core.errors import BusyError
 from graphrag_pipeline.core.settings import ChunkSettings, ReportSettings, Settings
+from graphrag_pipeline.marts.build import manifest
 from graphrag_pipeline.orchestration.runs import RunFailedError, index_folder, opened_instance
 from graphrag_pipeline.releases.kept_releases import published_release
 from graphrag_pipeline.releases.publishing import config_hash
@@ -252,6 +253,7 @@ def test_a_run_keeps_the_settings_its_command_began_with(tmp_path: Path) -> None
 
 def test_a_run_elsewhere_has_the_settings_its_code_location_was_loaded_with(tmp_path: Path) -> None:
     (tmp_path / "graphrag.toml").write_text("[chunks]\nsize = 111\n")
+    manifest(tmp_path / ".graphrag")
     done = in_a_folder_of_its_own(LOADED, tmp_path)
     assert done.returncode == 0, done.stderr
     sizes = [told["chunks"]["size"] for told in json.loads(done.stdout)]

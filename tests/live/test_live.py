@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import pytest
 import requests
 
+from graphrag_pipeline.marts.build import manifest
 from graphrag_pipeline.marts.sql import query_published
 from graphrag_pipeline.query import answer
 from graphrag_pipeline.releases.publishing import published_release
@@ -92,6 +93,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("GRAPHRAG_INPUT__SETTLE_SECONDS", "1")
     monkeypatch.setenv("GRAPHRAG_SCHEDULE__REFRESH_CRON", "* * * * *")
     (tmp_path / "inbox").mkdir()
+    manifest(tmp_path / "home")
     return tmp_path / "home"
 
 
