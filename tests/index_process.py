@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -139,3 +140,4 @@ def read_and_tell(folder: Path, told: Connection) -> None:
     while not is_last:
         is_last = (folder / STOP).exists()
         told.send(read_once(engine.log.home, engine.settings))
+        time.sleep(0.1)

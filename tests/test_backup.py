@@ -220,7 +220,8 @@ def _write_and_note(folder: Path, notes: Path) -> None:
 def test_a_backup_beside_a_run_is_a_state_that_existed(index, tmp_path):
     folder, notes = index.home.parent, tmp_path / "notes"
     with index.store.read() as con:
-        notes.write_text(f"{hashlib.sha256(state(con).encode()).hexdigest()}\n")
+        before = hashlib.sha256(state(con).encode()).hexdigest()
+    notes.write_text(f"{before}\n")
     run = multiprocessing.get_context("forkserver").Process(
         target=_write_and_note, args=(folder, notes)
     )
@@ -230,14 +231,14 @@ def test_a_backup_beside_a_run_is_a_state_that_existed(index, tmp_path):
         while run.is_alive():
             back_up(index, tmp_path / f"{number}.tar.zst")
             number += 1
-            # The run goes on meanwhile, twice as long each time: a slow one meets few of them.
-            run.join(0.1 * 2**number)
+            # The run goes on meanwhile, longer each time: a slow one meets few of them.
+            run.join(0.1 * 3**number)
     finally:
         run.kill() if number == 0 else run.join(240)
         run.join()
     assert run.exitcode == 0
     states = set(notes.read_text().split())
-    seen = set()
+    seen = {before}
     for each in range(number):
         home = tmp_path / str(each) / ".graphrag"
         restore(tmp_path / f"{each}.tar.zst", home)

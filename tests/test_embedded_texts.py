@@ -76,10 +76,7 @@ DISTURBANCES = (change_nothing, forget_all, be_of_another_duckdb, lose_a_vector)
     "disturbances",
     [
         DISTURBANCES,
-        *(
-            pytest.param((each,) * 4, marks=() if each is lose_a_vector else pytest.mark.nightly)
-            for each in DISTURBANCES
-        ),
+        *(pytest.param((each,) * 4, marks=pytest.mark.nightly) for each in DISTURBANCES),
     ],
     ids=["each once", *(each.__name__ for each in DISTURBANCES)],
 )

@@ -167,11 +167,9 @@ def test_after_a_history_the_index_is_that_of_a_fresh_build(
     exact = {"reports": {"max_outdated": 0.0}}
     engine = by_model(tmp_path, server.base_url, **exact)
     changed = {"mill-0.txt": circle("Mill", 8), "castle-1.txt": circle("Harbour", 9)}
-    engine.write({"market-0.txt": None, **changed})
+    engine.write({"market-0.txt": None, "tower.txt": circle("Tower"), **changed})
     update(engine)
-    engine.write({"market-0.txt": circle("Tower")})
-    update(engine)
-    engine.write({"market-0.txt": FILES["market-0.txt"]})
+    engine.write({"market-0.txt": FILES["market-0.txt"], "tower.txt": None})
     update(engine)
     fresh = by_model(tmp_path / "fresh", server.base_url, **exact)
     fresh.write({**FILES, **changed})

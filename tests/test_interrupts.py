@@ -78,5 +78,3 @@ def test_ctrl_c_between_two_steps_ends_the_run(
         with pytest.raises(KeyboardInterrupt):
             index_folder(engine.workspace, engine.inbox)
     assert not Home(engine.workspace.home).published.exists()
-    index_folder(engine.workspace, engine.inbox)
-    assert Home(engine.workspace.home).published.exists()

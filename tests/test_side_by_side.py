@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import Connection
@@ -93,6 +94,7 @@ def go_back_often(folder: Path, tell: Callable[[Any], None]) -> None:
         except InputError as error:
             if "there is no release before" not in str(error):
                 raise
+            time.sleep(0.02)
 
 
 @pytest.fixture

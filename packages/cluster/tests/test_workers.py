@@ -38,7 +38,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.waits]
 
 PASSWORD, KEY = "password-of-tests", "sk-key-of-tests"
 CORPUS = Path(__file__).parents[3] / "examples" / "corpus" / "press"
-FILES = sorted(CORPUS.iterdir())[:4]
+FILES = sorted(CORPUS.iterdir())[:3]
 CONCURRENCY = 2
 AWAY = {
     "GRAPHRAG_POSTGRES_URL": "cannot use Postgres at 127.0.0.1:9",

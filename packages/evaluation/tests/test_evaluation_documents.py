@@ -40,6 +40,7 @@ ASKED = [
     {"question": "Who built it?", "answers": ["Dora Green"], "document": "bridge"},
     {"question": "Who met Dora Green?", "answers": ["Oskar Kovarna"], "document": "mill"},
 ]  # fmt: skip
+pytestmark = pytest.mark.slow
 
 
 @dataclass
@@ -139,12 +140,13 @@ def test_each_question_is_answered_from_its_own_document_alone(plain: Corpus) ->
 
 
 def test_a_changed_document_rebuilds_its_index_and_a_removed_one_loses_it(plain: Corpus) -> None:
-    run_experiment(plain.settings, plain.experiment())
+    experiment = plain.experiment(["bm25"])
+    run_experiment(plain.settings, experiment)
     before = plain.folders
     (plain.folder / "mill.txt").write_text("Oskar Kovarna built two mills at Tarn for Dora Green.")
     Index(plain.settings).update(plain.folder)
-    done = run_experiment(plain.settings, plain.experiment())
-    assert (done.answered.made, done.answered.reused) == (4, 2)
+    done = run_experiment(plain.settings, experiment)
+    assert (done.answered.made, done.answered.reused) == (2, 1)
     assert "1 made now" in done.notes[0]
     assert "1 removed" in done.notes[0]
     assert len(plain.folders & before) == 1

@@ -34,7 +34,6 @@ def test_nothing_of_a_forgotten_document_is_left_of_evaluations(
     assert "evaluation.duckdb" in stores(before[ENTITY])
     assert stores(before[QUESTION]) == {"evaluation.duckdb"}
     engine.write({"secret.txt": None})
-    update(engine)
     planned = plan_purge(engine.workspace, [str(engine.inbox / "secret.txt")])
     done = purge(engine.workspace, [str(engine.inbox / "secret.txt")])
     assert done.experiments == planned.experiments
