@@ -1052,3 +1052,9 @@ def test_every_podcast_transcript_is_read():
     assert len(documents) == 1_669
     assert not any("\r" in each.text or "\ufeff" in each.text for each in documents)
     assert not any("\ufffd" in each.text for each in documents)
+
+
+def test_a_table_of_links_within_another_is_rows():
+    cells = "".join(f'<td><a href="#{name}">\n{name}\n' for name in ("Messages", "Contacts"))
+    page = f'<table><tr><table><a href="#x">{cells}'
+    assert only(read("a.html", page)).text == "| Messages | Contacts |"

@@ -449,6 +449,10 @@ class _PageParser:
             if is_data(lines):
                 self.groups += 1
                 self.out.lines[start:] = as_rows(lines, self.groups, cells)
+                # Rows are fewer lines than their cells: none of them is left out by itself.
+                for regions in (self.out.regions, self.out.main, self.out.articles):
+                    while regions and regions[-1].end > start:
+                        regions.pop()
 
         self._at_end(end)
 

@@ -21,9 +21,10 @@ _DAY = re.compile(
     r"(?P<month>[A-Z][a-z]{2})\s+(?P<day>\d{1,2}) (?:\d\d:\d\d:\d\d )?(?P<year>\d{4})"
 )
 _NAMED = re.compile(r"(?<!\d)(\d{4})-?(\d\d)-?(\d\d)(?!\d)")
+_TIMED = re.compile(r"\d\d:\d\d")
 _PROGRAMS = frozenset(("--", "-->", "<--", "-", "*", "=!="))
 _MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec"
-_LEAST, _LOOKED_AT = 2, 5_000
+_LEAST, _LOOKED_AT, _BEGIN = 2, 5_000, 300
 
 
 def irc_messages(text: str, name: str) -> list[tuple[str, str, str]]:
@@ -32,6 +33,8 @@ def irc_messages(text: str, name: str) -> list[tuple[str, str, str]]:
     Who comes and goes is left out. Lines without a day are of the day in the name of the file, or
     of the one that the log says last.
     """
+    if not _TIMED.search(text, 0, _BEGIN):
+        return []
     head = [line for line in text[:_LOOKED_AT].split("\n") if line.strip()]
     n_said = sum(_SAID.match(line) is not None for line in head)
     n_done = sum(_DONE.match(line) is not None for line in head)
