@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from graphrag_pipeline.ingest.reading.table_head import Spans, is_number, names_numbers
 
+Rows = Sequence[Sequence[str]]
 _MOSTLY = 0.6
 
 
@@ -19,22 +20,35 @@ def side_by_side(
     and so it is where numbers beside it have no names but those of the rows of the first.
     """
     runs = _filled_columns(rows)
-    parts = [[row[first:stop] for row in rows] for first, stop in runs]
-    wide = [[row for row in part if sum(map(bool, map(str.strip, row))) > 1] for part in parts]
+    if len(runs) < 2:
+        yield rows, spans
+        return
+    wide = _bodies(rows, runs)
+    if _share_of_numbers(wide[0]) < _MOSTLY / 2:
+        named = [n for n, body in enumerate(wide) if not n or _share_of_numbers(body) < _MOSTLY]
+        ends = [*(runs[n - 1][1] for n in named[1:]), runs[-1][1]]
+        runs = [(runs[n][0], end) for n, end in zip(named, ends, strict=True)]
+        wide = _bodies(rows, runs)
     if len(runs) < 2 or min(map(len, wide)) < 2:
         yield rows, spans
         return
     heads = [{cell.strip() for cell in body[0]} - {""} for body in wide]
     is_one = len(set(map(len, wide))) == 1 and not set.intersection(*heads)
-    if _names_rows_of_others(wide) or (is_one and not all(map(_has_own_rows, wide))):
+    if is_one and not all(map(_has_own_rows, wide)):
         yield rows, spans
         return
-    for (first, stop), part in zip(runs, parts, strict=True):
+    for first, stop in runs:
         own = [(a, b, c - first, d - first) for a, b, c, d in spans if first <= c and d < stop]
-        yield part, own
+        yield [row[first:stop] for row in rows], own
 
 
-def _filled_columns(rows: Sequence[Sequence[str]]) -> list[tuple[int, int]]:
+def _bodies(rows: Rows, runs: Sequence[tuple[int, int]]) -> list[Rows]:
+    """Return of each run of columns the rows that have several cells there."""
+    parts = ([row[first:stop] for row in rows] for first, stop in runs)
+    return [[row for row in part if sum(map(bool, map(str.strip, row))) > 1] for part in parts]
+
+
+def _filled_columns(rows: Rows) -> list[tuple[int, int]]:
     """Return the first column, and that after the last, of those between empty ones."""
     filled = [False] * max(map(len, rows), default=0)
     for row in rows:
@@ -51,13 +65,12 @@ def _filled_columns(rows: Sequence[Sequence[str]]) -> list[tuple[int, int]]:
     return runs
 
 
-def _names_rows_of_others(wide: Sequence[Sequence[Sequence[str]]]) -> bool:
-    """Whether the first of several bodies has names in its first column, another numbers alone."""
-    shares = [sum(is_number(row[0]) for row in body) / len(body) for body in wide]
-    return shares[0] < _MOSTLY / 2 and max(shares) >= _MOSTLY
+def _share_of_numbers(body: Rows) -> float:
+    """Return how many of the rows begin with a number, or with nothing."""
+    return sum(is_number(row[0]) or not row[0].strip() for row in body) / max(len(body), 1)
 
 
-def _has_own_rows(body: Sequence[Sequence[str]]) -> bool:
+def _has_own_rows(body: Rows) -> bool:
     """Whether the first column names each row by another name, and another names numbers."""
     names = [row[0].strip() for row in body]
     is_named = all(names) and len(set(names)) == len(names) and not any(map(is_number, names))
