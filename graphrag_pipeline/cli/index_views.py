@@ -14,9 +14,6 @@ from graphrag_pipeline.cli.wording import amount, money
 from graphrag_pipeline.core.extras import commands_for
 from graphrag_pipeline.core.rows import one_line
 from graphrag_pipeline.core.text import counted
-from graphrag_pipeline.releases.quality import quality_line
-from graphrag_pipeline.releases.silent_languages import silent_lines
-from graphrag_pipeline.store.sources import changed_files
 
 _MOST_UNREAD = 10
 _NUMBER = re.compile(r"\d+")
@@ -124,6 +121,8 @@ def _show_imported(imported: dict[str, Any]) -> None:
 
 
 def _show_changes(summary: dict[str, Any]) -> None:
+    from graphrag_pipeline.store.sources import changed_files
+
     if changes := changed_files(summary["changes"]):
         console.say(changes)
     elif summary["batches_run"]:
@@ -167,6 +166,9 @@ def _show_spent(summary: dict[str, Any]) -> None:
 
 def _show_failed(summary: dict[str, Any]) -> None:
     """Print how good it is what the model made, and what was not read."""
+    from graphrag_pipeline.releases.quality import quality_line
+    from graphrag_pipeline.releases.silent_languages import silent_lines
+
     if quality := summary["quality"]:
         console.say_whole(f"by the model: {quality_line(quality)}")
     for line in silent_lines(summary["silent_languages"]):
