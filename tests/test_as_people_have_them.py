@@ -113,17 +113,17 @@ def minutes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryEngine]:
         ("What does --dry-run do?", "--dry-run Print what it would do."),
         (
             "Who wrote the paper on kelp forests?",
-            "Kelp Forests and Net Losses: author: Hanna Vik, Jonas Berg, Aroha Te Rangi",
+            "Kelp Forests and Net Losses — author: Hanna Vik, Jonas Berg, Aroha Te Rangi",
         ),
         (
             "When was the paper on kelp published?",
-            "Kelp Forests and Net Losses: date: 2022-06-14",
+            "Kelp Forests and Net Losses — date: 2022-06-14",
         ),
-        ("Who wrote the paper on fog?", "Fog: author: Elin Marsh, Wei Zhang"),
-        ("When was the fog paper written?", "Fog: date: 2021-05"),
-        ("Who wrote Quay 4 in winter?", "Quay 4 in winter: author: Mirela Okonski"),
-        ("Who wrote Tided?", "Tided: author: Rune Falk"),
-        ("Who wrote quayls?", "quayls(1): author: Ida Holm"),
+        ("Who wrote the paper on fog?", "Fog — author: Elin Marsh, Wei Zhang"),
+        ("When was the fog paper written?", "Fog — date: 2021-05"),
+        ("Who wrote Quay 4 in winter?", "Quay 4 in winter — author: Mirela Okonski"),
+        ("Who wrote Tided?", "Tided — Author: Rune Falk"),
+        ("Who wrote quayls?", "quayls(1) — author: Ida Holm"),
     ],
 )
 def test_what_is_asked_for_stands_first(asked: QueryEngine, question: str, told: str) -> None:

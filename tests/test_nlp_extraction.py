@@ -388,6 +388,11 @@ def test_text_without_content_gives_no_error(text):
     assert result.relationships.schema == pl.Schema(RELATIONSHIP_MENTIONS)
 
 
+def test_capitals_without_a_small_letter_are_read_as_plain_ones():
+    text = "In ℝn and ℂd the ℒ2 norm holds. Then 𝗝𝗼𝗵𝗻 𝗦𝗺𝗶𝘁𝗵 met 𝐀nn in ℙaris."
+    assert "𝗝𝗼𝗵𝗻 𝗦𝗺𝗶𝘁𝗵" in extract(text).entities["title"].to_list()
+
+
 def test_a_missing_text_is_an_empty_one():
     assert extract(None).entities.is_empty()
 

@@ -18,6 +18,8 @@ SENTENCES = [
     "Moe recommends slate from Delabole.",
     "The clock chimes three times.",
     "Logging is provided by the method debug() of each logger in the tree.",
+    "Limit all lines to a maximum of 79 characters.",
+    "Never use tabs for indentation here.",
 ]
 FRAGMENTS = [
     "Section 7.4: Customizing your Debian GNU/Linux system",
@@ -31,6 +33,7 @@ FRAGMENTS = [
     "Yes, so it is.",
     "The Kestrel Bridge repairs of Rurik Astley.",
     "Moorings and lanterns north from Marlow.",
+    "Limit switch of the second crane.",
     "",
 ]
 CODE = [

@@ -27,9 +27,11 @@ from graphrag_pipeline.query.operators import coverage
         ("---", []),
         ("(all)", ["all"]),
         ("Springfield, Illinois", ["springfield, illinois", "springfield"]),
+        ("PEP 8: Style Guide", ["pep 8: style guide", "pep 8"]),
+        ("Chapter: 8 Lamps", ["chapter: 8 lamps"]),
     ],
 )
-def test_a_title_is_known_with_and_without_its_bracketed_ending(title, keys):
+def test_a_title_is_known_by_each_of_its_forms(title, keys):
     assert names_of_title(title) == keys
 
 

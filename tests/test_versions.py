@@ -48,7 +48,9 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
     f"{_READERS}:Outlook": _reading("outlook"),
     f"{_READERS}:packed": _reading("packed"),
     f"{_READERS}:plain": _reading("files text_tables"),
-    f"{_READERS}:text": _reading("broken_words chat_days chat_logs facts irc_logs pasted_chats"),
+    f"{_READERS}:text": _reading(
+        "broken_words chat_days chat_logs facts head_fields irc_logs pasted_chats"
+    ),
     f"{_READERS}:references": _reading("ris"),
     f"{_READERS}:subtitles": _reading("subtitles"),
     f"{_READERS}:web archives": _reading("mail mail_headers"),
@@ -57,7 +59,7 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
     f"{_READERS}:graphs": _reading("code"),
     f"{_READERS}:HTML": _reading("html html_events html_lines html_links preformatted"),
     f"{_READERS}:mail": _reading("mail mail_headers mail_quoted winmail"),
-    f"{_READERS}:Markdown": _reading("markdown markdown_markup note_marks wiki_links"),
+    f"{_READERS}:Markdown": _reading("head_fields markdown markdown_markup note_marks wiki_links"),
     f"{_READERS}:named": _reading("code files text_tables"),
     f"{_READERS}:notebook": _reading("notebook notebook_outputs"),
     f"{_READERS}:office": _reading(
@@ -96,6 +98,7 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
         "graph/fold.py",
         "graph/descriptions.py",
         "graph/record_links.py",
+        "graph/titles.py",
     ),
     "graph/fold_state.py:STATE_VERSION": ("graph/fold_state.py",),
     "graph/communities.py:COMMUNITIES_VERSION": (

@@ -109,6 +109,11 @@ _PRESENT_VERB = (
     rf"^(?:\p{{Lu}}[^\s,;:]* )+(?:{_NO_SUBJECT}[a-z]+ )?[a-z]{{2,}}[b-hj-rt-z]s {_NO_SUBJECT}"
 )
 _POINTER = _first_word("pointer")
+# "Limit all lines", "Use 4 spaces", "Never use tabs".
+_ORDER = (
+    rf"{_first_word('orders')}|"
+    rf"{_first_word('order')}\s(?:\d|(?:{'|'.join(sorted(_WORDS['ordered']))})\b|[a-z]{{3,}}ing\b)"
+)
 _LEANS_SPACED = _first_word("leaning")
 _PRONOUN = "he|she|they|him|her|his|its|their|them|this|that|these|those|such|it"
 _LEANS_LATER = rf"{_first_word('opening')}\s(?:{_PRONOUN})\b"
@@ -308,6 +313,7 @@ class _Texts:
         has_verb = self.says_any("verb")
         has_verb = has_verb | self.has(_PRESENT_VERB, has_verb)
         has_verb = has_verb | self.says(_REGULAR_VERB, has_verb)
+        has_verb = has_verb | self.says(_ORDER, has_verb)
         foreign = self.says(_NOT_LATIN, has_verb) | self.says_any("foreign", has_verb)
         other_language = foreign & ~self.says_any("english", ~foreign | has_verb)
         return (

@@ -47,7 +47,7 @@ from graphrag_pipeline.store.index_store import (
 )
 from graphrag_pipeline.store.limits import parts_within
 
-GRAPH_VERSION = "13"
+GRAPH_VERSION = "14"
 # In fewer chunks than this, nothing is so frequent that chance says with what it meets.
 _COMMON_FREQUENCY = 10
 # So many texts are handed to the tokeniser at once.

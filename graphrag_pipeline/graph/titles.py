@@ -60,6 +60,8 @@ SELECT chunk_id, entity_id, arg_min(title, (kind, title)) AS title, key, min(kin
 FROM keyed SEMI JOIN names USING (entity_id) GROUP BY chunk_id, entity_id, key;
 """
 _BRACKETED = re.compile(r"\s*[(\[（【][^()\[\]（）【】]*[)\]）】]\s*$")
+NUMBERED = re.compile(r"^[^\W\d_]{2,6}[ -]\d{1,6}(?=: )")
+"""What one of a series is called, in its title: "PEP 8" of "PEP 8: Style Guide"."""
 _PLACED = re.compile(r",\s[^,]+$")
 # What Markdown and reStructuredText mark a heading by: signs before it, or a line of signs around.
 _MARKS = re.compile(r"^[^\w\n]+\n|\n[^\w\n]+$|^#+\s+|\s+#+$")
@@ -69,16 +71,18 @@ def names_of_title(title: str, kind: str = "document") -> list[str]:
     """Return what a title is called, normalised: itself, without a bracketed ending, and more.
 
     The title of a document also without what follows its last comma: both tell apart things of
-    one name. None for stop words or signs alone.
+    one name; and by its number in a series. None for stop words or signs alone.
 
     >>> names_of_title("Mercury (planet)")
     ['mercury (planet', 'mercury']
     >>> names_of_title("Springfield, Illinois")
     ['springfield, illinois', 'springfield']
+    >>> names_of_title("PEP 8: Style Guide")
+    ['pep 8: style guide', 'pep 8']
     """
     forms = [title, _BRACKETED.sub("", title)]
     if kind == "document":
-        forms.append(_PLACED.sub("", title))
+        forms += [_PLACED.sub("", title), *NUMBERED.findall(title)]
     names = dict.fromkeys(normalize_title(form) for form in forms)
     return [name for name in names if terms(name)]
 

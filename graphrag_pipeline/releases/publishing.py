@@ -23,7 +23,7 @@ from graphrag_pipeline.core.languages import analysis_version
 from graphrag_pipeline.core.model_settings import ROLES
 from graphrag_pipeline.core.settings import InputSettings, Settings, fingerprint
 from graphrag_pipeline.graph.communities import communities_current
-from graphrag_pipeline.graph.fold import graph_current
+from graphrag_pipeline.graph.fold import GRAPH_VERSION, graph_current
 from graphrag_pipeline.graph.resolution.resolving import aliases_changed, resolution_current
 from graphrag_pipeline.ingest.staging import is_staged
 from graphrag_pipeline.llm.configured import configured_embedder
@@ -200,9 +200,10 @@ def config_hash(settings: Settings) -> str:
 def content_hash(con: duckdb.DuckDBPyConnection) -> str:
     """Return a hash of everything a release holds, its comments, views and macros included.
 
-    And of how its texts became search terms, which stand with the vectors.
+    And of how its texts became search terms, which stand with the vectors, and of the rules by
+    which tables that are not hashed follow from those that are, as the titles of chunks do.
     """
-    made_by = [schema_sql(), published_sql(), analysis_version()]
+    made_by = [schema_sql(), published_sql(), analysis_version(), GRAPH_VERSION]
     return fingerprint([*made_by, *_row_hashes(con).values()])
 
 

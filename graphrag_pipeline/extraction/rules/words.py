@@ -6,6 +6,7 @@ import re
 from binascii import a2b_base64
 from collections import Counter
 from functools import cache
+from unicodedata import normalize
 
 from graphrag_pipeline.core.languages import function_words as content_free
 from graphrag_pipeline.core.tokens import shipped_tokens
@@ -250,6 +251,9 @@ class Lexicon(dict[str, str]):
         if not first.isalpha():
             return "~"
         if first.isupper():
+            # ℝ and 𝐀 have no small letter.
+            if first.lower() == first:
+                return self[normalize("NFKC", token)]
             return self._capital(token)
         if token[1:] != token[1:].lower() and not token.endswith("."):
             return "N"

@@ -17,6 +17,7 @@ from graphrag_pipeline.ingest.reading.code import CODE_BY_NAME, CODE_NAMES, CODE
 from graphrag_pipeline.ingest.reading.decoding import decode
 from graphrag_pipeline.ingest.reading.facts import with_facts, with_fields_apart
 from graphrag_pipeline.ingest.reading.formats import FORMATS, format_of, supported_suffixes
+from graphrag_pipeline.ingest.reading.head_fields import head_fields, take_title
 from graphrag_pipeline.ingest.reading.irc_logs import irc_messages
 from graphrag_pipeline.ingest.reading.line_blocks import line_blocks
 from graphrag_pipeline.ingest.reading.markdown_markup import without_files
@@ -60,8 +61,10 @@ def _read_text(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     if path.suffix.lower() != _LOG:
         written = with_whole_words(written)
     text = with_tables(without_files(clean_text(written)))
+    metadata = head_fields(text)
+    title = take_title(metadata, path) or title
     text, blocks = with_facts(with_fields_apart(text), title, markdown=False)
-    return whole_document(path, text, title, blocks=blocks)
+    return whole_document(path, text, title, metadata, blocks)
 
 
 TEXT = FileFormat(_read_text, versions.of("text"), SMALL, _HOLDS_FILES)

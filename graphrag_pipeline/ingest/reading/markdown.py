@@ -15,6 +15,7 @@ from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 from graphrag_pipeline.ingest.reading.decoding import decode
 from graphrag_pipeline.ingest.reading.facts import with_facts, with_properties
+from graphrag_pipeline.ingest.reading.head_fields import head_fields, take_title
 from graphrag_pipeline.ingest.reading.markdown_markup import (
     code_parts,
     without_data,
@@ -73,9 +74,9 @@ def read_markdown(path: Path, data: bytes, options: ReadingOptions) -> ReadResul
         for key, value in metadata.items()
         if isinstance(value, str) and "[[" in value and key != "title"
     }
-    metadata = {key: _plain(value) for key, value in metadata.items()}
-    title = metadata.pop("title", "") or without_links(_first_heading(text))
-    title = one_line(str(title)) or readable_name(path)
+    metadata = {key: _plain(value) for key, value in metadata.items()} or head_fields(text)
+    title = take_title(metadata, path) or one_line(without_links(_first_heading(text)))
+    title = title or readable_name(path)
     text, blocks = with_facts(text, title, markdown=True)
     text, blocks = with_properties(text, blocks, linked)
     return whole_document(path, text, title, metadata, blocks)

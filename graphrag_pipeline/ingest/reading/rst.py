@@ -30,6 +30,7 @@ _EXPLICIT = re.compile(r"( *)(?:\.\.(?: +(.*))?|__ .*)$")
 _NOTE = re.compile(r"\[([^\]]+)\] +(.*)")
 _NOTE_MARK = re.compile(r" ?\[(?:#[\w-]{0,60}|\d{1,4}|\*)\]_")
 _OPTION = re.compile(r" *:[\w-]+:(?: .*)?$")
+_FIELD = re.compile(r"^:([^:`\n]{1,80}):[ \t]+(?=\S)")
 _GRID_BORDER = re.compile(r" *\+(?:[-=]+\+)+$")
 _SIMPLE_BORDER = re.compile(r" *=+(?: +=+)+$")
 _COLUMN = re.compile(r"=+")
@@ -69,6 +70,7 @@ _LABELS = {
     "deprecated-removed": "Deprecated since version",
     "seealso": "See also:",
 }
+_OF_SERIES = word_set("pep rfc")
 _ADMONITIONS = word_set("attention caution danger error hint important note tip warning")
 
 
@@ -192,7 +194,8 @@ class _Converter:
     def _prose(self, line: str) -> Iterator[str]:
         indent = _depth(line)
         if not line.endswith("::"):
-            yield _inline(f"{' ' * min(indent, 2)}{line.strip()}")
+            said = _FIELD.sub(r"\1: ", line.strip())
+            yield _inline(f"{' ' * min(indent, 2)}{said}")
             return
         said = line.strip()[:-2].rstrip()
         if said:
@@ -304,6 +307,8 @@ def _role_text(match: re.Match[str]) -> str:
         return _linked(words or target, f"{target.removesuffix('.rst')}.rst")
     if target:
         return words or target
+    if match["name"] in _OF_SERIES:
+        return f"{match['name'].upper()} {words.partition('#')[0]}"
     if words.startswith("~"):
         return words.rpartition(".")[2].lstrip("~")
     return words.lstrip("!")

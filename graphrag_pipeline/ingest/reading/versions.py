@@ -26,21 +26,21 @@ VERSIONS = {
     "mail": "9",
     "manual pages": "3",
     "maps": "3",
-    "Markdown": "9",
-    "named": "11",  # files without an ending, known by their whole name
+    "Markdown": "10",
+    "named": "12",  # files without an ending, known by their whole name
     "notebook": "2",
     "office": "13",
     "outlines": "6",
     "Outlook": "3",
     "packed": "2",
     "PDF": "8",
-    "plain": "12",
+    "plain": "13",
     "records": "26",
     "references": "2",
-    "reStructuredText": "4",
+    "reStructuredText": "5",
     "RTF": "4",
     "subtitles": "2",
-    "text": "14",  # of .txt alone, which once stood for what all readers share
+    "text": "15",  # of .txt alone, which once stood for what all readers share
     "web archives": "2",
     "wikis": "2",
     "XLS": "4",

@@ -1,4 +1,4 @@
-"""Authors and dates of documents, by their metadata: for a question that asks it of a document.
+"""Authors, dates and other fields of documents: for a question that asks it of a document.
 
 Metadata are of the document, and not of what it is about: a question should call it a report, a
 paper or the like. "Who wrote Hamlet?" is answered by them only where no text answers it.
@@ -6,11 +6,14 @@ paper or the like. "Who wrote Hamlet?" is answered by them only where no text an
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from graphrag_pipeline.core.records import field_line, record_line
 from graphrag_pipeline.core.text import terms, terms_batch
+from graphrag_pipeline.graph.titles import NUMBERED
 from graphrag_pipeline.query.asked_documents import KEYS
 from graphrag_pipeline.query.evidence.bylines import authors_in, date_in
 from graphrag_pipeline.query.evidence.widening import RankedPassage
@@ -38,6 +41,11 @@ FROM documents SEMI JOIN (SELECT unnest($ids::JSON::VARCHAR[]) AS id) USING (id)
 """
 
 
+_METADATA = """
+SELECT id, metadata::VARCHAR AS metadata
+FROM documents SEMI JOIN (SELECT unnest($ids::JSON::VARCHAR[]) AS id) USING (id)
+"""
+_FIELDS = "SELECT DISTINCT unnest(json_keys(metadata)) AS name FROM documents ORDER BY name"
 _SAID = {"author": _metadata_sql(_AUTHORS), "date": _metadata_sql(KEYS)}
 
 
@@ -54,19 +62,19 @@ def told_by_metadata(
     the question's words; all of a title must be said where it is called no document, and the texts
     must not have answered. The citation is the first of the sentences that are of the document.
     """
-    asked, is_document = _asked(question), bool(_DOCUMENT.search(question.folded))
-    if not asked or (is_answered and not is_document):
-        return []
     first: dict[str, Sentence] = {}
     for sentence in sentences:
         first.setdefault(sentence.window.row["document_id"], sentence)
-    called = _called(question, first) if is_document else _named(question, first)
+    asked, is_document = _asked(question), bool(_DOCUMENT.search(question.folded))
+    numbers = _numbers(question, map(_title, first.values())) if asked else {}
+    called = [key for key, sentence in first.items() if _title(sentence) in numbers]
+    if asked and not called and (is_document or not is_answered):
+        called = _called(question, first) if is_document else _named(question, first)
     rows = index.rows(_SAID[asked], ids=called) if called else []
-    said = {row["id"]: words for row in rows if (words := _said(asked, row))}
+    said = {row["id"]: field_line(asked, words) for row in rows if (words := _said(asked, row))}
     return [
-        RankedPassage(f"{asked}: {said[key]}", 1.0, first[key].citation, _title(first[key]))
-        for key in called
-        if key in said
+        RankedPassage(record_line(_title(first[key]), line), 1.0, first[key].citation)
+        for key, line in (_fields(index, question, first) or said).items()
     ]
 
 
@@ -98,6 +106,39 @@ def _called(question: AnalysedQuestion, documents: Mapping[str, Sentence]) -> li
     return [key for key, n in zip(documents, shared, strict=True) if n == most]
 
 
+def _fields(
+    index: Release, question: AnalysedQuestion, documents: Mapping[str, Sentence]
+) -> dict[str, str]:
+    """Return the field that a question asks for of the documents that all its other words name."""
+    words = frozenset(question.terms)
+    known = index.once("terms of fields", _terms_of_fields)
+    asked = sorted((own for own in known if own < words), key=len, reverse=True)
+    if not asked:
+        return {}
+    names = [f"{_title(s)} {_file_name(s)}" for s in documents.values()]
+    names_of = dict(zip(documents, map(str.split, terms_batch(names)), strict=True))
+    rows = index.rows(_METADATA, ids=[key for key, own in names_of.items() if words & {*own}])
+    said: dict[str, str] = {}
+    for row in rows:
+        fields = json.loads(row["metadata"] or "{}")
+        for own in asked:
+            name = next((name for name in known[own] if name in fields), "")
+            of_title = {*names_of[row["id"]]}
+            is_new = name and not of_title.issuperset(terms(str(fields[name])))
+            if is_new and row["id"] not in said and words - own <= of_title:
+                said[row["id"]] = field_line(name, fields[name])
+    return said
+
+
+def _terms_of_fields(index: Release) -> dict[frozenset[str], list[str]]:
+    """Return the names of all fields by their search terms."""
+    fields: dict[frozenset[str], list[str]] = {}
+    for row in index.rows(_FIELDS):
+        fields.setdefault(frozenset(terms(row["name"])), []).append(row["name"])
+    fields.pop(frozenset(), None)
+    return fields
+
+
 def _named(question: AnalysedQuestion, documents: Mapping[str, Sentence]) -> list[str]:
     """Return the documents of which a question says all of the title or of the file's name."""
     words = frozenset(question.terms)
@@ -107,6 +148,30 @@ def _named(question: AnalysedQuestion, documents: Mapping[str, Sentence]) -> lis
         for key, each in zip(documents, names, strict=True)
         if any(name and words.issuperset(name) for name in each)
     ]
+
+
+def with_numbers(
+    question: AnalysedQuestion, sentences: Sequence[Sentence], said: Sequence[str]
+) -> list[str]:
+    """Return what sentences say, with the number by which a question calls their document.
+
+    Where they say something else of the question: a text hardly ever says its own number.
+    """
+    words = frozenset(question.terms)
+    numbers = _numbers(question, map(_title, sentences))
+    told = list(said)
+    for place, sentence in enumerate(sentences if numbers else ()):
+        number = numbers.get(_title(sentence), "")
+        if number and not (words - {*terms(number)}).isdisjoint(terms(told[place])):
+            told[place] = f"{told[place]} {number}"
+    return told
+
+
+def _numbers(question: AnalysedQuestion, titles: Iterable[str]) -> dict[str, str]:
+    """Return the titles that a question calls by their numbers in a series, as PEP 8, and these."""
+    words = frozenset(question.terms)
+    numbers = {title: number[0] for title in {*titles} if (number := NUMBERED.match(title))}
+    return {title: each for title, each in numbers.items() if words.issuperset(terms(each))}
 
 
 def _title(sentence: Sentence) -> str:

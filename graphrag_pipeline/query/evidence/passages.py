@@ -31,7 +31,7 @@ from graphrag_pipeline.query.evidence.asked_fields import (
     with_their_records,
 )
 from graphrag_pipeline.query.evidence.asked_figures import with_figures, with_unit
-from graphrag_pipeline.query.evidence.document_facts import told_by_metadata
+from graphrag_pipeline.query.evidence.document_facts import told_by_metadata, with_numbers
 from graphrag_pipeline.query.evidence.latest import without_latest
 from graphrag_pipeline.query.evidence.listed_items import by_items, item_told
 from graphrag_pipeline.query.evidence.sentences import Sentence, sentences_of
@@ -153,7 +153,7 @@ def find_evidence(
     names = {record.title for record in records if record.kind == "entity"}
     sentences = list(sentences_of(index, chunks, context))
     wanted = wanted_of(index, asked, list(dict.fromkeys(s.chunk_id for s in sentences)))
-    ranking = _ranked(index, asked, sentences, names, wanted, most)
+    ranking = _telling(_ranked(index, asked, sentences, names, wanted, most))
     best = _distinct([each for each, _ in ranking], most + SPARE, frozenset(asked.terms))
     place_of = {passage.citation: sentence for passage, sentence in ranking}
     placed = [place_of[passage.citation] for passage in best]
@@ -164,7 +164,24 @@ def find_evidence(
         for passage in shown
     )
     told = told_by_metadata(index, asked, sentences, is_answered=is_answered)
-    return [*told, *shown][:most]
+    said = {passage.text.casefold() for passage in told}
+    return [*told, *(each for each in shown if each.text.casefold() not in said)][:most]
+
+
+def _telling(
+    ranking: list[tuple[RankedPassage, Sentence]],
+) -> list[tuple[RankedPassage, Sentence]]:
+    """Return a ranking without lines of records that say their titles again, where others do not.
+
+    "Style Guide, PEP 8 — PEP: 8" has most words of a question about it, and answers none.
+    """
+    titles = terms_batch([sentence.window.row["title"] for _, sentence in ranking])
+    telling = [
+        (passage, sentence)
+        for (passage, sentence), title in zip(ranking, titles, strict=True)
+        if passage.text == passage.citation.text or not {*terms(passage.text)} <= {*title.split()}
+    ]
+    return telling or ranking
 
 
 def _chunks_of(record: Record) -> Sequence[str]:
@@ -249,7 +266,7 @@ def _ranked(
         if kind == ROW or (kind == FACT and not asks_for_fact(question, title, line)):
             said[place] = line
     told = with_figures(question, with_times(index, question, sentences, said))
-    told = with_owners(question, told)
+    told = with_numbers(question, sentences, with_owners(question, told))
     records = _records_of(sentences, kinds)
     told = with_their_records(question, with_months(question, told, records), records, kinds)
     about = without_latest(question)

@@ -1,0 +1,95 @@
+"""Fields that documents begin with: read as front matter is, and answers to who asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from asked_files import index_asked
+from read_files import only, read
+
+from benchmarks.answers import passages_of
+from graphrag_pipeline.ingest.reading.head_fields import head_fields
+from graphrag_pipeline.query import QueryEngine
+
+BODY = "\n\nThe lamps are lit at dusk. The warden keeps a log of each lamp.\n"
+HEAD = (
+    "HEP: 12\nTitle: Lamps of the Quay\nAuthor: Ebba Lund <ebba@kelm.example>,\n"
+    "        Ola Norling\nSponsor: Rune Falk\nStatus: Accepted\nCreated: 28-Feb-2021"
+)
+FILES = {
+    "hep-0012.rst": f"{HEAD}\n\n\nAbstract\n========{BODY}",
+    "hep-0013.rst": "HEP: 13\nTitle: Depth of the Basin\nAuthor: Mirela Okonski\n"
+    "Status: Rejected\nCreated: 03-May-2022\n\nAbstract\n========\n\n"
+    "As :hep:`12` is no role and :pep:`8#names` is one, HEP 12 stays. The basin is eight metres "
+    "deep at low water, which is more than HEP 12 asks for.\n",
+    "hip-7.md": "---\nhip: 7\ntitle: Fees of the Crane\nauthor: Jonas Berg\nstatus: Draft\n---\n"
+    "\n## Summary\n\nThe fee is 40 EUR an hour.\n",
+    "repairs.rst": "Repairs\n=======\n\n:Author: Ida Holm\n:Approver: Nils Rune\n:Status: Done\n\n"
+    "Two crews mended the quay.\n",
+    "note.txt": "Titel: Schlüssel der Schleuse\nVerfasser: Jörg Müller\nStand: Entwurf\n\n"
+    "Der Schlüssel liegt im Turm bei der Schleuse.\n",
+}
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryEngine]:
+    yield from index_asked(FILES, tmp_path_factory)
+
+
+@pytest.mark.parametrize(
+    ("question", "told"),
+    [
+        ("What is the status of HEP 12?", "HEP 12: Lamps of the Quay — status: Accepted"),
+        ("Who sponsors HEP 12?", "HEP 12: Lamps of the Quay — sponsor: Rune Falk"),
+        ("What is the status of HEP 13?", "HEP 13: Depth of the Basin — status: Rejected"),
+        ("When was HEP 13 created?", "HEP 13: Depth of the Basin — created: 03-May-2022"),
+        ("Who wrote HEP 13?", "HEP 13: Depth of the Basin — author: Mirela Okonski"),
+        ("What is the status of HIP 7?", "HIP 7: Fees of the Crane — status: Draft"),
+        ("Who wrote HIP 7?", "HIP 7: Fees of the Crane — author: Jonas Berg"),
+        ("Who is the approver of the repairs?", "Repairs — approver: Nils Rune"),
+    ],
+)
+def test_a_field_of_the_document_that_is_named_comes_first(
+    asked: QueryEngine, question: str, told: str
+) -> None:
+    passages = passages_of(asked.answer(question).text)
+    assert passages[0] == told
+    assert not [each for each in passages if each.endswith((": 12", ": 13"))]
+
+
+def test_what_is_called_by_its_number_answers_for_itself(asked: QueryEngine) -> None:
+    first = passages_of(asked.answer("How deep is the basin of HEP 13?").text)[0]
+    assert "eight metres deep" in first
+
+
+def test_a_head_is_metadata_and_stays_in_the_text() -> None:
+    document = only(read("hep-0012.rst", FILES["hep-0012.rst"]))
+    assert document.title == "HEP 12: Lamps of the Quay"
+    assert document.metadata == {
+        "hep": "12",
+        "author": "Ebba Lund <ebba@kelm.example>, Ola Norling",
+        "sponsor": "Rune Falk",
+        "status": "Accepted",
+        "created": "28-Feb-2021",
+    }
+    assert "Sponsor: Rune Falk" in document.text
+    german = only(read("note.txt", FILES["note.txt"]))
+    assert (german.title, german.metadata["stand"]) == ("Schlüssel der Schleuse", "Entwurf")
+    pep = only(read("hep-0013.rst", FILES["hep-0013.rst"]))
+    assert "PEP 8 is one" in pep.text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "KEVIN: Is it lit?\nANNA: It is." + BODY,
+        "Title: Lamps" + BODY,
+        "Title: Lamps\nAuthor: Ebba Lund",
+        "Title: Lamps\nThis is prose.\nAuthor: Ebba Lund" + BODY,
+        "# Lamps\n\nIt is said: all are lit. They are, too." + BODY,
+        "Title: Lamps\n\nAuthor: Ebba Lund" + BODY,
+    ],
+)
+def test_what_only_looks_like_a_head_is_text(text: str) -> None:
+    assert head_fields(text) == {}
