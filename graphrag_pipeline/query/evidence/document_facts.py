@@ -123,10 +123,10 @@ def _fields(
         fields = json.loads(row["metadata"] or "{}")
         for own in asked:
             name = next((name for name in known[own] if name in fields), "")
-            of_title = {*names_of[row["id"]]}
-            is_new = name and not of_title.issuperset(terms(str(fields[name])))
+            value, of_title = " ".join(str(fields.get(name, "")).split()), {*names_of[row["id"]]}
+            is_new = not of_title.issuperset(terms(value))
             if is_new and row["id"] not in said and words - own <= of_title:
-                said[row["id"]] = field_line(name, fields[name])
+                said[row["id"]] = field_line(name, value)
     return said
 
 
