@@ -1,9 +1,9 @@
 """A process that does one thing to copies of an index, killed before one step after another.
 
-Run as ``python -m release_steps publish|rollback TEMPLATE FOLDER STRIDE``: copy ``FOLDER/0`` is
-killed before the first change of a file's name or of a LanceDB tag, ``FOLDER/STRIDE`` so many
-changes later, and so on until nothing is left to kill. Prints the number that no copy reached. Each
-is done in a fork, which saves importing everything again.
+Run as ``python -m release_steps publish|rollback TEMPLATE FOLDER STRIDE``: a copy is killed before
+the change number ``STRIDE`` of a file's name or of a LanceDB tag, another so many later, and
+so on until nothing is left to kill. A copy is called by the number of changes that it has made.
+Prints the number that no copy reached. Each is done in a fork, which saves importing everything.
 """
 
 from __future__ import annotations
@@ -83,7 +83,8 @@ def _is_killed(what: str, template: Path, folder: Path, fatal: int) -> bool:
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     task, place, into = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
-    number, stride = 0, int(sys.argv[4])
+    stride = int(sys.argv[4])
+    number = stride - 1
     while _is_killed(task, place, into / str(number), number):
         number += stride
     sys.stdout.write(f"{number}\n")

@@ -86,14 +86,24 @@ def test_a_folder_of_what_cannot_be_read_gives_an_empty_release_and_reasons(
     assert all(row["reason"] and "\n" not in row["reason"] for row in reasons)
 
 
-def test_one_sentence_is_an_index(engine: Engine) -> None:
+def test_one_sentence_is_an_index_until_it_is_removed(engine: Engine) -> None:
     engine.write({"a.txt": SENTENCE})
-    update(engine)
+    first = update(engine)
     with published(engine) as release:
         assert release.facts.counts["n_documents"] == release.facts.counts["n_chunks"] == 1
         assert release.facts.counts["n_entities"] == 3
         assert release.facts.counts["n_reports"] == 1
     assert all(SENTENCE in text for text in ask_everything(engine, "Who met Orsolya Venn?"))
+    # A folder that is not there is no folder of which everything was removed.
+    shutil.rmtree(engine.inbox)
+    with pytest.raises(InputError, match="documents is not a folder"):
+        engine.cut()
+    with published(engine) as release:
+        assert release.facts.id == first
+    engine.inbox.mkdir()
+    update(engine)
+    with published(engine) as release:
+        assert set(release.facts.counts.values()) == {0}
 
 
 @pytest.mark.parametrize("texts", [["aaa bbb."], ["...", "1", "。", "\ufeff?"]])
@@ -108,25 +118,6 @@ def test_documents_without_entities_are_found_all_the_same(
     ask_everything(engine, "aaa?")
     found = retrieve("aaa", "basic", home=engine.log.home, settings=SMALL)
     assert len(found.records) == len(texts)
-
-
-def test_removing_every_document_empties_the_next_release(engine: Engine) -> None:
-    engine.write({"a.txt": SENTENCE})
-    update(engine)
-    engine.write({"a.txt": None})
-    update(engine)
-    with published(engine) as release:
-        assert set(release.facts.counts.values()) == {0}
-
-
-def test_a_folder_that_is_not_there_is_an_error_and_the_release_stays(engine: Engine) -> None:
-    engine.write({"a.txt": SENTENCE})
-    first = update(engine)
-    shutil.rmtree(engine.inbox)
-    with pytest.raises(InputError, match="documents is not a folder"):
-        engine.cut()
-    with published(engine) as release:
-        assert release.facts.id == first
 
 
 # Much

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from artefacts import copy_of
 from test_ingest import OTHER, STORY, folded
 
 from conftest import Engine, build, build_graph
@@ -17,6 +18,12 @@ from graphrag_pipeline.pipeline.stages import ingest
 LONG = " ".join(f"{STORY} {OTHER} Number {n}." for n in range(30))
 RECORDS = f"id,title,text\n1,One,{STORY}\n2,Two,{OTHER}\n"
 FILES = {"a.txt": LONG, "b.txt": OTHER, "sub/c.csv": RECORDS}
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Engine:
+    """An index of FILES."""
+    return Engine(copy_of("names", lambda made: build(made, FILES), tmp_path / "one"))
 
 
 def kept(engine: Engine) -> dict[str, list[tuple]]:
@@ -67,8 +74,7 @@ def extracted(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return counts
 
 
-def test_a_renamed_file_keeps_its_ids_chunks_extractions_and_reports(tmp_path, monkeypatch):
-    engine = build(tmp_path / "one", FILES)
+def test_a_renamed_file_keeps_its_ids_chunks_extractions_and_reports(engine, tmp_path, monkeypatch):
     before = kept(engine)
     counts = extracted(engine, monkeypatch)
     rename(engine, {"a.txt": "moved/a.txt", "sub/c.csv": "records.csv"})
@@ -88,8 +94,7 @@ def test_a_renamed_file_keeps_its_ids_chunks_extractions_and_reports(tmp_path, m
     assert folded(engine) == folded(fresh(engine, tmp_path / "two"))
 
 
-def test_a_copied_folder_adds_names_and_no_weight(tmp_path, monkeypatch):
-    engine = build(tmp_path, FILES)
+def test_a_copied_folder_adds_names_and_no_weight(engine, monkeypatch):
     before = kept(engine)
     counts = extracted(engine, monkeypatch)
     engine.write({f"copy/{name}": text for name, text in FILES.items()})
@@ -146,8 +151,7 @@ def test_an_index_that_did_not_know_links_calls_documents_by_their_files(tmp_pat
 
 
 @pytest.mark.parametrize("copy", ["0.txt", "z.txt"])
-def test_a_document_lives_as_long_as_one_of_its_names(tmp_path, monkeypatch, copy):
-    engine = build(tmp_path / "one", FILES)
+def test_a_document_lives_as_long_as_one_of_its_names(engine, tmp_path, monkeypatch, copy):
     before = kept(engine)
     counts = extracted(engine, monkeypatch)
     first, _ = sorted((copy, "a.txt"))

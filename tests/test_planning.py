@@ -445,9 +445,9 @@ def test_who_says_yes_starts_a_run_that_goes_on_after_its_budget_against_the_sam
     assert last["total"]["actual"]["tokens"] == small.prompt_tokens + small.completion_tokens
 
 
-def test_runs_without_a_plan_have_no_estimate_and_that_is_said(small: ModelServer) -> None:
-    engine = by_model(Path.cwd(), small.base_url)
-    update(engine)
+def test_runs_without_a_plan_have_no_estimate_and_that_is_said(
+    home: Path, known: ModelServer
+) -> None:
     assert status()["estimate"] is None
     assert "estimate   none" in CliRunner().invoke(app, ["status"]).output
 

@@ -436,7 +436,7 @@ def killed_copies(
     given = (what, str(template), str(folder), str(stride))
     done = run_python("-m", "release_steps", *given, patience=900)
     assert done.returncode == 0, done.stderr
-    steps = range(0, int(done.stdout), stride)
+    steps = range(stride - 1, int(done.stdout), stride)
     return [(step, Engine(folder / str(step), KEEP)) for step in steps]
 
 

@@ -117,7 +117,7 @@ def test_deeper_levels_are_done_by_the_last_asset_and_only_by_it(reported, tmp_p
     assert found == counts
 
 
-def test_a_community_whose_context_is_as_it_was_keeps_its_report(tmp_path):
+def test_a_community_keeps_its_report_while_its_context_is_as_it_was_and_itself_is_there(tmp_path):
     engine = build(tmp_path, {"a.txt": "Alice Smith met Bob Jones in Paris."})
     before = engine.rows("FROM community_reports")
     engine.write({"b.txt": "Frank Miller saw George Wilson in Berlin."})
@@ -128,12 +128,6 @@ def test_a_community_whose_context_is_as_it_was_keeps_its_report(tmp_path):
     done = engine.report()
     assert (sum(d.written for d in done), sum(d.reused for d in done)) == (1, 1)
     assert before[0] in engine.rows("FROM community_reports")
-
-
-def test_the_report_of_a_community_that_is_no_more_is_removed(tmp_path):
-    one, other = "Alice Smith met Bob Jones in Paris.", "Frank Miller saw George Wilson in Berlin."
-    engine = build(tmp_path, {"a.txt": one, "b.txt": other})
-    assert engine.rows("SELECT count(*) FROM community_reports") == [(2,)]
     engine.write({"b.txt": None})
     engine.update()
     assert engine.rows("SELECT title FROM community_reports") == [
@@ -156,15 +150,7 @@ def test_reports_are_up_to_date_after_one_update_where_the_hierarchy_became_shal
         assert reports_current(con, given, ExtractiveWriter(given))
 
 
-def test_findings_move_with_the_text_they_stand_in(tmp_path):
-    text = "Alice Smith met Bob Jones in Paris. Bob Jones met Carol Brown in London."
-    engine = build(tmp_path, {"a.txt": text})
-    engine.write({"a.txt": f"And so it was that nothing happened.\n\n{text}"})
-    engine.update()
-    assert misplaced(engine) == []
-
-
-def test_findings_of_higher_reports_move_too(tmp_path):
+def test_findings_move_with_the_text_they_stand_in_those_of_higher_reports_too(tmp_path):
     small = {**SMALL, "reports": {"max_context_tokens": 300}}
     engine = build(tmp_path, {"a.txt": story()}, **small)
     engine.write({"a.txt": f"And so it was that nothing happened.\n\n{story()}"})
