@@ -1,4 +1,5 @@
 import json
+import shutil
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -189,8 +190,10 @@ def test_imported_text_units_are_spans_of_their_document(carol_home):
 
 
 @needs(CAROL)
-def test_imported_reports_and_communities_stay_byte_for_byte_whatever_the_settings(tmp_path):
-    import_graphrag(CAROL, workspace_of(tmp_path, SETTINGS))
+def test_imported_reports_and_communities_stay_byte_for_byte_whatever_the_settings(
+    carol_home, tmp_path
+):
+    shutil.copytree(carol_home, tmp_path, dirs_exist_ok=True)
     communities = rows(tmp_path, "FROM communities ORDER BY id")
     reports = imported_reports(tmp_path)
     assert len(reports) == 122
@@ -313,8 +316,10 @@ def test_an_import_that_dies_half_way_leaves_nothing(tmp_path):
 
 
 @needs(CAROL)
-def test_after_a_new_document_only_reports_of_changed_communities_are_rewritten(tmp_path):
-    import_graphrag(CAROL, workspace_of(tmp_path, SETTINGS))
+def test_after_a_new_document_only_reports_of_changed_communities_are_rewritten(
+    carol_home, tmp_path
+):
+    shutil.copytree(carol_home, tmp_path, dirs_exist_ok=True)
     tail(tmp_path)
     before = {row[0]: row for row in imported_reports(tmp_path)}
     line = {

@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,16 +74,17 @@ class Bench:
             return {table.number: table for table in tables_of_experiment(con, experiment)}
 
 
-@pytest.fixture
-def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Bench, Sequence[Request]]]:
+    """A bench whose index is made, and what the model was asked for that."""
     played = importlib.import_module("benchmarks.played_answers")
-    place = tmp_path / "docs"
+    place = tmp_path_factory.mktemp("bench") / "docs"
     place.mkdir()
     for name, text in TEXTS.items():
         (place / name).write_text(text * 3)
     (place / "asked.jsonl").write_text(json.dumps(ASKED))
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    with StrictServer(played.played_answer) as server:
+    with pytest.MonkeyPatch.context() as patch, StrictServer(played.played_answer) as server:
+        patch.setenv("OPENAI_API_KEY", "sk-test")
         settings = Settings(
             profile="llm",
             home=str(place / "home"),
@@ -92,7 +93,19 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
             hierarchies={"attributed": True},
         )
         Index(settings).update(place)
-        yield Bench(place, server, settings)
+        shutil.copytree(place, place.with_name("kept"))
+        yield Bench(place, server, settings), [*server.requests]
+
+
+@pytest.fixture
+def bench(built: tuple[Bench, Sequence[Request]]) -> Bench:
+    """The bench as it was when its index was made, in the same folder."""
+    bench, asked = built
+    shutil.rmtree(bench.place)
+    shutil.copytree(bench.place.with_name("kept"), bench.place)
+    bench.server.forget()
+    bench.server.requests += asked
+    return bench
 
 
 @pytest.mark.parametrize(
