@@ -177,6 +177,7 @@ LONG = "".join(f"> Line {n}.\n" for n in range(9))
         ),
         (f"{ASKED}Yes.\n-- \nYlva", "> Is the crane on Quay 4 sold?\nYes."),
         (f"Yes.\n\n{ASKED}", "Yes."),
+        ("Kari Holm skrev:\n> Hei?\n\nJa.", "> Hei?\nJa."),
         (f"On Mon, 4 Mar 2024, Ola Berg wrote:\n{LONG}\nFine.", "Fine."),
     ],
 )

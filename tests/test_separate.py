@@ -79,6 +79,15 @@ def test_what_is_attached_to_mail_is_read_apart(tmp_path):
         assert child_of(readers)
 
 
+@pytest.mark.parametrize("name", ["a.txt", "a.log", "Inbox"])
+def test_a_mailbox_that_holds_files_is_read_apart_whatever_it_is_called(name, tmp_path):
+    mail = b"From - Mon Mar  4 09:12:07 2024\nFrom: a@x.org\nSubject: S\n\nHester sails.\n"
+    attached = b"Content-Disposition: attachment; filename=a.parquet\n"
+    with readers_in(tmp_path) as readers:
+        assert read(readers, name, mail.replace(b"Subject", attached + b"Subject")).quarantined
+        assert child_of(readers)
+
+
 def test_a_file_gives_the_same_in_the_process_of_its_own(tmp_path):
     files = {
         f"a.md{suffix}": data for suffix, data in {**SOUND, **MORE_SOUND, **PACKED, **OLDER}.items()

@@ -199,6 +199,7 @@ SOUND = {
     ".tex": PAPER,
     ".adoc": GUIDE,
     ".org": NOTES,
+    ".emlx": "35\nFrom: a@x.org\nSubject: S\n\nHe sails.\n",
     ".wiki": "'''Kelmouth''' is a [[town]].",
     ".tid": "title: Kelmouth\n\nIt is a town.",
     ".xml": BOOK,
@@ -480,6 +481,7 @@ def test_every_ending_in_the_list_of_formats_is_read_and_no_other_is():
     alike |= dict.fromkeys((".rss", ".atom", ".opml", ".enex", ".fb2"), ".xml")
     alike |= dict.fromkeys((".ini", ".cfg"), ".toml")
     alike |= dict.fromkeys((".conf", ".properties", ".patch", ".diff", ".weechatlog"), ".log")
+    alike |= {".out": ".log", ".err": ".log", ".mbx": ".mbox"}
     alike |= {".mediawiki": ".wiki"}
     alike |= {**dict.fromkeys((f".{n}" for n in (*"023456789", "man")), ".1"), ".pot": ".po"}
     alike |= {".docm": ".docx", ".pptm": ".pptx", ".ppsx": ".pptx"}

@@ -4,7 +4,7 @@ import json
 import time
 
 import pytest
-from read_files import only, read
+from read_files import only, read, reason
 
 IRSSI = """--- Log opened Mon Apr 01 09:00:00 2024
 09:01 -!- rune [~r@x] has joined #pumps
@@ -189,6 +189,20 @@ def test_entries_of_marc_have_the_fields_of_a_bibliography() -> None:
 def test_a_message_of_a_maildir_is_read_by_its_name(name: str) -> None:
     mail = "From: Ida Brandt <ida@x.org>\nSubject: Tender\n\nIt holds until April."
     assert only(read(name, mail)).metadata["sender"] == "Ida Brandt, ida@x.org"
+
+
+@pytest.mark.parametrize("name", ["app.log.2024-03-04", "app.log-20240304", "app.log.old", "a.err"])
+def test_a_log_that_is_put_aside_is_read(name: str) -> None:
+    assert only(read(name, "10:00 ERROR pump P7 failed")).text == "10:00 ERROR pump P7 failed"
+
+
+def test_messages_of_apple_mail_and_thunderbird_are_read() -> None:
+    mail = "From: Ida Brandt <ida@x.org>\nSubject: Tender\n\nIt holds until April.\n"
+    whole = only(read("a.emlx", f"{len(mail)}  \n{mail}<plist><dict/></plist>"))
+    assert whole.text == "Ida Brandt:\n\nIt holds until April."
+    assert "begin with its size" in reason(read("a.emlx", mail))
+    kept = only(read("Inbox", f"From - Mon Mar  4 09:12:07 2024\n{mail}"))
+    assert kept.text == whole.text
 
 
 def test_an_archive_of_a_mailing_list_is_a_mailbox() -> None:

@@ -32,6 +32,7 @@ SLACK_LISTS = tuple(
 _IN_MAILDIR = re.compile(
     r"\d{10}\.(?:\w{0,40}[MPQ]\d\w{0,40}|\d+_\d+)\.[\w.,=+~-]{1,200}(?:[:;!]2,[A-Za-z]*)?"
 )
+_ASIDE = re.compile(r"\.log[.-](?:\d{4}-?\d\d-?\d\d[\w-]{0,9}|\d{1,14}|old)$")
 _SLACK_DAY = re.compile(r"(?<![^/])[^/]+/\d{4}-\d\d-\d\d\.json$")
 
 
@@ -119,11 +120,14 @@ def _content(uri: str, source: Source) -> tuple[str, str]:
 def ending_of(uri: str) -> str:
     """Return what ``PurePosixPath.suffix`` is, at a tenth of its time: there may be many.
 
-    Of a message in a maildir, which is called by its time, host and marks, that of mail.
+    Of a message in a maildir, which is called by its time, host and marks, that of mail; of a log
+    that has been put aside, as app.log-20240304, that of logs.
     """
     name = uri[uri.rfind("/") + 1 :]
     if name[:10].isdigit() and _IN_MAILDIR.fullmatch(name):
         return ".eml"
+    if ".log" in name and _ASIDE.search(name):
+        return ".log"
     place = name.rfind(".")
     return name[place:] if 0 < place < len(name) - 1 else ""
 

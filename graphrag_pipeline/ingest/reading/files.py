@@ -71,6 +71,7 @@ TEXT = FileFormat(_read_text, versions.of("text"), SMALL, _HOLDS_FILES)
 PLAIN = FileFormat(_read_text, versions.of("plain"), SMALL, _HOLDS_FILES)
 _TEXT_BY_NAME = FileFormat(_read_text, versions.of("named"), SMALL)
 _NAMES_OF_TEXT = (
+    *("inbox", "sent", "drafts", "archives"),  # of Thunderbird, which are mailboxes
     *("readme", "news", "changes", "changelog", "history", "todo", "install", "authors", "faq"),
     *("license", "licence", "copying", "copyright", "notice", "thanks", "credits", "bugs", "notes"),
     *("contributors", "maintainers", "contributing", "hacking", "releases", "minutes", "agenda"),

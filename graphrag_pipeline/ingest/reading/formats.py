@@ -31,7 +31,9 @@ FORMATS: Door[FileFormat] = Door(
     own={
         "txt": "files:TEXT",
         "text": "files:PLAIN",
-        **dict.fromkeys(("log", "weechatlog", "debian", "patch", "diff"), "files:PLAIN"),
+        **dict.fromkeys(
+            ("log", "out", "err", "weechatlog", "debian", "patch", "diff"), "files:PLAIN"
+        ),
         **dict.fromkeys(("conf", "properties"), "files:PLAIN"),
         **dict.fromkeys(("ini", "cfg"), "configs:INI"),
         **dict.fromkeys(("md", "markdown", "mdx", "qmd", "rmd"), "markdown:MARKDOWN"),
@@ -86,7 +88,8 @@ FORMATS: Door[FileFormat] = Door(
         "epub": "epub:EPUB",
         "msg": "outlook:MSG",
         "eml": "mail:EML",
-        "mbox": "mail:MBOX",
+        **dict.fromkeys(("mbox", "mbx"), "mail:MBOX"),
+        "emlx": "mail:EMLX",
         "zip": "packed:PACKED",
         "tar": "packed:PACKED",
         **dict.fromkeys(("gz", "tgz", "bz2", "tbz2", "xz", "txz"), "packed:PACKED"),

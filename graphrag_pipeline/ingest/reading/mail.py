@@ -88,6 +88,7 @@ _QUOTED_SEPARATOR = re.compile(rb"^>(>*From )", re.M)
 _AT = re.compile(rb"^(From: [^\s@]{1,100}) at ([^\s@]{1,100} \()", re.M)
 """How archives of mailing lists write who sends a message."""
 _QUOTE = re.compile(r"\s*>")
+_LONGEST_SIZE = 20
 _MOST_ANSWERED = 6  # lines
 _SIGNATURE = re.compile(r"^-- ?$", re.M)
 _FILE_NAME = re.compile(rb"name[*\d]{0,4}\s{0,9}=|base64", re.I)
@@ -101,7 +102,9 @@ _ORIGINAL = re.compile(
 _ATTRIBUTION = re.compile(
     r"^(?:(?:On|Am|Le|El|Op|Il|Em|Den|Dne)\b.{5,300}"
     r"(?:wrote|schrieb|a écrit|escribió|schreef|ha scritto|escreveu|skrev|napsal)"
-    r"[^\n]{0,80}:?|(?=.{0,100}\d).{5,200}@.{0,100}:)$",
+    r"[^\n]{0,80}:?|(?=.{0,100}\d).{5,200}@.{0,100}:"
+    r"|[^\n.!?]{2,80} (?:wrote|writes|schrieb|schreibt|a écrit|escribió|ha scritto|escreveu|skrev|"
+    r"schreef|napsal|napisał|пишет|писал)(?:\(a\)|a)?:)$",
 )
 """Programs of more languages write when, and an address: pon., 4 mar 2024 ... a@x.pl napisał(a):"""
 
@@ -116,6 +119,14 @@ def read_eml(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     if not re.search(rb"^[A-Za-z-]{2,60}:", data[:10_000], re.M):
         raise Unreadable("the file is not a mail message: it has no headers")
     return _read("", data, options)
+
+
+def read_emlx(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
+    """Read one message of Apple Mail, above which stands how many bytes it has."""
+    size, _, message = data.partition(b"\n")
+    if not size.strip().isdigit() or len(size) > _LONGEST_SIZE:
+        raise Unreadable("the file is not a message of Apple Mail: it does not begin with its size")
+    return read_eml(path, message[: int(size)], options)
 
 
 def read_mbox(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
@@ -500,5 +511,6 @@ def _drop_attribution(lines: list[str]) -> None:
 
 
 MHTML = FileFormat(read_mhtml, versions.of("web archives", "HTML"), SMALL)
+EMLX = FileFormat(read_emlx, versions.WITHIN, SMALL, _FILE_NAME)
 EML = FileFormat(read_eml, versions.WITHIN, SMALL, _FILE_NAME)
 MBOX = FileFormat(read_mbox, versions.WITHIN, SMALL, _FILE_NAME)

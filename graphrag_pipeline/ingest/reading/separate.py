@@ -188,7 +188,7 @@ def _is_safe(path: Path, data: bytes) -> bool:
     except PartError:
         format_ = None
     if format_ is None:
-        return len(data) <= SMALL
+        return len(data) <= SMALL and not data.startswith(b"From ")  # a mailbox may hold files
     holds_files = format_.holds_files and format_.holds_files.search(data)
     return len(data) <= format_.safe_bytes and not holds_files
 
