@@ -43,6 +43,7 @@ TERMS = """<h1>Harbour</h1><p>Words of the harbour.</p><dl>
 <dl><div><dt>Phone</dt><dd>+47 555 01 99</dd></div>
 <div><dt>Harbour master</dt><dd>Ole Brekke</dd></div></dl>"""
 BESIDE = "Boat,Tons,,Harbour,Berths\nPetrel,88,,Kelm,12\nMarlin,120,,Eidvik,40\n"
+VOTES = "State,Voted Yes no.,Voted Yes %,Pupils\nAlba,2374,57.8,91%\nBern,2145,64.9,88%\n"
 
 
 def texts(name: str, content: str | bytes) -> dict[str, str]:
@@ -61,7 +62,7 @@ def merged(rows: list[list[object]], *cells: str) -> bytes:
 
 @pytest.fixture(scope="module")
 def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryEngine]:
-    files = {"invoice.txt": INVOICE, "terms.html": TERMS, "ports.csv": BESIDE}
+    files = {"invoice.txt": INVOICE, "terms.html": TERMS, "ports.csv": BESIDE, "votes.csv": VOTES}
     yield from index_asked(files, tmp_path_factory)
 
 
@@ -79,6 +80,9 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryEngine]:
         ("Who is the harbour master?", "Harbour — Harbour master: Ole Brekke"),
         ("How many berths has Eidvik?", "Eidvik — Berths: 40"),
         ("How many tons has the Petrel?", "Petrel — Tons: 88"),
+        ("How many voted Yes in Bern?", "Bern — Voted Yes no.: 2145"),
+        ("What percentage voted Yes in Alba?", "Alba — Voted Yes %: 57.8"),
+        ("How many % voted Yes in Alba?", "Alba — Voted Yes %: 57.8"),
     ],
 )
 def test_what_is_asked_of_papers_is_told_first(

@@ -39,6 +39,7 @@ _ROLES = {
 """What fields are called that answer to a word of another stem."""
 _WORDS = word_lists("questions.txt")
 _HOW_MUCH = re.compile(words_pattern("how_much"))
+_HOW_MANY = re.compile(words_pattern("how_many"))
 _BY_ROLE = ("in_charge", "took_part", "arranges", "reports", "repeats", "lasts")
 _LABELLED = re.compile(
     r"([^\W\d_][^:\n.,!?]{1,39}): ([^\n]{0,99}[^\n.!?:;,])"
@@ -87,19 +88,22 @@ def says_asked_field(
     names no field. Nor need one be named that is of the kind asked for, as when or where something
     is, where the line says all else of the question. Where the bounds of the question leave out the
     value (over 100), that is -1; and 0 where no field is named, or none of the ``names`` of which
-    it is asked is in what is ``told`` by the line, with its record.
+    it is asked is in what is ``told`` by the line, with its record. A share is not how many.
     """
     asked = set(question.terms).difference(terms(title))
     cells = [cell.partition(SEPARATOR) for cell in line.rpartition(_TITLE_END)[2].split(CELL_END)]
     fields = [field for field, mark, _ in cells if mark]
-    named = [value for field, mark, value in cells if mark and _names_field(asked, field)]
-    of_kind = [value for field, mark, value in cells if mark and _is_of_kind(question, field)]
+    named = [cell for cell in cells if cell[1] and _names_field(asked, cell[0])]
+    of_kind = [cell for cell in cells if cell[1] and _is_of_kind(question, cell[0])]
     if not named and of_kind and not _is_said(question, terms(f"{title} {told}")):
         return 0
     about = {name for name in names if not any(_names_field({name}, field) for field in fields)}
     if not (named or of_kind) or (about and about.isdisjoint(terms(f"{title} {told}"))):
         return 0
-    return 1 if any(is_within_bounds(question, value) for value in named or of_kind) else -1
+    values = [(field, value) for field, _, value in named or of_kind]
+    if "%" not in question and _HOW_MANY.search(question.folded):
+        values = [(field, value) for field, value in values if "%" not in (field[-1:], value[-1:])]
+    return 1 if any(is_within_bounds(question, value) for _, value in values) else -1
 
 
 def _is_of_kind(question: AnalysedQuestion, field: str) -> bool:
