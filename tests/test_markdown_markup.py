@@ -123,3 +123,22 @@ def test_markup_takes_time_in_proportion_to_its_length(part: str) -> None:
         without_markup(part * number)
         took.append(time.process_time() - start)
     assert took[1] < 8 * 4 * max(took[0], 0.01)
+
+
+def test_what_generators_of_sites_read_is_left_out() -> None:
+    text = (
+        "# Lamps {#lamps}\n\n:::warning Mind the step\nIt is wet.\n:::\n\n"
+        '<VideoLink href="https://a.example" title="Watch"/>\n\n<Tabs>\nOne.\n</Tabs>\n\n'
+        "Set `<Lamp size=1>` and snake\\_case, a List<Name> or <YourName>. "
+        f"[Try](https://play.example/#{'eNp9' * 60}) it.\n\n"
+        "## \\<script setup> {#setup}\n\nIt runs.\n"
+    )
+    assert [part.strip() for part in only(text).text.split("\n\n")] == [
+        "# Lamps",
+        "Mind the step\nIt is wet.",
+        "One.",
+        "Set `<Lamp size=1>` and snake_case, a List<Name> or <YourName>. "
+        "[Try](https://play.example/) it.",
+        "## <script setup>",
+        "It runs.",
+    ]

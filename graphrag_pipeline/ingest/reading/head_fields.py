@@ -8,21 +8,27 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from graphrag_pipeline.core.word_lists import word_lists
+from graphrag_pipeline.core.word_lists import word_lists, word_set
 from graphrag_pipeline.ingest.reading.cleaning import one_line
 from graphrag_pipeline.ingest.reading.model import Scalar
 
-_FIELD = re.compile(r"([^\W\d_][\w-]{0,30}(?: [\w-]{1,30}){0,2}):(?:[ \t]+(\S.*))?")
+_FIELD = re.compile(
+    r"(?:[-*+] )?(\*\*|__|)([^\W\d_][\w-]{0,30}(?: [\w-]{1,30}){0,2})(?:\1:|:\1)(?:[ \t]+(\S.*))?"
+)
 _MOST_LINES, _LONGEST = 100, 1_000
 _TITLES = word_lists("nlp_records.txt")["label"]
+_OF_DOCUMENTS = word_set(
+    "title author authors autor autorin auteur autore verfasser date datum fecha data created "
+    "updated start_date status state version"
+)
 
 
 def head_fields(text: str) -> dict[str, Scalar]:
     """Return the fields, by their names in lower case, what is a title in any language as "title".
 
     They are the lines up to the first blank one, two fields or more and nothing else, below the
-    heading where there is one; else one of them is the title. A line that begins with a blank goes
-    on with the field above. Empty where a text has no such head.
+    heading where there is one; else one of them is the title, the author or the like. A line that
+    begins with a blank goes on with the field above. Empty where a text has no such head.
     """
     lines = text[: _MOST_LINES * _LONGEST].lstrip("\n").split("\n", _MOST_LINES)
     first, is_below = 0, lines[0].startswith("# ")
@@ -35,9 +41,9 @@ def head_fields(text: str) -> dict[str, Scalar]:
     name = ""
     for line in lines[first:end]:
         field = _FIELD.fullmatch(line.rstrip())
-        if field and field[1].lower() not in fields:
-            name = field[1].lower()
-            fields[name] = field[2] or ""
+        if field and field[2].lower() not in fields:
+            name = field[2].lower()
+            fields[name] = field[3] or ""
         elif name and line[0] in " \t":
             fields[name] = f"{fields[name]} {line.strip()}".strip()
         else:
@@ -47,7 +53,10 @@ def head_fields(text: str) -> dict[str, Scalar]:
         ("title" if n == title else n): value for n, value in fields.items() if value
     }
     is_head = len(said) > 1 and max(map(len, fields.values())) <= _LONGEST
-    return said if is_head and (is_below or "title" in said) else {}
+    is_known = (
+        is_below or "title" in said or any(n.replace(" ", "_") in _OF_DOCUMENTS for n in said)
+    )
+    return said if is_head and is_known else {}
 
 
 def take_title(metadata: dict[str, Scalar], path: Path) -> str:

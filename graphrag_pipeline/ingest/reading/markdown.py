@@ -11,6 +11,7 @@ from pathlib import Path
 import yaml
 
 from graphrag_pipeline.core.records import SEPARATOR
+from graphrag_pipeline.core.word_lists import word_set
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 from graphrag_pipeline.ingest.reading.decoding import decode
@@ -43,6 +44,14 @@ _MOST_FRONT_MATTER = 65_536  # characters
 _ENDS = {"---": ("---", "..."), "+++": ("+++",)}
 _TITLE = re.compile(r"^title:: +(\S[^\n]{0,300})$", re.M)
 _TOP = 1_000
+_FORMS = word_set(
+    "summary abstract introduction overview contents background motivation preface purpose goals "
+    "description zusammenfassung einleitung überblick inhalt résumé aperçu resumen introducción "
+    "resumo introdução sommario introduzione samenvatting inleiding sammanfattning inledning "
+    "streszczenie wstęp введение аннотация 概要 摘要 简介 簡介 引言 はじめに 目次 개요 소개"
+)
+"""Headings of a first section, by which no document is called; it is by its file's name."""
+_STARTS = word_set("index readme")
 _NOTE = re.compile(r"^ {0,3}\[\^([^\]\s]{1,50})\]:[ \t]+", re.M)
 _NOTE_MARK = re.compile(r"\[\^([^\]\s]{1,50})\]")
 _TERM = re.compile(r"^([^\s#>|:*+-][^\n]{0,100})\n(?:[ \t]*\n)?:[ \t]+(?=\S)", re.M)
@@ -76,7 +85,8 @@ def read_markdown(path: Path, data: bytes, options: ReadingOptions) -> ReadResul
     }
     metadata = {key: _plain(value) for key, value in metadata.items()} or head_fields(text)
     title = take_title(metadata, path) or one_line(without_links(_first_heading(text)))
-    title = title or readable_name(path)
+    if not title or (title.casefold() in _FORMS and path.stem.casefold() not in _STARTS):
+        title = readable_name(path)
     text, blocks = with_facts(text, title, markdown=True)
     text, blocks = with_properties(text, blocks, linked)
     return whole_document(path, text, title, metadata, blocks)

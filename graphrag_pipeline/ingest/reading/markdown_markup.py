@@ -7,7 +7,7 @@ time in proportion to the text.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 from graphrag_pipeline.core.word_lists import word_set
 from graphrag_pipeline.ingest.reading.line_blocks import line_blocks
@@ -24,7 +24,7 @@ _LINES = word_set(
 _OTHERS = word_set("h1 h2 h3 h4 h5 h6 li td th script style svg")
 _NAMES = "|".join(sorted(_INLINE | _LINES | _OTHERS, key=len, reverse=True))
 _CODE_OR_TAG = re.compile(
-    rf"(`+)[^`\n]+\1|<(?P<end>/?)(?P<name>{_NAMES})(?:\s[^<>]{{0,2000}})?/?>", re.I
+    rf"(`+)[^`\n]+\1|\\<|<(?P<end>/?)(?P<name>{_NAMES})(?:\s[^<>]{{0,2000}})?/?>", re.I
 )
 _BLANK_LINES = re.compile(r"\n[ \t]*\n(?:[ \t]*\n)+")
 _IMAGE = r"!\[[^\[\]\n]*\](?:\([^()\n]*(?:\([^()\n]*\)[^()\n]*)?\)|\[[^\[\]\n]*\])"
@@ -58,6 +58,14 @@ _DATA_DEFINITION = re.compile(r"^ {0,3}\[[^\[\]\n]{1,300}\]:[ \t]*<?data:[^\n]*$
 _DATA = re.compile(
     r"data:[\w.+-]{1,50}/[\w.+-]{1,50}(?:;[\w=-]{1,50}){0,3};base64,[A-Za-z0-9+/=%]{40,}"
 )
+_HEADING_ID = re.compile(r"^(#{1,6}[ \t][^\n]{0,1000}?)[ \t]*\{[#:.][^{}\n]{0,200}\}[ \t]*$", re.M)
+_CONTAINER = re.compile(r"^[ \t]*:{3,}[ \t]*(?:\{[^{}\n]{0,200}\}|[\w-]{0,60})[ \t]*", re.M)
+_CODE_OR_MARK = re.compile(
+    r"(`+)[^`\n]+\1|(?<![\w\\])</?(?P<name>[A-Z][\w.]{0,60})(?P<rest>\s[^<>]{0,2000}|/)?>"
+    r"|(?<=\w)(?P<escape>\\)(?=_\w)|(?P<sign>\\)(?=[<>*])"
+    r"|(?<=\]\()(?P<address>https?://[^\s()<>?#]{1,300})[?#][^\s()<>]{150,}(?=\))"
+)
+_CLOSED = re.compile(r"</([A-Z][\w.]{0,60})>")
 _ROW = re.compile(r"^[ \t]*\|.*<.*$", re.M)
 _BREAK = re.compile(r"<(?:br|/?(?:p|ul|ol|li|div))\s*/?>", re.I)
 """What divides lines within a cell of a table, which is one line."""
@@ -82,10 +90,13 @@ def without_markup(text: str) -> str:
 
     What HTML makes lines are lines, its headings are headings. Badges are images that stand alone
     before the first paragraph, tables of contents three or more items that are links within the
-    page, definitions the addresses of links that are given apart.
+    page, definitions the addresses of links that are given apart. Nor has it what only generators
+    of sites and converters read: ids of headings, marks of containers, components, escapes.
     """
+    closed = frozenset(_CLOSED.findall(text))
     stripped = "".join(
-        part if is_code else _without_tags(part) for part, is_code in code_parts(text)
+        part if is_code else _without_marks(_without_tags(part), closed)
+        for part, is_code in code_parts(text)
     )
     written = "\n".join(_without_lines(list(_lines(stripped))))
     return written if written == text else _BLANK_LINES.sub("\n\n", written)
@@ -149,6 +160,27 @@ def _without_tags(text: str) -> str:
         elif name not in _INLINE:
             into.append(_INSTEAD.get((name, bool(match["end"])), "\n"))
     return "".join((*parts, *(heading or ()), text[place:]))
+
+
+def _without_marks(text: str, closed: Set[str]) -> str:
+    """Return text without marks of generators and converters; ``closed`` are names of end tags.
+
+    >>> _without_marks('# Ports {#ports}\\n:::tip Fees\\n<Badge text="new" /> <Name>', frozenset())
+    '# Ports\\nFees\\n <Name>'
+    """
+    if "{" in text:
+        text = _HEADING_ID.sub(r"\1", text)
+    if ":::" in text:
+        text = _CONTAINER.sub("", text)
+
+    def kept(mark: re.Match[str]) -> str:
+        rest = mark["rest"] or ""
+        is_tag = mark["name"] and (mark["name"] in closed or "=" in rest or rest.endswith("/"))
+        if is_tag or mark["escape"] or mark["sign"]:
+            return ""
+        return mark["address"] or mark.group()
+
+    return _CODE_OR_MARK.sub(kept, text)
 
 
 def _without_lines(lines: list[tuple[str, bool]]) -> Iterator[str]:

@@ -26,21 +26,21 @@ VERSIONS = {
     "mail": "10",
     "manual pages": "3",
     "maps": "3",
-    "Markdown": "10",
-    "named": "13",  # files without an ending, known by their whole name
+    "Markdown": "11",
+    "named": "14",  # files without an ending, known by their whole name
     "notebook": "2",
     "office": "13",
     "outlines": "6",
     "Outlook": "3",
     "packed": "2",
     "PDF": "8",
-    "plain": "14",
+    "plain": "15",
     "records": "26",
     "references": "2",
     "reStructuredText": "5",
     "RTF": "4",
     "subtitles": "2",
-    "text": "15",  # of .txt alone, which once stood for what all readers share
+    "text": "16",  # of .txt alone, which once stood for what all readers share
     "web archives": "2",
     "wikis": "2",
     "XLS": "4",

@@ -164,8 +164,10 @@ def find_evidence(
         for passage in shown
     )
     told = told_by_metadata(index, asked, sentences, is_answered=is_answered)
-    said = {passage.text.casefold() for passage in told}
-    return [*told, *(each for each in shown if each.text.casefold() not in said)][:most]
+    # A line of the text that says the same tells where it stands.
+    lines = {passage.text.casefold(): passage for passage in shown}
+    first = [lines.get(passage.text.casefold(), passage) for passage in told]
+    return [*first, *(each for each in shown if each not in first)][:most]
 
 
 def _telling(
