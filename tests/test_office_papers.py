@@ -17,6 +17,8 @@ from benchmarks.answers import passages_of
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.index import Index
 from graphrag_pipeline.query import QueryEngine
+from graphrag_pipeline.query.evidence.asked_fields import says_asked_field
+from graphrag_pipeline.query.question import AnalysedQuestion
 
 INVOICE = """\
 NORDWIND MARINE AS
@@ -89,6 +91,20 @@ def test_what_is_asked_of_papers_is_told_first(
     asked: QueryEngine, question: str, told: str
 ) -> None:
     assert passages_of(asked.answer(question).text)[0] == told
+
+
+@pytest.mark.parametrize(
+    ("line", "gain"),
+    [
+        ("Enrolled: 10", 1),
+        ("Enrolled: 10 Points: 4 Passed: 30%", 1),
+        ("Enrolled: 30%", -1),
+        ("Enrolled %: 30", -1),
+    ],
+)
+def test_how_many_is_no_share(line: str, gain: int) -> None:
+    question = AnalysedQuestion.of("How many are enrolled in Algebra?")
+    assert says_asked_field(question, "Algebra", line, line, frozenset()) == gain
 
 
 def test_the_total_of_an_invoice_is_told(asked: QueryEngine) -> None:

@@ -39,6 +39,7 @@ _ROLES = {
 """What fields are called that answer to a word of another stem."""
 _WORDS = word_lists("questions.txt")
 _HOW_MUCH = re.compile(words_pattern("how_much"))
+_SHARE = re.compile(r"[\d.,]+ ?%")
 _HOW_MANY = re.compile(words_pattern("how_many"))
 _BY_ROLE = ("in_charge", "took_part", "arranges", "reports", "repeats", "lasts")
 _LABELLED = re.compile(
@@ -102,7 +103,9 @@ def says_asked_field(
         return 0
     values = [(field, value) for field, _, value in named or of_kind]
     if "%" not in question and _HOW_MANY.search(question.folded):
-        values = [(field, value) for field, value in values if "%" not in (field[-1:], value[-1:])]
+        values = [
+            (f, value) for f, value in values if f[-1:] != "%" and not _SHARE.fullmatch(value)
+        ]
     return 1 if any(is_within_bounds(question, value) for _, value in values) else -1
 
 
