@@ -23,6 +23,8 @@ MINUTES = {
     "2025/minutes.md": "# Minutes 2025\n\nThe rent of the hall is 990 EUR.\n",
 }
 FILES = {
+    "Terna.wiki": "{{Infobox ship\n|name=Terna\n|builder=Brun & Sønn\n|launched=1931\n}}\n"
+    "The '''Terna''' is a cutter. The Terna was painted green in 1990.\n",
     "fleet.md": "# Fleet\n\n| Boat | Crew | Tons<br>(2024) | Tons<br/>(2025) |\n"
     "|:--|:-:|-:|-:|\n| Petrel | 3 | 88 | 79 |\n| Marlin | 4 | 120 | 134 |\n",
     "bank.csv": "Date,Description,Money In,Money Out\n2024-02-02,Rent Ada Finch,450.00,\n"
@@ -86,6 +88,7 @@ def minutes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryEngine]:
             "How many tons did the Petrel land in 2025?",
             "Fleet — Boat: Petrel; Crew: 3; Tons (2024): 88; Tons (2025): 79",
         ),
+        ("Who built the Terna?", "Terna — builder: Brun & Sønn"),
         ("Who paid 450 EUR?", "Rent Ada Finch — Money In: 450.00"),
         ("Who paid 2475?", "Rent Bo Marsh — Money In: 2475.00"),
         ("Wer hat 1200 EUR netto?", "Voss KG — Netto: 1.200,00; Währung: EUR"),

@@ -41,7 +41,7 @@ _WORDS = word_lists("questions.txt")
 _HOW_MUCH = re.compile(words_pattern("how_much"))
 _SHARE = re.compile(r"[\d.,]+ ?%")
 _HOW_MANY = re.compile(words_pattern("how_many"))
-_BY_ROLE = ("in_charge", "took_part", "arranges", "reports", "repeats", "lasts")
+_BY_ROLE = ("in_charge", "took_part", "arranges", "reports", "makes", "repeats", "lasts")
 _LABELLED = re.compile(
     r"([^\W\d_][^:\n.,!?]{1,39}): ([^\n]{0,99}[^\n.!?:;,])"
     r"|([^\W\d_]\w{1,19} [^\W\d_A-Z][^:\n.,!?]{1,29}): ((?:[^\n.!?]|[.](?! )){1,99}\.)"
