@@ -16,6 +16,7 @@ from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.core.text import asked_in, asked_terms, own_terms, stored_terms, terms
 from graphrag_pipeline.llm.embedders import HashingEmbedder
 from graphrag_pipeline.query import QueryEngine
+from graphrag_pipeline.query.question import AnalysedQuestion, told_apart
 from graphrag_pipeline.store import vector_store
 from graphrag_pipeline.store.vector_store import VectorStore
 
@@ -258,3 +259,9 @@ def test_terms_are_those_of_an_index_made_at_once(both: Index, tmp_path: Path) -
     for table in ("chunks", "entities", "relationships", "community_reports"):
         assert stored(both, table) == stored(anew, table)
     assert not both.update(both.home.parent / "documents").is_new
+
+
+def test_what_a_question_in_chinese_asks_with_is_no_term() -> None:
+    assert AnalysedQuestion("KeepAlive 组件有什么作用？").terms == ("keepalive", "组件", "作用")
+    assert AnalysedQuestion("为什么？").terms
+    assert told_apart("誰がダムを建てましたか？") == "誰がダムを建てましたか？"

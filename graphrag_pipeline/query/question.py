@@ -25,11 +25,13 @@ def words_pattern(section: str) -> str:
 
 
 _ASKS_JA = _WORDS["asks_ja"]
+_ASKS_ZH = re.compile("|".join(sorted(_WORDS["asks_zh"], key=len, reverse=True)))
 _ASKED = {kind: re.compile(words_pattern(kind)) for kind in ("time", "number", "person", "place")}
 _WHAT = re.compile(words_pattern("what"))
 _WHAT_END = re.compile(rf"\s+(?:{words_pattern('what_end')})$")
 _COMPARED = re.compile(words_pattern("compare"))
 _AS_WRITTEN = re.compile(r"\d|(?<!\S)[\"'`]*--?[^\W\d_]")
+_ANY_WORD, _KANA = re.compile(r"\w"), re.compile("[\u3040-\u30ff]")
 _AROUND = "?.,;:!()\"'`"
 
 
@@ -138,6 +140,16 @@ class AnalysedQuestion(str):
         return {}
 
 
+def told_apart(text: str) -> str:
+    """Return a question in Chinese without what it asks with, which would be in pairs of signs.
+
+    >>> told_apart("插槽有什么作用？")
+    '插槽 作用？'
+    """
+    bare = text if _KANA.search(text) else _ASKS_ZH.sub(" ", text)
+    return bare if _ANY_WORD.search(bare) else text
+
+
 def _terms_of(text: str) -> tuple[str, ...]:
-    found = terms(text)
+    found = terms(told_apart(text))
     return tuple([term for term in found if term not in _ASKS_JA] or found)
