@@ -17,6 +17,7 @@ from graphrag_pipeline.core.settings import (
     Settings,
 )
 from graphrag_pipeline.extraction import extractors
+from graphrag_pipeline.extraction.rules import nlp
 from graphrag_pipeline.ingest import documents, mention_files, to_extract
 from graphrag_pipeline.ingest.mention_files import identify
 from graphrag_pipeline.ingest.reading import read_file, separate
@@ -354,6 +355,22 @@ def test_mentions_that_are_staged_by_slices_are_those_of_the_whole_batch(tmp_pat
     sliced = build_graph(tmp_path / "sliced", files)
     assert len(written) > 3
     assert folded(sliced) == folded(whole)
+
+
+def test_a_text_at_which_rules_fail_stays_without_names_and_the_others_have_theirs(
+    tmp_path, monkeypatch, caplog
+):
+    def failing(text, *others):
+        if "Ada Finch" in text:
+            raise RecursionError("too deep")
+        return read(text, *others)
+
+    read = nlp._read
+    monkeypatch.setattr(nlp, "_read", failing)
+    built = build_graph(tmp_path, {"a.txt": STORY, "b.txt": OTHER, "c.txt": "Ada Finch met Bo."})
+    assert ("Bob Jones", 1) in built.rows("SELECT title, frequency FROM entities")
+    (warning,) = [each for each in caplog.messages if "stays without names" in each]
+    assert "too deep" in warning
 
 
 def test_what_a_killed_extraction_leaves_behind_is_gone_after_the_next(tmp_path):

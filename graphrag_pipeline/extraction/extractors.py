@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import logging
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import polars as pl
 
 from graphrag_pipeline.core import progress
+from graphrag_pipeline.core.errors import is_interrupt
 from graphrag_pipeline.core.settings import Settings, fingerprint
 from graphrag_pipeline.extraction.mentions import Extraction
 from graphrag_pipeline.extraction.model.llm import (
@@ -30,6 +32,8 @@ from graphrag_pipeline.llm.configured import (
 from graphrag_pipeline.llm.errors import TerminalModelError
 from graphrag_pipeline.llm.probing import is_there
 from graphrag_pipeline.llm.speed import foretell
+
+log = logging.getLogger("graphrag_pipeline")
 
 _SLICE_BYTES = 1_000_000
 _BYTES_OF_ROW = 40
@@ -96,11 +100,30 @@ def _slices(chunks: pl.DataFrame) -> Iterator[pl.DataFrame]:
 
 
 def _by_rule(chunks: pl.DataFrame, options: NlpOptions) -> Extraction:
-    prose = extract_nlp(prose_of(chunks), options)
-    records = extract_records(chunks)
+    return _together([_of_prose(prose_of(chunks), options), extract_records(chunks)])
+
+
+def _of_prose(chunks: pl.DataFrame, options: NlpOptions) -> Extraction:
+    """Return what rules find; a chunk at which they fail has none, and the log says which it is."""
+    try:
+        return extract_nlp(chunks, options)
+    except Exception as error:
+        if isinstance(error, MemoryError) or is_interrupt(error):
+            raise
+        if len(chunks) == 1:
+            why = f"{type(error).__name__}: {error}"
+            log.warning(
+                "rules failed at chunk %s, it stays without names (%s)", chunks["id"][0], why
+            )
+            return extract_nlp(chunks.clear(), options)
+    half = len(chunks) // 2
+    return _together([_of_prose(part, options) for part in (chunks[:half], chunks[half:])])
+
+
+def _together(parts: Sequence[Extraction]) -> Extraction:
     return Extraction(
-        pl.concat([prose.entities, records.entities]),
-        pl.concat([prose.relationships, records.relationships]),
+        pl.concat([part.entities for part in parts]),
+        pl.concat([part.relationships for part in parts]),
     )
 
 
