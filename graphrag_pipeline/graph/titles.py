@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 
 import duckdb
-import polars as pl
 
 from graphrag_pipeline.core.identity import make_id
 from graphrag_pipeline.core.text import fold, normalize_title, terms
@@ -92,6 +91,8 @@ def update_titles(con: duckdb.DuckDBPyConnection) -> None:
 
     What a title stands for is looked up where it was a title before.
     """
+    import polars as pl
+
     con.execute(_TITLED)
     titles = con.execute(_NEW_TITLES).fetchall()
     shown = [(written, " ".join(_MARKS.sub("", written).split()), kind) for written, kind in titles]
