@@ -177,13 +177,14 @@ def _telling(
 
     "Style Guide, PEP 8 — PEP: 8" has most words of a question about it, and answers none.
     """
-    titles = terms_batch([sentence.window.row["title"] for _, sentence in ranking])
-    telling = [
-        (passage, sentence)
-        for (passage, sentence), title in zip(ranking, titles, strict=True)
-        if passage.text == passage.citation.text or not {*terms(passage.text)} <= {*title.split()}
-    ]
+    telling = [row for row in ranking if not _says_title(*row)]
     return telling or ranking
+
+
+def _says_title(passage: RankedPassage, sentence: Sentence) -> bool:
+    title = sentence.window.row["title"]
+    is_line = passage.text.startswith(record_line(title, ""))
+    return is_line and {*terms(title)}.issuperset(terms(passage.text))
 
 
 def _chunks_of(record: Record) -> Sequence[str]:
