@@ -51,6 +51,7 @@ from graphrag_pipeline.store import vector_store as vectors
 from graphrag_pipeline.store.vector_store import VectorStore
 from graphrag_pipeline.structures.updating import embed_table
 from graphrag_pipeline.structures.vector_tables import TABLES
+from graphrag_pipeline.upkeep.checking import check
 from graphrag_pipeline.upkeep.purging import purge
 
 STORY = {
@@ -228,6 +229,15 @@ def test_a_rollback_stays_when_the_program_changes_and_not_the_index(indexed, mo
     rollback(engine.workspace, made[2])
     assert refresh_needed(workspace_of(home, SMALL))
     assert publish(workspace_of(home, SMALL)).created
+
+
+def test_a_release_that_was_made_by_other_rules_is_measured_by_none_of_these(indexed, monkeypatch):
+    engine, _ = indexed
+    monkeypatch.setattr(publishing, "GRAPH_VERSION", "next")
+    engine.write({"ship.md": None})
+    update(engine)
+    problems = check(engine.workspace).problems
+    assert not [each for each in problems if each.where.startswith("releases/")]
 
 
 def test_the_one_before_is_never_one_that_was_withdrawn(indexed):

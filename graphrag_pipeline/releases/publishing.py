@@ -184,6 +184,14 @@ def published_sql() -> str:
     return resources.files("graphrag_pipeline.releases").joinpath("published.sql").read_text()
 
 
+def made_by() -> str:
+    """Return a hash of what makes the views of a release, and its tables that are not hashed.
+
+    Those follow from the others by rules, as the titles of chunks do.
+    """
+    return fingerprint(published_sql(), GRAPH_VERSION)
+
+
 def config_hash(settings: Settings) -> str:
     """Return a hash of the settings that shape an index."""
     not_shaping = {"home", "storage", "workers", "batches"}
@@ -200,11 +208,9 @@ def config_hash(settings: Settings) -> str:
 def content_hash(con: duckdb.DuckDBPyConnection) -> str:
     """Return a hash of everything a release holds, its comments, views and macros included.
 
-    And of how its texts became search terms, which stand with the vectors, and of the rules by
-    which tables that are not hashed follow from those that are, as the titles of chunks do.
+    And of how its texts became search terms, which stand with the vectors.
     """
-    made_by = [schema_sql(), published_sql(), analysis_version(), GRAPH_VERSION]
-    return fingerprint([*made_by, *_row_hashes(con).values()])
+    return fingerprint([schema_sql(), made_by(), analysis_version(), *_row_hashes(con).values()])
 
 
 def _row_hashes(con: duckdb.DuckDBPyConnection) -> dict[str, str]:
@@ -392,7 +398,7 @@ def _pack(index: Path, packed: Path, limits: DatabaseLimits) -> None:
         con.execute("USE packed")
         # One transaction: each of many views would otherwise be synced by itself.
         con.execute(f"BEGIN; {published_sql()}\n; COMMIT")
-        con.execute("INSERT INTO meta VALUES (?, ?)", [VIEWS_MADE_BY, fingerprint(published_sql())])
+        con.execute("INSERT INTO meta VALUES (?, ?)", [VIEWS_MADE_BY, made_by()])
     forbid_writing(packed)
 
 

@@ -14,7 +14,7 @@ import duckdb
 
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.home import Home
-from graphrag_pipeline.core.settings import Settings, fingerprint
+from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.releases.kept_releases import (
     changes_files,
     file_of,
@@ -29,7 +29,7 @@ from graphrag_pipeline.releases.publishing import (
     VIEWS_MADE_BY,
     config_hash,
     content_hash,
-    published_sql,
+    made_by,
 )
 from graphrag_pipeline.releases.row_changes import facts_of
 from graphrag_pipeline.store.hierarchy import GRAPH
@@ -262,9 +262,8 @@ def _faults(path: Path, release: str, settings: Settings) -> Iterator[Broken]:
 
 
 def is_verifiable(con: duckdb.DuckDBPyConnection) -> bool:
-    """Whether a release was made with the views of this program, which are part of its hash."""
-    made_by = get_meta(con, VIEWS_MADE_BY)
-    return made_by == fingerprint(published_sql()) and comments_current(con)
+    """Whether a release was made with views and rules of this program, which are in its hash."""
+    return get_meta(con, VIEWS_MADE_BY) == made_by() and comments_current(con)
 
 
 def _broken(con: duckdb.DuckDBPyConnection, settings: Settings | None) -> Iterator[Broken]:
