@@ -55,7 +55,8 @@ def home_of(schema: int, folder: Path) -> Workspace:
     """Unpack the home that the program of a schema version made."""
     made = 7 if schema in NEVER_MADE else schema
     with tarfile.open(HOMES / f"schema_{made:02}.tar.xz") as archive:
-        archive.extractall(folder, filter="tar")
+        archive.extraction_filter = getattr(tarfile, "tar_filter", None)  # Python 3.11.2 has none
+        archive.extractall(folder)
     settings = load_settings(folder / "graphrag.toml")
     workspace = Workspace(settings.model_copy(update={"home": str(folder / ".graphrag")}))
     if made != schema:

@@ -89,7 +89,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source = copy_to(folder / "source", "docs/", "benchmarks/", "examples/")
     _build("sdist", source, folder)
     with tarfile.open(folder / f"{NAME}.tar.gz") as archive:
-        archive.extractall(folder, filter="data")
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11.2 has none
+        archive.extractall(folder)
     _build("wheel", folder / NAME, folder)
     return folder
 
