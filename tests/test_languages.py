@@ -16,7 +16,7 @@ from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.core.text import asked_in, asked_terms, own_terms, stored_terms, terms
 from graphrag_pipeline.llm.embedders import HashingEmbedder
 from graphrag_pipeline.query import QueryEngine
-from graphrag_pipeline.query.question import AnalysedQuestion, told_apart
+from graphrag_pipeline.query.question import AnalysedQuestion, without_asking
 from graphrag_pipeline.store import vector_store
 from graphrag_pipeline.store.vector_store import VectorStore
 
@@ -264,4 +264,4 @@ def test_terms_are_those_of_an_index_made_at_once(both: Index, tmp_path: Path) -
 def test_what_a_question_in_chinese_asks_with_is_no_term() -> None:
     assert AnalysedQuestion("KeepAlive 组件有什么作用？").terms == ("keepalive", "组件", "作用")
     assert AnalysedQuestion("为什么？").terms
-    assert told_apart("誰がダムを建てましたか？") == "誰がダムを建てましたか？"
+    assert without_asking("誰がダムを建てましたか？") == "誰がダムを建てましたか？"

@@ -140,10 +140,10 @@ class AnalysedQuestion(str):
         return {}
 
 
-def told_apart(text: str) -> str:
+def without_asking(text: str) -> str:
     """Return a question in Chinese without what it asks with, which would be in pairs of signs.
 
-    >>> told_apart("插槽有什么作用？")
+    >>> without_asking("插槽有什么作用？")
     '插槽 作用？'
     """
     bare = text if _KANA.search(text) else _ASKS_ZH.sub(" ", text)
@@ -151,5 +151,5 @@ def told_apart(text: str) -> str:
 
 
 def _terms_of(text: str) -> tuple[str, ...]:
-    found = terms(told_apart(text))
+    found = terms(without_asking(text))
     return tuple([term for term in found if term not in _ASKS_JA] or found)

@@ -48,7 +48,7 @@ from graphrag_pipeline.query.memory.entity_names import EntityNames
 from graphrag_pipeline.query.memory.graph_arrays import GraphArrays
 from graphrag_pipeline.query.memory.mapped_arrays import GRAPH, NAMES, CarriedArrays, rows_name
 from graphrag_pipeline.query.memory.rows_in_memory import KeptRows, read_if_small
-from graphrag_pipeline.query.question import AnalysedQuestion, told_apart
+from graphrag_pipeline.query.question import AnalysedQuestion, without_asking
 from graphrag_pipeline.query.trace import Trace
 from graphrag_pipeline.query.visible_vectors import VisibleVectors
 from graphrag_pipeline.releases.kept_releases import ACCESS, nothing_published
@@ -478,7 +478,7 @@ class Release:
         Of all, or of those with the ids ``among``. Days are looked for as tables write them, too.
         """
         own = self._own(table)
-        text = told_apart(AnalysedQuestion.of(question).read(with_days))
+        text = without_asking(AnalysedQuestion.of(question).read(with_days))
         with _storage_errors():
             if among is not None:
                 found = among if own is None else [key for key in among if key in own]

@@ -54,8 +54,8 @@ def read_xml(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     for each, its fields the elements and attributes within; so is an invoice or a setting, which is
     one object of fields. Of a text, an element without text its
     attributes are said, and of one of others its name. XML whose root is ``html`` is a web page;
-    statements of banks are bookings, MARC is entries of a
-    bibliography, and a dump of MediaWiki its pages.
+    statements of banks are bookings, MARC is entries of a bibliography, and a dump of MediaWiki its
+    pages.
     """
     root = root_of(data)
     if root.name.lower() == "html":

@@ -46,7 +46,6 @@ _LABELLED = re.compile(
     r"([^\W\d_][^:\n.,!?]{1,39}): ([^\n]{0,99}[^\n.!?:;,])"
     r"|([^\W\d_]\w{1,19} [^\W\d_A-Z][^:\n.,!?]{1,29}): ((?:[^\n.!?]|[.](?! )){1,99}\.)"
 )
-_RATE = re.compile(r"\d[\d.,]* ?%")
 _IS_VALUE = re.compile(r"\d|[A-ZÀ-ÖØ-ÞА-Я]")
 _FIGURE = re.compile(r"[^\w\s]?\s?\d")
 _TITLE_END = record_line("", "")[-3:]
@@ -179,7 +178,7 @@ def is_asked_label(question: AnalysedQuestion, line: str) -> bool:
     """
     match = _LABELLED.fullmatch(line)
     label, value = (match[1] or match[3], match[2] or match[4]) if match else ("", "")
-    words = terms(_RATE.sub("", label)) if _IS_VALUE.search(value) else []
+    words = terms(_SHARE.sub("", label)) if _IS_VALUE.search(value) else []
     return _names_whole(frozenset(question.terms), words)
 
 

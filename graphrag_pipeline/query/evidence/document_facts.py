@@ -98,12 +98,18 @@ def _called(question: AnalysedQuestion, documents: Mapping[str, Sentence]) -> li
     words = frozenset(bare.terms)
     if not words:
         return []
-    names = [f"{_title(s)} {_file_name(s)}" for s in documents.values()]
-    shared = [len(words.intersection(line.split())) for line in terms_batch(names)]
-    most = max(shared, default=0)
+    shared = {key: len(words & own) for key, own in _words_of_names(documents).items()}
+    most = max(shared.values(), default=0)
     if most < _SAYS_MUCH * len(words):
         return []
-    return [key for key, n in zip(documents, shared, strict=True) if n == most]
+    return [key for key, n in shared.items() if n == most]
+
+
+def _words_of_names(documents: Mapping[str, Sentence]) -> dict[str, frozenset[str]]:
+    """Return the search terms of the title and the file's name of each document."""
+    names = [f"{_title(s)} {_file_name(s)}" for s in documents.values()]
+    lines = terms_batch(names)
+    return {key: frozenset(line.split()) for key, line in zip(documents, lines, strict=True)}
 
 
 def _fields(
@@ -115,15 +121,14 @@ def _fields(
     asked = sorted((own for own in known if own < words), key=len, reverse=True)
     if not asked:
         return {}
-    names = [f"{_title(s)} {_file_name(s)}" for s in documents.values()]
-    names_of = dict(zip(documents, map(str.split, terms_batch(names)), strict=True))
-    rows = index.rows(_METADATA, ids=[key for key, own in names_of.items() if words & {*own}])
+    names_of = _words_of_names(documents)
+    rows = index.rows(_METADATA, ids=[key for key, own in names_of.items() if words & own])
     said: dict[str, str] = {}
     for row in rows:
         fields = json.loads(row["metadata"] or "{}")
         for own in asked:
             name = next((name for name in known[own] if name in fields), "")
-            value, of_title = " ".join(str(fields.get(name, "")).split()), {*names_of[row["id"]]}
+            value, of_title = " ".join(str(fields.get(name, "")).split()), names_of[row["id"]]
             is_new = not of_title.issuperset(terms(value))
             if is_new and row["id"] not in said and words - own <= of_title:
                 said[row["id"]] = field_line(name, value)
