@@ -18,6 +18,7 @@ from graphrag_pipeline.core.notices import Notifier
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.core.text import counted
 from graphrag_pipeline.ingest.stages import stage_versions
+from graphrag_pipeline.pipeline.updating import cut_batches
 from graphrag_pipeline.planning.pending import pending_batches
 from graphrag_pipeline.resources import IndexResource
 from graphrag_pipeline.resources.index import OUTAGE
@@ -118,14 +119,8 @@ def _why_not_to_look(settings: Settings) -> str:
 
 
 def _cut(workspace: Workspace, folders: Sequence[Path]) -> None:
-    settings = workspace.settings
     for folder in folders:
-        workspace.batches.cut(
-            folder,
-            settings.batches,
-            max_bytes=settings.input.max_file_bytes,
-            settle_seconds=settings.input.settle_seconds,
-        )
+        cut_batches(workspace, folder, settle_seconds=workspace.settings.input.settle_seconds)
 
 
 def _new_partitions(

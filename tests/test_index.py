@@ -461,6 +461,31 @@ def test_a_plan_says_that_removals_will_be_asked_about(index: Index, tmp_path: P
     assert question == str(raised.value)
 
 
+@pytest.mark.parametrize("mount_point_stays", [False, True])
+def test_files_of_a_disk_that_is_not_mounted_stay_when_files_are_read_again(
+    index: Index, tmp_path: Path, mount_point_stays: bool
+) -> None:
+    disk, other = tmp_path / "docs", write(tmp_path / "other", rivers=RIVERS)
+    index.update(other)
+    disk.rename(tmp_path / "taken away")
+    if mount_point_stays:
+        disk.mkdir()
+    index.update(write(other, more=PLACES + RIVERS))
+    again = Index("home", Settings(input={"title_columns": ["headline"]}, **SMALL))
+    write(other, third=RIVERS + PLACES)
+    asked = r"^2 of the 2 files indexed from .*docs, such as docs/.*\.txt, .* is its disk mounted\?"
+    with pytest.raises(RemovalError, match=asked):
+        again.update(other)
+    assert index.sql("SELECT count(*) FROM documents")[1] == [(4,)]
+    if mount_point_stays:
+        again.update(other, remove_all=True)
+        assert again.sql("SELECT count(*) FROM documents")[1] == [(3,)]
+        return
+    (tmp_path / "taken away").rename(disk)
+    again.update(other)
+    assert again.sql("SELECT count(*) FROM documents")[1] == [(5,)]
+
+
 @pytest.mark.parametrize("folder", [None, "", 3])
 def test_what_is_no_folder_is_an_error_that_says_so(index: Index, folder: object) -> None:
     with pytest.raises(InputError, match="is not a folder"):

@@ -9,10 +9,10 @@ from graphrag_pipeline.core import progress
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.hardening.memory import told_out_of_memory
 from graphrag_pipeline.core.home import make_home
-from graphrag_pipeline.ingest.lost_readers import require_readers
 from graphrag_pipeline.ingest.stages import INGESTION
 from graphrag_pipeline.llm.configured import model_options
 from graphrag_pipeline.pipeline.stages import PUBLISH, ingest, refresh_stages, unchanged_release
+from graphrag_pipeline.planning.lost_files import require_files
 from graphrag_pipeline.planning.pending import pending_batches
 from graphrag_pipeline.releases.publishing import PublishedRelease
 from graphrag_pipeline.store.cache_limit import keep_cache_within
@@ -86,7 +86,7 @@ def cut_batches(
     settings = workspace.settings
     make_home(settings)
     if not remove_all:
-        require_readers(workspace.batches, settings.batches, workspace.paths.published)
+        require_files(workspace, folder)
     batches = workspace.batches.cut(
         folder,
         settings.batches,
