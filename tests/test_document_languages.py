@@ -10,6 +10,17 @@ from graphrag_pipeline.core.languages import language_of_document
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.releases.silent_languages import silent_lines
 
+CODE = """This is how it is done and what to be aware of when it is not.
+
+```
+total = 0
+for each in those:
+    total = total + each if each > 0 else total
+    if total > 10:
+        break
+return total
+```
+"""
 GEORGIAN = "ქალაქი თბილისი არის საქართველოს დედაქალაქი. ნინო აბაშიძე ცხოვრობს აქ."
 
 
@@ -47,6 +58,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
     texts = {"ka": GEORGIAN, "zh": next(read_texts("zh")).text, "de": next(read_texts("de")).text}
     for name, text in texts.items():
         (folder / "documents" / f"{name}.txt").write_text(text)
+    (folder / "documents" / "en.md").write_text(CODE)
     made = Index(Settings(home=str(folder / "home")))
     made.update(folder / "documents")
     return made
@@ -54,10 +66,16 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
 
 def test_documents_have_their_language(index: Index) -> None:
     _, rows = index.sql("SELECT parse_filename(uri, true), language FROM documents")
-    assert sorted(map(tuple, rows)) == [("de", "de"), ("ka", "ka"), ("zh", "zh")]
+    assert sorted(map(tuple, rows)) == [
+        ("de", "de"),
+        ("en", "en"),
+        ("ka", "ka"),
+        ("zh", "zh"),
+    ]
 
 
 def test_a_language_that_rules_cannot_read_is_told_of_with_what_to_do(index: Index) -> None:
+    assert index.sql("SELECT count(*) FROM extractions WHERE n_entities = 0")[1] == [(2,)]
     silent = index.status()["silent_languages"]
     assert silent == [{"language": "ka", "chunks": 1, "silent": 1}]
     (line,) = silent_lines(silent)
