@@ -48,9 +48,10 @@ class Teller:
         with store.read() as con:
             told = dict(
                 con.execute(
-                    """SELECT id, title || description FROM entities UNION ALL
+                    """SELECT id, title || type || description FROM entities UNION ALL
                        SELECT id, source || target || description FROM relationships UNION ALL
-                       SELECT id, description FROM claims UNION ALL
+                       SELECT id, concat_ws(' ', subject, object, type, status, start_date,
+                                            end_date, description) FROM claims UNION ALL
                        SELECT community_id, full_content FROM community_reports"""
                 ).fetchall()
             )
@@ -290,6 +291,115 @@ def test_whatever_a_report_is_told_of_changes_it_is_looked_at_again(deep, change
     bring_up(deep, Teller())
     assert made
     assert is_current is (change in REPORT_CHANGES)
+
+
+A_CLAIM_EACH = """
+DELETE FROM claims;
+INSERT INTO claims BY NAME SELECT entity_id AS id, row_number() OVER () AS human_readable_id,
+    min(chunk_id) AS chunk_id, entity_id AS subject_id, 'a' AS subject, 'b' AS object, 'c' AS type,
+    'd' AS status, '1901' AS start_date, '1902' AS end_date, 'owed' AS description, 'b' AS batch
+FROM entity_chunks GROUP BY entity_id
+"""
+WITHIN = "(SELECT entity_id FROM community_members WHERE community_id = $community)"
+BOTH_WITHIN = f"source_id IN {WITHIN} AND target_id IN {WITHIN}"
+WORDS = [
+    *(f"entities SET {name} = {name} || '!' WHERE id" for name in ("title", "type", "description")),
+    *(f"relationships SET {name} = {name} || '!' WHERE" for name in ("source", "description")),
+]
+CLAIM = ("subject", "object", "type", "status", "start_date", "end_date", "description")
+WORDS_OF_CLAIMS = [f"claims SET {name} = {name} || '!' WHERE subject_id" for name in CLAIM]
+CITED = [
+    "relationships SET weight = weight + 1 WHERE",
+    "relationships SET target = target || '!' WHERE",
+    "relationship_mentions SET description = description || '!' WHERE",
+    *(f"relationship_mentions SET {end} = {end} + 1 WHERE" for end in ("start_char", "end_char")),
+]
+
+
+@pytest.mark.parametrize(
+    ("changes", "writer"),
+    [
+        ([*WORDS, WORDS_OF_CLAIMS[-1]], Teller()),
+        (WORDS_OF_CLAIMS[:-1], Teller()),
+        (CITED, None),
+    ],
+    ids=["graph", "claims", "cited"],
+)
+def test_a_report_is_written_again_whichever_word_it_is_told_of_changes(deep, changes, writer):
+    """In each household another changes: a report is left behind by what is not looked at."""
+    with deep.store.transaction() as con:
+        con.execute(A_CLAIM_EACH)
+    forgotten(deep)
+    bring_up(deep, writer)
+    before = reports(deep)
+    households = [id for (id,) in deep.rows("SELECT id FROM communities WHERE level = 1")]
+    with deep.store.transaction() as con:
+        for change, community in zip(changes, households, strict=False):
+            which = f"IN {WITHIN}" if change.endswith("id") else BOTH_WITHIN
+            con.execute(f"UPDATE {change} {which}", {"community": community})
+    bring_up(deep, writer)
+    followed = reports(deep)
+    assert sum(row in before for row in followed) == len(households) - len(changes)
+    forgotten(deep)
+    bring_up(deep, writer)
+    assert reports(deep) == followed
+
+
+STANDS_OTHERWISE = (
+    "UPDATE documents SET n_chars = n_chars + 9",
+    """INSERT INTO blocks BY NAME SELECT id AS document_id, 0 AS start_char, 40 AS end_char,
+       'list' AS kind, batch FROM documents""",
+    "UPDATE blocks SET kind = 'code'",
+    "UPDATE blocks SET end_char = 10_000",
+    "UPDATE blocks SET start_char = start_char + 1",
+)
+
+
+def test_a_report_is_written_again_where_what_it_cites_stands_otherwise(deep):
+    bring_up(deep)
+    for change in STANDS_OTHERWISE:
+        with deep.store.transaction() as con:
+            con.execute(change)
+        assert bring_up(deep).written, change
+
+
+@pytest.mark.parametrize("writer", [Teller(), None], ids=["paid", "free"])
+def test_no_report_is_written_again_for_what_none_is_told_of(deep, writer):
+    with deep.store.transaction() as con:
+        con.execute(A_CLAIM_EACH)
+    bring_up(deep, writer)
+    with deep.store.transaction() as con:
+        con.execute(
+            """UPDATE entities SET frequency = frequency + 1, degree = degree + 1,
+                   human_readable_id = human_readable_id + 9;
+               UPDATE relationships SET combined_degree = combined_degree + 1,
+                   human_readable_id = human_readable_id + 9;
+               UPDATE claims SET human_readable_id = human_readable_id + 9, source_text = 'x';
+               UPDATE documents SET title = 'x'"""
+        )
+    assert bring_up(deep, writer).written == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "writer"),
+    [
+        ("reports SET full_content = reverse(full_content)", Teller()),
+        ("reports SET n_tokens = 9_999", Teller()),
+        ("reports SET findings = []", None),
+        ("communities SET size = size + 1", None),
+    ],
+)
+def test_a_report_is_written_again_where_those_that_it_is_told_change(
+    deep, change, writer, monkeypatch
+):
+    tight = deep.settings.reports.model_copy(update={"max_context_tokens": 200})
+    monkeypatch.setattr(deep, "settings", deep.settings.model_copy(update={"reports": tight}))
+    forgotten(deep)
+    bring_up_by_level(deep, writer)
+    with deep.store.transaction() as con:
+        con.execute(f"UPDATE hierarchy_{change} WHERE level = 1")
+    by = writer or ExtractiveWriter(tight)
+    assert update_reports(deep.store, tight, 0, and_deeper=False, writer=by).written
 
 
 @pytest.mark.parametrize("change", ["outdated = 0.5", "context_hash = 'of another context'"])
