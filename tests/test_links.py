@@ -11,7 +11,7 @@ import pytest
 
 from conftest import Engine, build_graph
 from graphrag_pipeline import Index
-from graphrag_pipeline.core.settings import ResolutionSettings, Settings
+from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.extraction.rules.nlp import NlpOptions, extract_nlp
 from graphrag_pipeline.graph.resolution.resolving import resolution_current
 from graphrag_pipeline.ingest.reading.html import read_html
@@ -203,13 +203,26 @@ def test_a_name_that_is_not_of_one_file_alone_stays_what_it_is(tmp_path, files, 
     assert linked == {"q4", "hansa works"}, why
 
 
-def test_the_user_keeps_a_file_and_a_title_apart(tmp_path):
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [("never,q4,Quay 4 handbook", "q4"), ("rename,Quay 4 handbook,Quay Four", "Quay Four")],
+)
+def test_what_the_user_says_of_a_file_and_a_title_prevails(tmp_path, line, name):
     aliases = tmp_path / "aliases.csv"
-    aliases.write_text("action,a,b\nnever,q4,Quay 4 handbook\n")
-    settings = Settings(resolution=ResolutionSettings(aliases_file=str(aliases)))
-    engine = Engine(tmp_path / "a", settings)
-    engine.write(LINKING)
-    engine.index()
+    aliases.write_text(f"action,a,b\n{line}\n")
+    engine = build_graph(tmp_path / "a", LINKING, resolution={"aliases_file": str(aliases)})
+    assert linked_with(engine, "Crane seven") == {name, "Hansa Works"}
+
+
+def test_no_link_is_followed_to_a_title_where_names_are_not_resolved(tmp_path):
+    engine = build_graph(tmp_path, LINKING, resolution={"method": "off"})
+    assert linked_with(engine, "Crane seven") == {"q4", "Hansa Works"}
+
+
+def test_a_record_is_not_what_a_link_calls_the_file_that_holds_it(tmp_path):
+    files = {"crane.md": CRANE, "q4.csv": "name,town\nBaltor Freight,Odense\n"}
+    engine = build_graph(tmp_path, files)
+    assert ("Baltor Freight",) in _rows(engine, "SELECT title FROM documents WHERE uri <> source")
     assert linked_with(engine, "Crane seven") == {"q4", "Hansa Works"}
 
 
