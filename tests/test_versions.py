@@ -54,7 +54,7 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
     f"{_READERS}:references": _reading("ris"),
     f"{_READERS}:subtitles": _reading("subtitles"),
     f"{_READERS}:web archives": _reading("mail mail_headers"),
-    f"{_READERS}:XML": _reading("bank_statements library_records xml_text xml_tree"),
+    f"{_READERS}:XML": _reading("bank_statements library_records tei xml_text xml_tree"),
     f"{_READERS}:code": _reading("code"),
     f"{_READERS}:graphs": _reading("code"),
     f"{_READERS}:HTML": _reading("html html_events html_lines html_links preformatted"),

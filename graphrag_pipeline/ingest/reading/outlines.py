@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import dropwhile
 from pathlib import Path
 
@@ -16,10 +17,15 @@ from graphrag_pipeline.ingest.reading.model import (
     FileFormat,
     ReadingOptions,
     ReadResult,
+    clean_metadata,
 )
 from graphrag_pipeline.ingest.reading.table_head import markdown_lines
 
 _ADOC_HEADING = re.compile(r"(={1,6})[ \t]+(\S.*)$")
+# Lines below the title: who wrote it, and which revision it is.
+_ADOC_AUTHOR = re.compile(r"[^\W\d_][\w.'’-]*(?: [\w.'’-]+){1,3}$")
+_ADOC_EMAIL = re.compile(r" <[^<>]*>")
+_ADOC_REVISION = re.compile(r"v?\d[\w.]*(?:, (\d{4}-\d\d-\d\d))?(?:: .*)?$|(\d{4}-\d\d-\d\d)$")
 _ADOC_FENCE = re.compile(r"(-{4,}|\.{4,}|`{3,})[ \t]*$")
 _ADOC_BORDER = re.compile(r"(?:={4,}|\*{4,}|_{4,}|--|\+{4,}|\+)[ \t]*$")
 _ADOC_UNSEEN = re.compile(
@@ -53,7 +59,10 @@ def read_asciidoc(path: Path, data: bytes, options: ReadingOptions) -> ReadResul
     Attributes, comments, images and what would be included are left out.
     """
     lines = clean_text(decode(data, options.encoding)).split("\n")
-    return read_as_markdown(path, "\n".join(_of_asciidoc(lines)), options)
+    read = read_as_markdown(path, "\n".join(_of_asciidoc(lines)), options)
+    (document,) = read.documents
+    metadata = {**document.metadata, **_written_by(lines)}
+    return ReadResult([replace(document, metadata=clean_metadata(metadata))], read.quarantined)
 
 
 def read_org(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
@@ -64,6 +73,18 @@ def read_org(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     """
     lines = clean_text(decode(data, options.encoding)).split("\n")
     return read_as_markdown(path, "\n".join(_of_org(lines)), options)
+
+
+def _written_by(lines: list[str]) -> dict[str, str]:
+    """Return what the lines below the title say: the authors, and the day of the revision."""
+    title = next((n for n, line in enumerate(lines) if line.startswith("= ")), len(lines))
+    written, revised = [*lines[title + 1 : title + 3], "", ""][:2]
+    names = _ADOC_EMAIL.sub("", written).split("; ")
+    if not all(map(_ADOC_AUTHOR.match, names)):
+        return {}
+    revision = _ADOC_REVISION.match(revised)
+    day = (revision[1] or revision[2] or "") if revision else ""
+    return {"author": ", ".join(names), "date": day}
 
 
 def _of_asciidoc(lines: list[str]) -> Iterator[str]:

@@ -30,7 +30,7 @@ VERSIONS = {
     "named": "14",  # files without an ending, known by their whole name
     "notebook": "2",
     "office": "13",
-    "outlines": "6",
+    "outlines": "7",
     "Outlook": "3",
     "packed": "2",
     "PDF": "8",
@@ -44,7 +44,7 @@ VERSIONS = {
     "web archives": "2",
     "wikis": "2",
     "XLS": "4",
-    "XML": "8",
+    "XML": "9",
 }
 """The version of the reader of each kind of files."""
 _LIBRARIES = {"Outlook": "oxmsg", "RTF": "striprtf", "XLS": "xlrd"}

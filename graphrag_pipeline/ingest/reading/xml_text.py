@@ -24,6 +24,7 @@ from graphrag_pipeline.ingest.reading.model import (
     whole_document,
 )
 from graphrag_pipeline.ingest.reading.records import FileRecord, read_object, read_records
+from graphrag_pipeline.ingest.reading.tei import is_tei, read_tei
 from graphrag_pipeline.ingest.reading.wikitext import read_dump
 from graphrag_pipeline.ingest.reading.xml_tree import (
     XmlElement,
@@ -54,14 +55,16 @@ def read_xml(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     for each, its fields the elements and attributes within; so is an invoice or a setting, which is
     one object of fields. Of a text, an element without text its
     attributes are said, and of one of others its name. XML whose root is ``html`` is a web page;
-    statements of banks are bookings, MARC is entries of a bibliography, and a dump of MediaWiki its
-    pages.
+    statements of banks are bookings, MARC is entries of a bibliography, a dump of MediaWiki its
+    pages, and TEI has its divisions and speeches.
     """
     root = root_of(data)
     if root.name.lower() == "html":
         return read_html(path, data, options)
     if root.name == "mediawiki":
         return read_dump(root, options)
+    if is_tei(root):
+        return read_tei(path, root)
     if is_camt(root):
         return read_camt(path, root, options)
     if entries := marc_entries(root):

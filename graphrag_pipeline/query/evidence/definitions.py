@@ -25,6 +25,7 @@ _SAYS_OF_ONESELF = r"\b(?:i['’]m|i am|my name is)\b"
 _INSERTED = re.compile(r"\([^)]*\)|,.*,\s*$")
 _ARTICLE = re.compile(rf"(?:{words_pattern('articles')})\s+")
 _ONE, _NAMED, _THAT_IS = map(words_pattern, ("one", "introduces", "that_is"))
+_IS = words_pattern("is")
 _LEADING = re.compile(words_pattern("leads_to_name"))
 _QUOTES = "\"'“”«»„‘’"
 _APART = re.compile(r"[\s-]+")
@@ -40,13 +41,18 @@ def says_what_is(subject: str, *, is_person: bool) -> Callable[[Sentence], float
 
     It begins with the subject, or some of its words and no others, and goes on with "is a" or the
     like; or it announces what follows and says no other words itself, as a heading or a term does;
-    or it introduces the subject (see :func:`_introduces`). Of a person, also an apposition
-    ("King, the first ...") and what is said of oneself.
+    or it introduces the subject (see :func:`_introduces`), or says last who or what is it. Of a
+    person, also an apposition ("King, the first ...") and what is said of oneself.
     """
     words = terms(subject)
     ends = (words, terms(_LEADS.split(subject)[0]))
     heads = words if is_person else [said[-1] for said in ends if said]
     introduced = _introduces(_ARTICLE.sub("", subject, count=1))
+    # The pilot of the harbour was Ann Lee, ...
+    inverted = re.compile(
+        rf"(?:^|[.;:]\s)(?:{_ARTICLE.pattern})[^.,;:]{{3,{_BETWEEN}}}\s(?:{_IS})\s+"
+        rf"{re.escape(_ARTICLE.sub('', subject, count=1))}(?=[,.;]|$)"
+    )
     apposition = re.compile(
         rf"{_SAYS_OF_ONESELF}[^.]{{0,40}}{re.escape(subject)}, |{re.escape(subject)}, "
         r"(?:who|an?|the|chief|senior|professor|director|founder|president|ceo|cto)\b"
@@ -56,6 +62,8 @@ def says_what_is(subject: str, *, is_person: bool) -> Callable[[Sentence], float
         if sentence.announces and _stands_for(_named_by(sentence.first), words, heads) == 1.0:
             return 1.0
         text = fold(sentence.quote)
+        if words and inverted.search(text):
+            return _INTRODUCED
         begin = text[: len(subject) + _BEGINNING]
         defines = _DEFINES.search(begin)
         before = terms(_INSERTED.sub("", begin[: defines.start()])) if defines else []
@@ -96,7 +104,7 @@ def definition_pattern(subject: str) -> str:
     begins = rf"(?:^|\n|[.!?:;\"”»)\]])\s*(?:{_ARTICLE.pattern})?{name}[{_QUOTES}]?"
     return (
         rf"(?i){begins}{inserted}\s+(?:{_DEFINES.pattern})|{begins}\s*(?::|–|—|--)\s|"
-        rf"{begins}[^.;:]{{0,{_BETWEEN}}}\b(?:{_MEANS.pattern})|"
+        rf"\b(?:{_IS})\s+{name}\s*[,.;]|{begins}[^.;:]{{0,{_BETWEEN}}}\b(?:{_MEANS.pattern})|"
         rf"(?:{_NAMED})\s+(?:[^.,;()]{{1,80}}\()?{name}\b|"
         rf"\b{name}(?:\s+\([^()]{{1,80}}\))?,\s+(?:{_ONE})\s"
     )

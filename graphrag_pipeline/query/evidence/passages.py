@@ -31,9 +31,11 @@ from graphrag_pipeline.query.evidence.asked_fields import (
     with_their_records,
 )
 from graphrag_pipeline.query.evidence.asked_figures import with_figures, with_unit
+from graphrag_pipeline.query.evidence.divisions import told_by_division
 from graphrag_pipeline.query.evidence.document_facts import told_by_metadata, with_numbers
 from graphrag_pipeline.query.evidence.latest import without_latest
 from graphrag_pipeline.query.evidence.listed_items import by_items, item_told
+from graphrag_pipeline.query.evidence.run_in_heads import with_run_in_heads
 from graphrag_pipeline.query.evidence.sentences import Sentence, sentences_of
 from graphrag_pipeline.query.evidence.table_rows import CELL_END, ROW, by_rows, with_heads
 from graphrag_pipeline.query.evidence.themes import is_name
@@ -87,6 +89,7 @@ LEAST_SHARE = 0.45
 _NUMBERED = re.compile(r": (?:.*!)?row-\d+$")
 _NAMING, _MOST_NAMING = re.compile(r"[^\n]{1,60}?: [^\W\d_][^\n]{0,60}$"), 3
 _NAMES_SHOWN = 5
+_MOST_DIVISIONS = 3
 _LONGEST_THEME = 400
 _SAID = 0.75
 _SPEAKER = re.compile(r"^[A-Z][A-Z.'’ -]{2,40}:\s+")
@@ -138,7 +141,8 @@ def find_evidence(
     summary stands for the best chunks below it. Of a retrieval without text, the relationships are
     ranked by the first two and cite the chunk that supports them most.
 
-    What metadata say of a document that the question calls by its title comes before all
+    How a division begins that the question calls by its number comes before all (``divisions``), or
+    what metadata say of a document that the question calls by its title
     (``document_facts``). Each then gets the sentences around it that it needs, and an answer that
     is long enough has no more: see ``widening``. Each brings ``context`` sentences on either side.
     """
@@ -163,11 +167,22 @@ def find_evidence(
         wanted.holds(read_in[passage.citation.chunk_id]._replace(quote=passage.text))
         for passage in shown
     )
-    told = told_by_metadata(index, asked, sentences, is_answered=is_answered)
+    told = told_by_division(asked, sentences)[:_MOST_DIVISIONS]
+    told = told or told_by_metadata(index, asked, sentences, is_answered=is_answered)
     # A line of the text that says the same tells where it stands.
     lines = {passage.text.casefold(): passage for passage in shown}
     first = [lines.get(passage.text.casefold(), passage) for passage in told]
-    return [*first, *(each for each in shown if each not in first)][:most]
+    rest = (each for each in shown if not any(_is_within(each, other) for other in first))
+    return [*first, *rest][:most]
+
+
+def _is_within(passage: RankedPassage, other: RankedPassage) -> bool:
+    """Whether a passage is another, or words of its text."""
+    place, whole = passage.citation, other.citation
+    is_part = place.document_id == whole.document_id and (
+        whole.start_char <= place.start_char and place.end_char <= whole.end_char
+    )
+    return passage == other or (is_part and passage.text in other.text)
 
 
 def _telling(
@@ -269,7 +284,8 @@ def _ranked(
         if kind == ROW or (kind == FACT and not asks_for_fact(question, title, line)):
             said[place] = line
     told = with_figures(question, with_times(index, question, sentences, said))
-    told = with_numbers(question, sentences, with_owners(question, told))
+    told = with_run_in_heads(question, sentences, with_owners(question, told))
+    told = with_numbers(question, sentences, told)
     records = _records_of(sentences, kinds)
     told = with_their_records(question, with_months(question, told, records), records, kinds)
     about = without_latest(question)

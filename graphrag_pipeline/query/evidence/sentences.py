@@ -107,8 +107,17 @@ class Window:
 
     def holds(self, start: int, end: int) -> bool:
         """Whether the text between two places is in the window."""
-        first = self.row["window_start"]
-        return first <= start and end <= first + len(self.row["text"])
+        return self.row["window_start"] <= start and end <= self.end
+
+    def line_start(self, start: int) -> int:
+        """Return where the line begins that a place is in, or the window."""
+        offset = self.row["window_start"]
+        return offset + self.row["text"].rfind("\n", 0, max(start - offset, 0)) + 1
+
+    @property
+    def end(self) -> int:
+        """The place in the document that it ends at."""
+        return self.row["window_start"] + len(self.row["text"])
 
     def next_end(self, end: int) -> int:
         """Return where the sentence after a place ends, if its paragraph or message goes on."""

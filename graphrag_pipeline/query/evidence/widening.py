@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.prose import Prose, readable
 from graphrag_pipeline.core.text import terms
+from graphrag_pipeline.query.evidence.run_in_heads import heads_of
 from graphrag_pipeline.query.memory.prose_cache import read_sentences
 from graphrag_pipeline.query.results import Citation
 
@@ -70,11 +71,12 @@ class _Placed:
     def spanning(self, start: int, end: int) -> _Placed:
         return replace(self, start=start, end=end)
 
-    def shown(self) -> RankedPassage:
+    def shown(self, head: str) -> RankedPassage:
         if not self.end:
             return self.passage
         citation = self.window.cite(self.start, self.end)
-        said_by = self.window.said_by(self.start)
+        is_said = set(terms(citation.text)).issuperset(terms(head))
+        said_by = self.window.said_by(self.start) or ("" if is_said else f"{head}: ")
         return replace(self.passage, text=f"{said_by}{citation.text}", citation=citation)
 
 
@@ -90,7 +92,7 @@ def widened(
 
     A record's line, which stands with the record's title, needs none. There are no more once an
     answer is as long as ``CHARS_EACH`` allows; of a shorter one with fewer passages, each brings
-    what its document goes on with.
+    what its document goes on with. The head stands before what a paragraph runs in from it.
     """
     placed: list[_Placed] = []
     longest = CHARS_EACH * most
@@ -117,7 +119,8 @@ def widened(
         placed[place] = [_Placed(passage, sentence.window, start, end)]
     if len(placed) < most:
         placed = _going_on(placed, longest)
-    shown = [one.shown() for one in placed]
+    heads = heads_of(question, [(one.window, one.start) for one in placed])
+    shown = [one.shown(head) for one, head in zip(placed, heads, strict=True)]
     plain = readable([_HEADING.sub(r"\g<0>:", passage.text) for passage in shown])
     return [replace(p, text=text) for p, text in zip(shown, plain, strict=True)]
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from graphrag_pipeline.core.text import names_apart
 from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.evidence.definitions import definition_pattern
+from graphrag_pipeline.query.evidence.divisions import division_pattern
 from graphrag_pipeline.query.methods.chunk_search import BM25, HYBRID
 from graphrag_pipeline.query.methods.combined_search import (
     SelectionParameters,
@@ -58,16 +59,19 @@ def auto(index: Release, question: str, p: AutoParameters) -> list[Record]:
 def _introducing(index: Release, question: str, records: Sequence[Record]) -> list[Record]:
     """Return where what a question asks the nature of may be told, beside what is found.
 
+    Of a division that it calls by number, where that begins.
     Of the texts that say its name most, those that say "it is a" or the like; and where the
     documents that mention it most do so first.
     """
-    subject = AnalysedQuestion.of(question).subject
-    if not subject:
-        return []
-    near = op.fulltext_search(index, "chunks", subject, _READ_FOR_DEFINITIONS)
-    found = op.chunks_having(index, near, definition_pattern(subject), _MOST_INTRODUCING)
-    entities = op.entities_titled(index, list(op.names_known(index, question)))
-    found |= op.first_mentions(index, entities, _MOST_INTRODUCING)
+    found: op.Ranking = {}
+    if division := division_pattern(question):
+        near = op.fulltext_search(index, "chunks", question, _READ_FOR_DEFINITIONS)
+        found |= op.chunks_having(index, near, division, _MOST_INTRODUCING)
+    if subject := AnalysedQuestion.of(question).subject:
+        near = op.fulltext_search(index, "chunks", subject, _READ_FOR_DEFINITIONS)
+        found |= op.chunks_having(index, near, definition_pattern(subject), _MOST_INTRODUCING)
+        entities = op.entities_titled(index, list(op.names_known(index, question)))
+        found |= op.first_mentions(index, entities, _MOST_INTRODUCING)
     known = {record.id for record in records}
     return op.chunk_records(index, {key: 0.0 for key in found if key not in known})
 

@@ -48,7 +48,8 @@ _ABOUT_ANY_CORPUS = frozenset(
     terms(
         "main top key major central important overall general theme topic subject idea trend "
         "insight overview summary summarize describe document text corpus collection dataset data "
-        "report article story book discuss cover mention tell say find give list"
+        "report article story book novel play poem handbook manual discuss cover mention "
+        "tell say find give list"
     )
 )
 """Words that ask for what documents say as a whole: finding them in a text means nothing."""

@@ -22,6 +22,7 @@ _MOST_FIRST = 4
 _MOST_WORDS = 12
 _MOST_QUESTION_WORDS = 500
 _WORD = re.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]+")
+_NUMBERED = re.compile(r"([^\W\d_]{2,6})([ -])(\d{1,6})")
 _POSSESSIVES = ("'s", "’s")
 _AROUND = " ?!.,;:…？！。、，¿¡\"'“”„‘’«»()[]"
 
@@ -123,6 +124,10 @@ def _keys(text: str) -> Iterator[tuple[str, str]]:
         if text.endswith(ending):
             name = text.removesuffix(ending)
             yield fold(normalize_title(name)), name
+            # One of a series, as PEP 8, is called PEP-8, too.
+            if number := _NUMBERED.fullmatch(name.strip(_AROUND)):
+                other = f"{number[1]}{' ' if number[2] == '-' else '-'}{number[3]}"
+                yield fold(normalize_title(other)), name
 
 
 def _is_rare(index: Release, key: str) -> bool:

@@ -1,0 +1,75 @@
+"""Heads that a paragraph runs in from: "Port Rowan. The pier fell in 1906, and nobody was hurt."
+
+All its sentences are about what it begins with, and hardly any says that again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from graphrag_pipeline.core.prose import Prose, readable
+from graphrag_pipeline.core.text import terms
+from graphrag_pipeline.query.memory.prose_cache import read_sentences
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.evidence.sentences import Sentence, Window
+    from graphrag_pipeline.query.question import AnalysedQuestion
+
+_LONGEST, _LONGEST_WRITTEN = 60, 400  # characters, of the words and with an address behind them
+
+
+def with_run_in_heads(
+    question: AnalysedQuestion, sentences: Sequence[Sentence], said: Sequence[str]
+) -> list[str]:
+    """Return what sentences say, each with the head of its paragraph, if the question names that.
+
+    The first of a paragraph, and others where they say something else of the question, too; of the
+    head itself nothing.
+    """
+    heads = heads_of(question, [(s.window, s.start) for s in sentences])
+    words = frozenset(question.terms)
+    told = list(said)
+    for place, (sentence, head) in enumerate(zip(sentences, heads, strict=True)):
+        if not head:
+            continue
+        if _is_first(sentence) or (words - {*terms(head)}).intersection(terms(said[place])):
+            told[place] = f"{said[place]} {head}"
+        before = sentences[place - 1] if place else sentence
+        if _is_first(sentence) and before.window is sentence.window:
+            told[place - 1] = ""
+    return told
+
+
+def _is_first(sentence: Sentence) -> bool:
+    """Whether a sentence comes after the head of its paragraph."""
+    window, place = sentence.window, sentence.place - 1
+    return place in window.whole and window.whole[place][0] == window.line_start(sentence.start)
+
+
+def heads_of(question: AnalysedQuestion, places: Iterable[tuple[Window, int]]) -> list[str]:
+    """Return the head of the paragraph around each place of a window, if a question says its words.
+
+    Else "", also of the head itself.
+    """
+    words = frozenset(question.terms)
+    known: dict[tuple[int, int], str] = {}
+    heads: list[str] = []
+    for window, start in places:
+        first = window.line_start(start)
+        key = (id(window), first)
+        if key not in known:
+            known[key] = _head(window, first, words)
+        heads.append(known[key] if start > first else "")
+    return heads
+
+
+def _head(window: Window, first: int, words: frozenset[str]) -> str:
+    end = next((end for begin, end in window.whole.values() if begin == first), first)
+    written = window.text(first, end)
+    if not 2 < len(written) <= _LONGEST_WRITTEN or not written.endswith("."):
+        return ""
+    (head,) = readable([written])
+    is_named = len(head) <= _LONGEST and head[:1].isupper() and words.intersection(terms(head))
+    ((grade, _),) = read_sentences([head]) if is_named else ((Prose.SENTENCE, False),)
+    return head.rstrip(". ") if grade <= Prose.FRAGMENT else ""
