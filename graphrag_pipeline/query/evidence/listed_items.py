@@ -1,7 +1,7 @@
 """Items that a record lists, as evidence: each by itself, with its fields on one line.
 
 An order lists what was ordered. That 7 are of the widget, only ``items.2.name`` and ``items.2.qty``
-together say.
+together say. A list of short values is one line: whoever asks for languages asks for all.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from graphrag_pipeline.query.evidence.sentences import Sentence
 from graphrag_pipeline.query.evidence.table_rows import CELL_END
 from graphrag_pipeline.query.evidence.worth import ITEM, LINES
 
-_NUMBERED = re.compile(r"(?:.*\.)?\d+\.")
+_NUMBERED = re.compile(r"(?:.*\.)?\d+\.|.*[^\d.]\.(?=\d+$)")
 _LONGEST_VALUE, _LONGEST_ABOVE = 200, 80
+_LONGEST_IN_LINE = 60
 _FEWEST_FIELDS, _MOST_FIELDS = 2, 40
 NameOf = Callable[[int], str | None]
 
@@ -30,6 +31,7 @@ def by_items(
     read: dict[tuple[str, str], dict[int, int]] = {}
     for sentence, kind in zip(sentences, kinds, strict=True):
         group = _group(sentence.quote) if kind in LINES else ""
+        group = "" if kind == "key" and _is_of_values(group) else group
         ends = read.setdefault((sentence.window.row["document_id"], group), {})
         if group and any(start <= sentence.start < end for start, end in ends.items()):
             continue
@@ -49,6 +51,9 @@ def item_told(item: Sentence, asked: Collection[str], name_of: NameOf) -> str:
     for a question about 1003. ``name_of`` says what a key refers to that begins at a place.
     """
     group = _group(item.quote)
+    if _is_of_values(group):
+        lines = (line.partition(SEPARATOR)[2] for line in item.quote.split("\n"))
+        return f"{group[:-1]}{SEPARATOR}{', '.join(lines)}"
     cells: list[str] = []
     for start, line in _lines(item.quote, item.start):
         path, _, value = line.partition(SEPARATOR)
@@ -86,13 +91,23 @@ def _item(sentence: Sentence, group: str) -> Sentence | None:
         for start, line in _of_group(text, place, group)
         if _group(line) == group
     ]
-    if len(own) < _FEWEST_FIELDS:
+    if len(own) < _FEWEST_FIELDS or (_is_of_values(group) and not _fits(text, own)):
         return None
     start, end = own[0][0], own[-1][1]
     quote = text[start:end]
     return sentence._replace(
         last=sentence.place, start=offset + start, end=offset + end, first=quote, quote=quote
     )
+
+
+def _is_of_values(group: str) -> bool:
+    """Whether what is listed are values, not items with fields: tags.1 and no crew.1.name."""
+    return bool(group) and not group[-2:-1].isdigit()
+
+
+def _fits(text: str, lines: Sequence[tuple[int, int]]) -> bool:
+    longest = max(len(text[start:end].partition(SEPARATOR)[2]) for start, end in lines)
+    return len(lines) <= _MOST_FIELDS and longest <= _LONGEST_IN_LINE
 
 
 def _of_group(text: str, place: int, group: str) -> Iterator[tuple[int, str]]:
@@ -112,8 +127,8 @@ def _lines(text: str, place: int) -> Iterator[tuple[int, str]]:
 def _group(line: str) -> str:
     """Return the path of the innermost item that a line is of, up to its last dot; "" of none.
 
-    >>> _group("orders.1.items.2.price.net: 7"), _group("total: 9.5")
-    ('orders.1.items.2.', '')
+    >>> _group("orders.1.items.2.price.net: 7"), _group("tags.2: red"), _group("total: 9.5")
+    ('orders.1.items.2.', 'tags.', '')
     """
     path = line[: max(line.find(SEPARATOR), 0)]
     match = _NUMBERED.match(path) if "." in path and "\n" not in path else None
