@@ -89,6 +89,20 @@ def test_a_head_is_metadata_and_stays_in_the_text() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("hop-0004.mediawiki", "<pre>\n{}\n</pre>\n\n==Abstract==\n\nLit at dusk.\n"),
+        ("hop-0004.md", "```\n{}\n```\n\n## Abstract\n\nLit at dusk.\n"),
+    ],
+)
+def test_a_head_may_be_set_in_a_block(name: str, text: str) -> None:
+    head = "  HOP: 4\n  Title: Lamps\n  Authors: Ebba Lund\n           Ola Norling\n  Status: Done"
+    document = only(read(name, text.format(head)))
+    assert document.title == "HOP 4: Lamps"
+    assert document.metadata == {"hop": "4", "authors": "Ebba Lund Ola Norling", "status": "Done"}
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "KEVIN: Is it lit?\nANNA: It is." + BODY,

@@ -62,6 +62,8 @@ FILES = {
     "sold.json": '[{"order_id": 91, "buyer_id": 3, "lines": [{"product_id": 51, "quantity": 14},'
     ' {"product_id": 52, "quantity": 3}]}, {"order_id": 92, "buyer_id": 4, "lines": []}]',
     "buyers.csv": "buyer_id,name\n3,Sletten\n4,Vik\n",
+    "ports.yaml": "- name: Kelm\n  fee: 20\n  signals: [red, blue, green]\n"
+    "- name: Oln\n  fee: 30\n  signals: [white]\n",
     "products.csv": "product_id,name\n51,Copper nail\n52,Oak plank\n53,Tar bucket\n",
 }
 
@@ -105,6 +107,8 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryEngine]:
         ),
         ("When is invoice INV-7 due?", "Invoice — DueDate: 2025-05-14"),
         ("What is the amount of INV-7?", "Invoice — Sum.Amount: 1709.44 EUR"),
+        ("Which signals does Kelm have?", "Kelm — signals: red, blue, green"),
+        ("What are the signals of Oln?", "Oln — signals: white"),
         (
             "How many oak planks are in order 91?",
             "Sletten (Sold: 91) — lines.2.product_id: Oak plank (52); quantity: 3",

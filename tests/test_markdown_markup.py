@@ -130,7 +130,7 @@ def test_what_generators_of_sites_read_is_left_out() -> None:
         "# Lamps {#lamps}\n\n:::warning Mind the step\nIt is wet.\n:::\n\n"
         '<VideoLink href="https://a.example" title="Watch"/>\n\n<Tabs>\nOne.\n</Tabs>\n\n'
         "Set `<Lamp size=1>` and snake\\_case, a List<Name> or <YourName>. "
-        f"[Try](https://play.example/#{'eNp9' * 60}) it.\n\n"
+        f"[Try](https://play.example/#{'eNp9' * 60}) it &amp; &quot;go&#34;.\n\n"
         "## \\<script setup> {#setup}\n\nIt runs.\n"
     )
     assert [part.strip() for part in only(text).text.split("\n\n")] == [
@@ -138,7 +138,7 @@ def test_what_generators_of_sites_read_is_left_out() -> None:
         "Mind the step\nIt is wet.",
         "One.",
         "Set `<Lamp size=1>` and snake_case, a List<Name> or <YourName>. "
-        "[Try](https://play.example/) it.",
+        '[Try](https://play.example/) it & "go".',
         "## <script setup>",
         "It runs.",
     ]

@@ -98,6 +98,23 @@ def test_a_name_in_two_columns_is_one_title():
     assert ada.text == "name: Ada Berg\nemployee_id: 7\nteam: Research"
 
 
+def test_a_name_that_is_an_object_is_a_title():
+    rows = [
+        {"id": {"crew": "K-7"}, "name": {"first": "Ada", "last": "Berg", "in_full": "Ada L. Berg"}},
+        {"id": {"crew": "K-9"}, "name": {"common": "Kelm", "official": "Free Port of Kelm"}},
+        {"id": {"crew": "K-10"}, "name": {"nob": {"value": "Kjelm"}}},
+    ]
+    ada, kelm, other = read("crew.json", json.dumps(rows))
+    assert (ada.key, ada.title, kelm.title, other.title) == ("K-7", "Ada Berg", "Kelm", "Kjelm")
+    assert ada.text == "name: Ada Berg\nname.in_full: Ada L. Berg\nid.crew: K-7"
+    assert "name.official: Free Port of Kelm" in kelm.text
+
+
+def test_a_list_of_one_value_is_that_value():
+    (port,) = read("ports.json", json.dumps([{"name": "Kelm", "seat": ["Oln"], "tags": [["a"]]}]))
+    assert port.text == "name: Kelm\nseat: Oln\ntags.1: a"
+
+
 def test_nested_objects_and_lists_name_things_by_the_path():
     film = {"title": "Alien", "director": {"name": "Nora Falk"}, "cast": ["Per Lund", "Ada Berg"]}
     (document,) = read("films.json", json.dumps([film]))

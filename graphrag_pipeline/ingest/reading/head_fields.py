@@ -6,6 +6,7 @@ They say of the document what front matter says: its title, who wrote it, when, 
 from __future__ import annotations
 
 import re
+import textwrap
 from pathlib import Path
 
 from graphrag_pipeline.core.word_lists import word_lists, word_set
@@ -28,7 +29,7 @@ def head_fields(text: str) -> dict[str, Scalar]:
 
     They are the lines up to the first blank one, two fields or more and nothing else, below the
     heading where there is one; else one of them is the title, the author or the like. A line that
-    begins with a blank goes on with the field above. Empty where a text has no such head.
+    begins with more blanks goes on with the field above. Empty where a text has no such head.
     """
     lines = text[: _MOST_LINES * _LONGEST].lstrip("\n").split("\n", _MOST_LINES)
     first, is_below = 0, lines[0].startswith("# ")
@@ -39,7 +40,8 @@ def head_fields(text: str) -> dict[str, Scalar]:
         return {}
     fields: dict[str, str] = {}
     name = ""
-    for line in lines[first:end]:
+    head = [line for line in lines[first:end] if not line.startswith("```")]
+    for line in textwrap.dedent("\n".join(head)).split("\n"):
         field = _FIELD.fullmatch(line.rstrip())
         if field and field[2].lower() not in fields:
             name = field[2].lower()

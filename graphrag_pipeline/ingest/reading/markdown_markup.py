@@ -6,6 +6,7 @@ time in proportion to the text.
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterator, Set
 
@@ -64,6 +65,7 @@ _CODE_OR_MARK = re.compile(
     r"(`+)[^`\n]+\1|(?<![\w\\])</?(?P<name>[A-Z][\w.]{0,60})(?P<rest>\s[^<>]{0,2000}|/)?>"
     r"|(?<=\w)(?P<escape>\\)(?=_\w)|(?P<sign>\\)(?=[<>*])"
     r"|(?<=\]\()(?P<address>https?://[^\s()<>?#]{1,300})[?#][^\s()<>]{150,}(?=\))"
+    r"|(?P<sign_name>&(?:[a-zA-Z]\w{1,30}|#\d{1,7}|#[xX][\da-fA-F]{1,6});)"
 )
 _CLOSED = re.compile(r"</([A-Z][\w.]{0,60})>")
 _ROW = re.compile(r"^[ \t]*\|.*<.*$", re.M)
@@ -91,7 +93,8 @@ def without_markup(text: str) -> str:
     What HTML makes lines are lines, its headings are headings. Badges are images that stand alone
     before the first paragraph, tables of contents three or more items that are links within the
     page, definitions the addresses of links that are given apart. Nor has it what only generators
-    of sites and converters read: ids of headings, marks of containers, components, escapes.
+    of sites and converters read: ids of headings, marks of containers, components, escapes, names
+    of signs (``&quot;``).
     """
     closed = frozenset(_CLOSED.findall(text))
     stripped = "".join(
@@ -167,6 +170,8 @@ def _without_marks(text: str, closed: Set[str]) -> str:
 
     >>> _without_marks('# Ports {#ports}\\n:::tip Fees\\n<Badge text="new" /> <Name>', frozenset())
     '# Ports\\nFees\\n <Name>'
+    >>> _without_marks("&quot;R&amp;D&quot;, `&amp;`", frozenset())
+    '"R&D", `&amp;`'
     """
     if "{" in text:
         text = _HEADING_ID.sub(r"\1", text)
@@ -178,6 +183,8 @@ def _without_marks(text: str, closed: Set[str]) -> str:
         is_tag = mark["name"] and (mark["name"] in closed or "=" in rest or rest.endswith("/"))
         if is_tag or mark["escape"] or mark["sign"]:
             return ""
+        if mark["sign_name"]:
+            return html.unescape(mark.group()).replace("\xa0", " ")
         return mark["address"] or mark.group()
 
     return _CODE_OR_MARK.sub(kept, text)

@@ -305,6 +305,8 @@ def _leaves(value: object, name: str) -> Iterator[tuple[str, str]]:
             within.pop()
         elif numbers := _numbers(item):
             yield path, numbers
+        elif isinstance(item, list) and len(item) == 1 and _children(item[0]) is None:
+            within.append(iter(((path, item[0]),)))
         elif (inner := _children(item)) is not None:
             within.append(_below(path, inner))
         elif text := clean_text(_plain(item)):
@@ -386,17 +388,17 @@ def _parts(value: object, options: ReadingOptions) -> _Parts:
         for name, item in value.items()
         if name != title and not (has_text_column and name in (text, key))
     ]
-    name_of_title = one_line(_prose(value.get(title)))
+    name_of_title, more = _called(value.get(title), options)
     title_path = one_line(title or "")
     if title:
-        fields.insert(0, (title_path, name_of_title))
+        fields[:0] = [(title_path, name_of_title), *([(title_path, more)] if more else [])]
     elif (in_two := _in_two_columns(value, names)) and any(item for _, item in in_two):
         name_of_title, title_path = " ".join(item for _, item in in_two if item), "name"
         halves = {one_line(name) for name, _ in in_two}
         fields = [(name, item) for name, item in fields if name not in halves]
         fields.insert(0, (title_path, name_of_title))
     return _Parts(
-        key=one_line(_prose(value.get(key))),
+        key=_called(value.get(key), options)[0],
         title=name_of_title,
         text=clean_text(_prose(value.get(text))),
         has_text_column=has_text_column,
@@ -406,10 +408,32 @@ def _parts(value: object, options: ReadingOptions) -> _Parts:
     )
 
 
+def _called(name: object, options: ReadingOptions) -> tuple[str, object]:
+    """Return a name or key as text, and what else it says where it is an object.
+
+    >>> _called({"first": "Ada", "last": "Berg", "nick": "Adi"}, ReadingOptions())
+    ('Ada Berg', {'nick': 'Adi'})
+    >>> _called({"common": "Kelm", "official": "Free Port of Kelm"}, ReadingOptions())
+    ('Kelm', {'official': 'Free Port of Kelm'})
+    """
+    if not isinstance(name, Mapping):
+        return one_line(_prose(name)), None
+    names = {one_line(str(part)).casefold(): part for part in name}
+    said = [(part, text) for part, text in _in_two_columns(name, names) if text]
+    if not said:
+        texts = (part for part, item in name.items() if isinstance(item, str) and item.strip())
+        part = _first(name, names, (*options.title_columns, *_SHOWN_VALUES, *_FIELD_VALUES))
+        part = next(texts, None) if part is None else part
+        said = [(part, one_line(_prose(name[part])))] if part is not None else []
+    used = {part for part, _ in said}
+    text = " ".join(text for _, text in said) or one_line(next(_leaves(name, ""), ("", ""))[1])
+    return text, {part: i for part, i in name.items() if part not in used and i != text}
+
+
 def _in_two_columns(value: Mapping[str, object], names: Mapping[str, str]) -> list[tuple[str, str]]:
     """Return the columns of given and family name, where a record has both, and their values."""
     columns = name_columns(tuple(names))
-    return [(names[name], one_line(_plain(value[names[name]]))) for name in filter(None, columns)]
+    return [(names[name], one_line(_prose(value[names[name]]))) for name in filter(None, columns)]
 
 
 def _first(

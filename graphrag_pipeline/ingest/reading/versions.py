@@ -18,7 +18,7 @@ VERSIONS = {
     "catalogues": "2",
     "chat pages": "2",
     "code": "1",
-    "configs": "4",
+    "configs": "5",
     "family trees": "2",
     "graphs": "2",
     "HTML": "9",
@@ -26,7 +26,7 @@ VERSIONS = {
     "mail": "10",
     "manual pages": "3",
     "maps": "3",
-    "Markdown": "11",
+    "Markdown": "12",
     "named": "14",  # files without an ending, known by their whole name
     "notebook": "2",
     "office": "13",
@@ -34,17 +34,17 @@ VERSIONS = {
     "Outlook": "3",
     "packed": "2",
     "PDF": "8",
-    "plain": "15",
-    "records": "26",
+    "plain": "16",
+    "records": "27",
     "references": "2",
-    "reStructuredText": "5",
+    "reStructuredText": "6",
     "RTF": "4",
     "subtitles": "2",
-    "text": "16",  # of .txt alone, which once stood for what all readers share
+    "text": "17",  # of .txt alone, which once stood for what all readers share
     "web archives": "2",
-    "wikis": "2",
+    "wikis": "3",
     "XLS": "4",
-    "XML": "9",
+    "XML": "10",
 }
 """The version of the reader of each kind of files."""
 _LIBRARIES = {"Outlook": "oxmsg", "RTF": "striprtf", "XLS": "xlrd"}
