@@ -79,6 +79,21 @@ def test_a_drawn_table_keeps_its_cells_apart(name: str, text: str) -> None:
     assert [table[0], *table[2:]] == SHIPS
 
 
+@pytest.mark.parametrize(
+    ("head", "rows"),
+    [
+        ("Objet             Quantité   Montant", ["Bouée rouge       2          48,00 €"]),
+        ("Услуга          Срок     Цена", ["Ремонт насоса   2 дня    1 850,00"]),
+    ],
+)
+def test_columns_below_a_head_are_a_table_where_figures_end_their_rows(
+    head: str, rows: list[str]
+) -> None:
+    (table,) = tables("a.txt", "\n".join(("Facture", "", head, *rows, "", "Merci.")))
+    assert [len(row) for row in table] == [3, 3, 3]
+    assert not tables("a.txt", f"{head}\nUne ligne   de mots   seuls")
+
+
 def test_what_stands_around_a_drawn_table_stays() -> None:
     assert document("a.txt", REPORT).text.endswith("\n\nSource: port office")
     assert document("a.txt", PSQL).text.startswith("Ships of today\n")

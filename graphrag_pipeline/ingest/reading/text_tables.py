@@ -2,7 +2,8 @@
 
 Databases and reports draw them: columns under a rule of dashes, as ``---- ----`` or ``---+---``,
 and grids of ``+----+``. Columns are where the rule has them; what does not keep to these is no row.
-Under a rule of one piece, as invoices draw it, they are where the head has words. What stands alone
+Under a rule of one piece, as invoices draw it, they are where the head has words, and without any
+where figures end the rows below. What stands alone
 with an amount at the end of its line, as a total does, is a field: ``Total: 4.50``.
 """
 
@@ -32,6 +33,7 @@ _MOST_HEAD = 3  # lines
 _LONGEST = 10_000  # characters of a line
 _ENDLESS = 1 << 30
 _BORDERS_OF_DATABASES = 3
+_APART_BY = " " * 3
 _LEAST_COLUMNS = 3
 
 _Span = tuple[int, int]
@@ -42,7 +44,7 @@ def with_tables(text: str) -> str:
     lines = text.split("\n")
     if max(map(len, lines)) > _LONGEST:
         return text
-    if "--" in text or "==" in text or "__" in text:
+    if "--" in text or "==" in text or "__" in text or _APART_BY in text:
         lines = _drawn(lines)
     return "\n".join(_with_amounts(lines))
 
@@ -60,6 +62,10 @@ def _drawn(lines: list[str]) -> list[str]:
         elif _WHOLE_RULE.match(line) and (columns := _columns_of(written)):
             table, end = _aligned(lines, at, columns)
             del written[len(written) - bool(table) :]
+        elif _APART_BY in line.strip() and (columns := _columns_of([line])):
+            table, end = _aligned(lines, at, columns)
+            if not all(map(_ends_in_figures, table[1:])):
+                table, end = [], at + 1
         else:
             table, end = [], at + 1
         written += _around(table, lines[end : end + 1]) if table else lines[at:end]
@@ -100,6 +106,10 @@ def _columns_of(above: Sequence[str]) -> list[re.Match[str]]:
     cells = list(_APART.finditer(above[-1])) if above else []
     is_head = len(cells) >= _LEAST_COLUMNS and not any(map(is_number, (c[0] for c in cells)))
     return cells if is_head and len("".join(c[0] for c in cells)) < len(above[-1]) else []
+
+
+def _ends_in_figures(row: Row) -> bool:
+    return any(map(str.isdigit, row[-1][0]))
 
 
 def _aligned(lines: Sequence[str], at: int, head: Sequence[re.Match[str]]) -> tuple[list[Row], int]:

@@ -27,14 +27,14 @@ VERSIONS = {
     "manual pages": "3",
     "maps": "3",
     "Markdown": "12",
-    "named": "14",  # files without an ending, known by their whole name
+    "named": "15",  # files without an ending, known by their whole name
     "notebook": "2",
     "office": "13",
     "outlines": "7",
     "Outlook": "3",
     "packed": "2",
     "PDF": "8",
-    "plain": "16",
+    "plain": "17",
     "records": "27",
     "references": "2",
     "reStructuredText": "6",
