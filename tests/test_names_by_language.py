@@ -354,6 +354,20 @@ def test_names_with_an_apostrophe_short_ones_and_none_of_greetings(text: str, pe
     assert not [title for title in found if "Gr" in title]
 
 
+@pytest.mark.parametrize(
+    ("text", "person"),
+    [
+        ("Aanwezig: Wubbe Zandkruis (voorzitter) en anderen.", "Wubbe Zandkruis"),
+        ("La signora Ottilda Brancaforte nacque a Padova.", "Ottilda Brancaforte"),
+        ("Na reunião, Gervina Talhadas propôs uma festa.", "Gervina Talhadas"),
+    ],
+)
+def test_who_has_an_office_in_brackets_is_born_or_proposes_is_a_person(
+    text: str, person: str
+) -> None:
+    assert names(text)[person] == PERSON
+
+
 def test_greetings_within_lines_are_read_in_linear_time() -> None:
     for hostile in ("liebe " * 16_000, "viele liebe Grü" * 7_000, "Grüße" * 20_000):
         assert letter_parts(hostile + "Grüße") is not None

@@ -49,6 +49,23 @@ def sentences(text):
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "Davon kann nach § 7 Abs. 2 und Nr. 3 nicht abgewichen werden.",
+        "La Sra. Brancal llegó a la pág. 12 del acta.",
+        "De heer en mevr. Zandkruis wonen hier.",
+        "Он живёт на ул. Речная в д. 12 и ждёт.",
+    ],
+)
+def test_abbreviations_of_other_languages_end_no_sentence(text: str) -> None:
+    assert sentences(f"{text} Berg.") == [text, "Berg."]
+
+
+def test_a_sentence_ends_in_a_word_that_is_an_abbreviation_before_a_number() -> None:
+    assert sentences("They sell works of art. The end.") == ["They sell works of art.", "The end."]
+
+
+@pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("Dr. J. B. Lippincott paid $3.50. He left.", ["Dr. J. B. Lippincott paid $3.50.", "He left."]),

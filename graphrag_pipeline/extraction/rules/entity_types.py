@@ -492,7 +492,8 @@ def _speaks(words: list[str], codes: str, context: NameContext) -> bool:
         context.before.casefold() in _cues("speech_before")
         and context.after in ("", ",", ".", ";", "—", "-", "“", '"')
     )
-    return said or (context.after.casefold() in _cues("who") and like_full_name(words, codes))
+    is_told = context.after.casefold() in _cues("who") or context.head in _cues("role_in_brackets")
+    return said or (is_told and like_full_name(words, codes))
 
 
 def _is_placed(words: list[str], context: NameContext) -> bool:

@@ -265,8 +265,8 @@ def _is_determiner(word: str) -> bool:
 
 def _is_role(tokens: Tokens, position: int) -> bool:
     """Say whether a word in brackets after a name is what somebody does: Jens Thomsen (Vorsitz)."""
-    word, around = tokens.texts[position], tokens.texts[position - 1 : position + 2 : 2]
-    return around == ["(", ")"] and word.casefold() in _ROLES
+    opened, *word = tokens.texts[position - 1 : position + 2]
+    return opened == "(" and word[1:] == [")"] and word[0].casefold() in _ROLES
 
 
 def _stands_alone(tokens: Tokens, position: int) -> bool:
@@ -352,8 +352,8 @@ def _head(tokens: Tokens, stop: int) -> str:
     texts, classes = tokens.texts, tokens.classes
     code = classes[stop : stop + 1]
     if code == "(":
-        if texts[stop + 1 : stop + 2] == ["born"]:
-            return "born"
+        if texts[stop + 1 : stop + 2] == ["born"] or _is_role(tokens, stop + 1):
+            return texts[stop + 1].casefold()
         opened, close = stop, classes.find(")", stop, stop + 40)
         stop = close + 1
         if close < 0 or "|" in classes[opened:close]:
