@@ -104,13 +104,22 @@ def test_a_sentence_that_begins_with_a_pronoun_leans_on_the_one_before():
         "Therefore nobody came.",
         "她在那里。",
         "ADA: It is.",
+        "Её построил Марк.",
+        "그는 배를 샀다.",
     ]
-    assert read_prose(texts)["leans"].to_pylist() == [True] * 5
+    assert read_prose(texts)["leans"].to_pylist() == [True] * 7
     texts = [
         "Hebrew is old.",
         "Thistles grow.",
         "Okker sold it.",
         "Sound travels.",
         "凯尔茅斯在海边。",
+        "Онежское озеро велико.",
+        "그래프가 크다.",
     ]
-    assert read_prose(texts)["leans"].to_pylist() == [False] * 5
+    assert read_prose(texts)["leans"].to_pylist() == [False] * 7
+
+
+def test_a_short_sentence_is_one_in_languages_other_than_english():
+    texts = ["A barca partiu às sete horas.", "Wir fuhren nach Bergen hinauf."]
+    assert read_prose(texts)["grade"].to_pylist() == [Prose.SENTENCE] * 2

@@ -119,7 +119,7 @@ _PRONOUN = "he|she|they|him|her|his|its|their|them|this|that|these|those|such|it
 _LEANS_LATER = rf"{_first_word('opening')}\s(?:{_PRONOUN})\b"
 _LEANS_UNSPACED = (
     "^[\"'“‘«(「『]*(?:"
-    + "|".join(re.escape(w) for w in sorted(_WORDS["leaning"], key=len) if not w[0].isascii())
+    + "|".join(re.escape(w) for w in sorted(_WORDS["leaning"], key=len) if "\u2e80" < w < "\uac00")
     + ")"
 )
 
