@@ -10,7 +10,7 @@ import pytest
 from graphrag_pipeline import Index
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.query import QueryEngine
-from graphrag_pipeline.query.asked_dates import asked_bounds
+from graphrag_pipeline.query.asked_dates import asked_bounds, asked_periods
 
 TODAY = date(2024, 3, 15)
 LETTERS = {
@@ -91,6 +91,18 @@ def found(home: Path, question: str, dates: bool = True, **options: object) -> s
     with QueryEngine(home, settings=settings, labels=labels) as engine:
         places = engine.retrieve(question, "bm25", **options).citations
     return {place.uri.partition("documents/")[2] for place in places}
+
+
+@pytest.mark.parametrize(
+    ("question", "period"),
+    [
+        ("Che cosa vale il 1° marzo 2024?", "2024-03-01"),
+        ("Что решили 14 марта 2024 года?", "2024-03-14"),
+        ("O que foi decidido em 3 de fevereiro de 2024?", "2024-02-03"),
+    ],
+)
+def test_a_day_is_read_as_its_language_writes_it(question: str, period: str):
+    assert [when for _, when in asked_periods(question, TODAY)] == [period]
 
 
 def test_a_question_of_a_time_is_asked_of_documents_of_that_time(home: Path):

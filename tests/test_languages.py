@@ -261,7 +261,51 @@ def test_terms_are_those_of_an_index_made_at_once(both: Index, tmp_path: Path) -
     assert not both.update(both.home.parent / "documents").is_new
 
 
-def test_what_a_question_in_chinese_asks_with_is_no_term() -> None:
-    assert AnalysedQuestion("KeepAlive 组件有什么作用？").terms == ("keepalive", "组件", "作用")
-    assert AnalysedQuestion("为什么？").terms
-    assert without_asking("誰がダムを建てましたか？") == "誰がダムを建てましたか？"
+@pytest.mark.parametrize(
+    ("question", "terms_of_it"),
+    [
+        ("KeepAlive 组件有什么作用？", ("keepalive", "组件", "作用")),
+        ("誰がダムを建てましたか？", ("ダム", "ムを", "を建", "建て")),
+        ("この橋はどう使いますか？", ("この", "の橋", "橋は", "使い")),
+        ("다리는 누가 만들었나요?", ("다리", "리는", "만들")),
+        ("등대란 무엇입니까?", ("등대",)),
+    ],
+)
+def test_what_a_question_asks_with_is_in_no_pair_of_signs(
+    question: str, terms_of_it: tuple[str, ...]
+) -> None:
+    assert AnalysedQuestion(question).terms == terms_of_it
+    assert without_asking("为什么？") == "为什么？"
+
+
+@pytest.mark.parametrize(
+    ("question", "kind"),
+    [
+        ("Когда открылся мост?", "time"),
+        ("Сколько стоит билет?", "number"),
+        ("Кто построил маяк?", "person"),
+        ("Куда идёт паром?", "place"),
+        ("À quelle fréquence passe le bac ?", "number"),
+        ("Wie lange dauert die Überfahrt?", "time"),
+        ("¿A qué hora sale el barco?", "time"),
+        ("Met wie vaart de loods?", "person"),
+        ("배는 몇 시에 떠나요?", "time"),
+        ("橋の長さはどのくらいですか？", "number"),
+    ],
+)
+def test_words_that_ask_are_known_in_many_languages(question: str, kind: str) -> None:
+    assert AnalysedQuestion(question).asks_for == kind
+
+
+@pytest.mark.parametrize(
+    ("question", "subject"),
+    [
+        ("À quoi sert le phare ?", "le phare"),
+        ("Что такое маяк?", "маяк"),
+        ("灯台とは何ですか？", "灯台"),
+        ("등대란 무엇인가요?", "등대"),
+        ("灯塔是什么？", "灯塔"),
+    ],
+)
+def test_what_something_is_may_be_asked_before_or_behind_it(question: str, subject: str) -> None:
+    assert AnalysedQuestion(question).subject == subject

@@ -40,6 +40,7 @@ def test_what_is_asked_is_read_by_rule() -> None:
     assert question.asks_for == "number"
     assert "how many" not in question.without_quantity.lower()
     assert question.figures == ["1909"]
+    assert AnalysedQuestion("Does x-axis beat well-known ones?").figures == ["x-axis"]
     assert AnalysedQuestion("Who is Ada King?").subject == "ada king"
     assert question.compared == []
 

@@ -17,7 +17,11 @@ _MONTHS = {
     for word in word_lists("questions.txt")[f"month_{month}"]
 }
 _YEAR, _DAY = r"(?P<year>1[4-9]\d\d|20\d\d)", r"(?P<day>0?[1-9]|[12]\d|3[01])"
-_MONTH, _OF, _TH = r"(?P<name>[^\W\d_]{3,})\.?", r"\s+(?:(?:of|de|del|di)\s+)?", r"(?:[a-z]{2}|\.)?"
+_MONTH, _OF, _TH = (
+    r"(?P<name>[^\W\d_]{3,})\.?",
+    r"\s+(?:(?:of|de|del|di)\s+)?",
+    r"(?:[a-z]{2}|[.°])?",
+)
 _FORMS = (
     rf"{_YEAR}(?:-(?P<month>0[1-9]|1[0-2])(?:-{_DAY})?)?",
     rf"{_DAY}\.(?P<month>0?[1-9]|1[0-2])\.{_YEAR}",

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any, TypeVar
 
-from graphrag_pipeline.core.text import asked_language, fold, terms
+from graphrag_pipeline.core.text import UNSPACED, asked_language, fold, terms
 from graphrag_pipeline.core.word_lists import word_lists
 
 T = TypeVar("T")
@@ -20,18 +20,19 @@ def words_pattern(section: str) -> str:
     """Return a pattern of the words and phrases of a section of the lists for questions."""
     words = sorted(_WORDS[section], key=len, reverse=True)
     spaced = [re.escape(fold(w)).replace("_", r"\s+") for w in words if w[0] < "\u2e80"]
-    unspaced = [re.escape(word) for word in words if word[0] >= "\u2e80"]
-    return "|".join([rf"\b(?:{'|'.join(spaced)})\b", *unspaced])
+    unspaced = [re.escape(word).replace("_", r"\s*") for word in words if word[0] >= "\u2e80"]
+    return "|".join([*([rf"\b(?:{'|'.join(spaced)})\b"] if spaced else ()), *unspaced])
 
 
-_ASKS_JA = _WORDS["asks_ja"]
-_ASKS_ZH = re.compile("|".join(sorted(_WORDS["asks_zh"], key=len, reverse=True)))
+_ASKS = {kind: re.compile(words_pattern(kind)) for kind in ("asks_ja", "asks_ko", "asks_zh")}
 _ASKED = {kind: re.compile(words_pattern(kind)) for kind in ("time", "number", "person", "place")}
 _WHAT = re.compile(words_pattern("what"))
+_WHAT_AFTER = re.compile(rf"(?:{words_pattern('what_after')})$")
 _WHAT_END = re.compile(rf"\s+(?:{words_pattern('what_end')})$")
 _COMPARED = re.compile(words_pattern("compare"))
-_AS_WRITTEN = re.compile(r"\d|(?<!\S)[\"'`]*--?[^\W\d_]")
-_ANY_WORD, _KANA = re.compile(r"\w"), re.compile("[\u3040-\u30ff]")
+_AS_WRITTEN = re.compile(r"\d|(?<!\S)[\"'`]*(?:[a-z]|-)?-[^\W\d_]")
+_ANY_WORD, _SCRIPT = re.compile(r"\w"), re.compile("([\u3041-\u30fa])|([\uac00-\ud7a3])")
+_SIGNS_AFTER = re.compile(rf"(?<=[\x21-\x7e])[{UNSPACED}]+\W*$")
 _AROUND = "?.,;:!()\"'`"
 
 
@@ -81,7 +82,9 @@ class AnalysedQuestion(str):
     @cached_property
     def subject(self) -> str:
         """What it asks the nature of: "ada king" in "Who is Ada King?"; else nothing."""
-        text = self.folded.strip(" ?？¿")
+        text = self.folded.strip(" ?？¿。")
+        if after := _WHAT_AFTER.search(text):
+            return text[: after.start()].strip()
         asks = _WHAT.match(text)
         return _WHAT_END.sub("", text[asks.end() :]).strip() if asks else ""
 
@@ -107,8 +110,12 @@ class AnalysedQuestion(str):
 
     @cached_property
     def figures(self) -> list[str]:
-        """Its words that have figures or are options, without case and the marks around them."""
-        words = {fold(word).strip(_AROUND) for word in self.split() if _AS_WRITTEN.search(word)}
+        """Its words with figures, options and such as v-if, without case and the marks around."""
+        words = {
+            fold(_SIGNS_AFTER.sub("", word)).strip(_AROUND)
+            for word in self.split()
+            if _AS_WRITTEN.search(word)
+        }
         return sorted(words)
 
     def read(self, reader: Callable[[str], T]) -> T:
@@ -141,15 +148,18 @@ class AnalysedQuestion(str):
 
 
 def without_asking(text: str) -> str:
-    """Return a question in Chinese without what it asks with, which would be in pairs of signs.
+    """Return a question in Chinese, Japanese or Korean without what it asks with.
+
+    That would be in pairs of signs.
 
     >>> without_asking("插槽有什么作用？")
     '插槽 作用？'
     """
-    bare = text if _KANA.search(text) else _ASKS_ZH.sub(" ", text)
+    scripts = {match.lastindex for match in _SCRIPT.finditer(text)}
+    kind = "asks_ja" if 1 in scripts else "asks_ko" if scripts else "asks_zh"
+    bare = _ASKS[kind].sub(" ", text)
     return bare if _ANY_WORD.search(bare) else text
 
 
 def _terms_of(text: str) -> tuple[str, ...]:
-    found = terms(without_asking(text))
-    return tuple([term for term in found if term not in _ASKS_JA] or found)
+    return tuple(terms(without_asking(text)))

@@ -49,6 +49,12 @@ from graphrag_pipeline.query.memory.graph_arrays import GraphArrays
 from graphrag_pipeline.query.memory.mapped_arrays import GRAPH, NAMES, CarriedArrays, rows_name
 from graphrag_pipeline.query.memory.rows_in_memory import KeptRows, read_if_small
 from graphrag_pipeline.query.question import AnalysedQuestion, without_asking
+from graphrag_pipeline.query.short_titles import (
+    TITLES,
+    ShortTitles,
+    short_titles_of,
+    with_short_titles,
+)
 from graphrag_pipeline.query.trace import Trace
 from graphrag_pipeline.query.visible_vectors import VisibleVectors
 from graphrag_pipeline.releases.kept_releases import ACCESS, nothing_published
@@ -478,7 +484,8 @@ class Release:
         Of all, or of those with the ids ``among``. Days are looked for as tables write them, too.
         """
         own = self._own(table)
-        text = without_asking(AnalysedQuestion.of(question).read(with_days))
+        asked = AnalysedQuestion.of(question)
+        text = self.with_short_titles(without_asking(asked.read(with_days)))
         with _storage_errors():
             if among is not None:
                 found = among if own is None else [key for key in among if key in own]
@@ -488,6 +495,14 @@ class Release:
                 k,
                 lambda n, among: self._vectors.fulltext(table, text, n, among=among),
             )
+
+    def with_short_titles(self, question: str) -> str:
+        """Return a question with the short titles of statutes that it calls by words in full."""
+
+        def known(index: Release) -> ShortTitles:
+            return short_titles_of(row["title"] for row in index.rows(TITLES))
+
+        return with_short_titles(question, lambda: self.once("short titles", known))
 
     def stored_texts(self, table: str, ids: Sequence[str]) -> dict[str, str]:
         """Return the texts of those rows of a vector table that it holds, by id."""

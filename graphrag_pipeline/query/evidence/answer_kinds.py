@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from graphrag_pipeline.core.text import fold
+from graphrag_pipeline.core.text import UNSPACED, fold
 from graphrag_pipeline.query.evidence.definitions import says_what_is
 from graphrag_pipeline.query.evidence.latest import asks_for_version, version_of
 from graphrag_pipeline.query.question import AnalysedQuestion, words_pattern
@@ -30,7 +30,7 @@ class AskedFor:
 
 _KINDS = {"person": ("PERSON",), "place": ("GEO", "LOCATION")}
 _YEAR = r"\b(?:1\d{3}|20\d{2})\b"
-_CJK_DATE = r"\d\s*[年月日年]|[一二三四五六七八九十]+[年月日]"
+_CJK_DATE = r"\d\s*[年月日년월일]|[一二三四五六七八九十]+[年月日]"
 _CJK_NUMBER = r"[一二三四五六七八九十百千万亿]+"
 
 # The names of a type in each chunk. `entity_chunks` has each once.
@@ -46,7 +46,8 @@ WHERE type IN (SELECT unnest($types::JSON::VARCHAR[])) GROUP BY chunk_id
 _MEASURES = re.compile(rf"(?:the )?(?:\w+ )?(?:{words_pattern('quantity')})")
 # Whoever is asked for by "the architect of the bridge" has a name.
 _DESCRIBED = re.compile(words_pattern("articles"))
-_A_TIME = f"{_YEAR}|{_CJK_DATE}|{words_pattern('date_words')}"
+_CLOCK = r"\b\d{1,2}(?:[:h]\d\d|(?:[.:]\d\d)?\s?(?:h|uhr|uur|am|pm))\b|\d\s*[時点时시]"
+_A_TIME = f"{_YEAR}|{_CLOCK}|{_CJK_DATE}|{words_pattern('date_words')}"
 _TIME = re.compile(_A_TIME)
 _LENGTH_OF_TIME = re.compile(f"{_A_TIME}|{words_pattern('duration_words')}")
 _HOW_LONG = re.compile(words_pattern("how_long"))
@@ -106,7 +107,9 @@ def shares_written(question: AnalysedQuestion, texts: Sequence[str]) -> list[flo
     Version 3.3a is not version 3.3: search terms do not tell them apart. An option of a command
     counts, twice, where a text begins with it: that says what it does.
     """
-    patterns = [re.compile(rf"(?<![\w.]){re.escape(w)}(?!\w|\.\d)") for w in question.figures]
+    # Signs of scripts without spaces may stand beside a figure.
+    before, after = rf"(?<![^\W{UNSPACED}])(?<!\.)", rf"(?![^\W{UNSPACED}]|\.\d)"
+    patterns = [re.compile(f"{before}{re.escape(word)}{after}") for word in question.figures]
     if not patterns:
         return [0.0] * len(texts)
     return [

@@ -23,6 +23,8 @@ _BEGINNING = 60
 _SAYS_OF_ONESELF = r"\b(?:i['’]m|i am|my name is)\b"
 # "Ada King (1815-52)" and "Ada King, born in London," are Ada King.
 _INSERTED = re.compile(r"\([^)]*\)|,.*,\s*$")
+# "For a harbour, a quay is": the subject may stand behind a clause, or in quotes.
+_CLAUSE, _CLOSING = re.compile('[,、«„“「『"]'), '»”“」』" '
 _ARTICLE = re.compile(rf"(?:{words_pattern('articles')})\s+")
 _ONE, _NAMED, _THAT_IS = map(words_pattern, ("one", "introduces", "that_is"))
 _IS = words_pattern("is")
@@ -66,7 +68,9 @@ def says_what_is(subject: str, *, is_person: bool) -> Callable[[Sentence], float
             return _INTRODUCED
         begin = text[: len(subject) + _BEGINNING]
         defines = _DEFINES.search(begin)
-        before = terms(_INSERTED.sub("", begin[: defines.start()])) if defines else []
+        said = _INSERTED.sub("", begin[: defines.start()]) if defines else ""
+        before, clause = terms(said), terms(_CLAUSE.split(said.rstrip(_CLOSING))[-1])
+        before = clause if clause == words else before
         means = _MEANS.search(text[: len(subject) + _BETWEEN])
         is_meant = means is not None and terms(text[: means.start()])[: len(words)] == words
         if is_meant or (is_person and apposition.search(text)):

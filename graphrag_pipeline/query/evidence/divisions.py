@@ -11,16 +11,23 @@ from itertools import permutations
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.prose import readable
-from graphrag_pipeline.core.text import terms
+from graphrag_pipeline.core.text import fold, terms
+from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.query.evidence.widening import RankedPassage
 from graphrag_pipeline.query.question import AnalysedQuestion, words_pattern
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.evidence.sentences import Sentence
+    from graphrag_pipeline.query.release import Release
 
+_LISTS = word_lists("questions.txt")
 _ASKED = re.compile(
-    rf"(?:({words_pattern('division')})\s+|§+\s*)(\d{{1,4}}(?:\.\d{{1,3}}){{0,3}}|[ivxlc]{{1,7}})\b"
+    rf"(?:({words_pattern('division')})(?:\s+|\.\s*)|§+\s*)"
+    r"(\d{1,4}(?:\.\d{1,3}){0,3}[a-z]?|[ivxlc]{1,7})\b"
 )
+_OF_UNSPACED = re.compile(r"[第제]\s*\d+\s*[条條章節조장절]")
+_WITHIN = re.compile(rf"({words_pattern('within_division')})\.?\s*(\d{{1,2}})\b")
+_NAMES_OF_ONE = [_LISTS[kind] for kind in ("article", "chapter", "section")]
 _MOST = 3
 _ROMAN = (
     *((100, "c"), (90, "xc"), (50, "l"), (40, "xl"), (10, "x"), (9, "ix"), (5, "v"), (4, "iv")),
@@ -37,6 +44,8 @@ def division_pattern(question: str) -> str:
     True
     """
     asked = AnalysedQuestion.of(question).read(_pairs)
+    if unspaced := _OF_UNSPACED.search(question):
+        return rf"(?im)^[#*=\s]{{0,8}}{unspaced[0]}(?:\W|$)"
     if not asked:
         return ""
     orders = (r"\b[^\n]{0,20}\b".join(each) for each in permutations(asked))
@@ -44,8 +53,11 @@ def division_pattern(question: str) -> str:
 
 
 def _pairs(question: str) -> list[str]:
-    found = _ASKED.findall(AnalysedQuestion.of(question).folded)[:_MOST]
-    return [_division(word, number) for word, number in found]
+    text = AnalysedQuestion.of(question).folded
+    found = _ASKED.findall(text)
+    # The second paragraph of § 5 is no division besides.
+    within = _WITHIN.findall(text) if len(found) > 1 else []
+    return [_division(*pair) for pair in found if pair not in within[-_MOST:]][:_MOST]
 
 
 def _division(word: str, number: str) -> str:
@@ -54,9 +66,16 @@ def _division(word: str, number: str) -> str:
         numbers.append(_as_roman(int(number)))
     elif number.isalpha():
         numbers += (str(n) for n in range(1, _MOST_ROMAN + 1) if _as_roman(n) == number)
-    kind = rf"{re.escape(word)}\s+" if word else r"§\s*"
+    kind = rf"(?:{_names_of(word)})\.?\s+" if word else r"§\s*"
     # Headings of manuals have the numbers alone: 3.2 Fees.
     return rf"(?:{kind}){'?' * ('.' in number)}(?:{'|'.join(numbers)})"
+
+
+def _names_of(word: str) -> str:
+    """Return a pattern of how texts write a word of a question, without accents, or another."""
+    own = {name for name in _LISTS["division"] if fold(name) == word}
+    names = own.union({word}, *(names for names in _NAMES_OF_ONE if names & own))
+    return "|".join(map(re.escape, sorted(names, key=lambda name: (-len(name), name))))
 
 
 def _as_roman(number: int) -> str:
@@ -68,11 +87,11 @@ def _as_roman(number: int) -> str:
 
 
 def told_by_division(
-    question: AnalysedQuestion, sentences: Sequence[Sentence]
+    index: Release, question: AnalysedQuestion, sentences: Sequence[Sentence]
 ) -> list[RankedPassage]:
     """Return how the divisions begin that a question calls by number, of documents that it names.
 
-    Of all, where it names none.
+    Else of those whose titles say most of it. Where it calls a paragraph within one, that one.
     """
     pattern = division_pattern(question)
     if not pattern:
@@ -81,16 +100,26 @@ def told_by_division(
     begun = [
         s for s in sentences if heading.match(s.first) and s.window.line_start(s.start) == s.start
     ]
-    words = frozenset(question.terms)
-    named = [s for s in begun if words.issuperset(terms(s.window.row["title"]))]
-    return [_beginning(each) for each in named or begun]
+    words = frozenset(terms(index.with_short_titles(question)))
+    titles = [terms(s.window.row["title"]) for s in begun]
+    shares = [(words.issuperset(title), len(words.intersection(title))) for title in titles]
+    named = [s for s, share in zip(begun, shares, strict=True) if share == max(shares)]
+    within = [number for _, number in _WITHIN.findall(question.folded)]
+    return [_beginning(each, within[0] if within else "") for each in named]
 
 
-def _beginning(sentence: Sentence) -> RankedPassage:
-    """Return a heading with what stands below it, up to the next or as much as is read at once."""
+def _beginning(sentence: Sentence, paragraph: str) -> RankedPassage:
+    """Return a heading with what stands below it, up to the next or as much as is read at once.
+
+    Or with the paragraph below it that has a number.
+    """
     window, start = sentence.window, sentence.start
     line = window.text(start, min(start + _LONGEST_HEADING, window.end)).split("\n", 1)[0]
     end = head = start + len(line)
+    numbered = re.compile(rf"\W*{paragraph}[.)]\s")
+    below = (place for place, _ in window.whole.values() if place >= head)
+    if paragraph and (own := [b for b in below if numbered.match(window.text(b, window.end))]):
+        start = end = head = own[0]
     for _, stop in window.whole.values():
         if stop <= end:
             continue

@@ -167,7 +167,7 @@ def find_evidence(
         wanted.holds(read_in[passage.citation.chunk_id]._replace(quote=passage.text))
         for passage in shown
     )
-    told = told_by_division(asked, sentences)[:_MOST_DIVISIONS]
+    told = told_by_division(index, asked, sentences)[:_MOST_DIVISIONS]
     told = told or told_by_metadata(index, asked, sentences, is_answered=is_answered)
     # A line of the text that says the same tells where it stands.
     lines = {passage.text.casefold(): passage for passage in shown}
