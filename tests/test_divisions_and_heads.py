@@ -9,6 +9,7 @@ from asked_files import index_asked
 from read_files import only, read
 
 from graphrag_pipeline.query import QueryEngine
+from graphrag_pipeline.query.methods.global_search import asks_for_themes
 
 PLAY = """<?xml version="1.0"?><TEI xmlns="http://www.tei-c.org/ns/1.0"><teiHeader><fileDesc>
 <titleStmt><title>The Ferrymen</title><author><persName><forename>Ida</forename>
@@ -120,3 +121,9 @@ def test_one_of_a_series_is_called_with_a_hyphen_or_a_blank(engine):
     assert points(engine, "Who wrote SRP-20?")[0].startswith(
         "SRP 20: Tarred ropes — Author: Ida Varde"
     )
+
+
+def test_who_speaks_is_no_label_of_a_form(engine):
+    said = points(engine, "Who is Ebba in The Ferrymen?")
+    assert not [each for each in said if "— EBBA:" in each]
+    assert not asks_for_themes('Who says "What is all this about"?')

@@ -41,7 +41,7 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
     f"{_READERS}:chat pages": _reading("chat_pages"),
     f"{_READERS}:configs": _reading("configs"),
     f"{_READERS}:family trees": _reading("gedcom"),
-    f"{_READERS}:LaTeX": _reading("latex latex_macros"),
+    f"{_READERS}:LaTeX": _reading("latex latex_macros latex_theorems"),
     f"{_READERS}:manual pages": _reading("manual_pages"),
     f"{_READERS}:maps": _reading("map_places xml_tree"),
     f"{_READERS}:outlines": _reading("outlines"),

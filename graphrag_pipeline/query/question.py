@@ -29,6 +29,7 @@ _ASKED = {kind: re.compile(words_pattern(kind)) for kind in ("time", "number", "
 _WHAT = re.compile(words_pattern("what"))
 _WHAT_AFTER = re.compile(rf"(?:{words_pattern('what_after')})$")
 _WHAT_END = re.compile(rf"\s+(?:{words_pattern('what_end')})$")
+_WHAT_HEAD = re.compile(rf"(?:{words_pattern('what_head')})\s+")
 _COMPARED = re.compile(words_pattern("compare"))
 _AS_WRITTEN = re.compile(r"\d|(?<!\S)[\"'`]*(?:[a-z]|-)?-[^\W\d_]")
 _ANY_WORD, _SCRIPT = re.compile(r"\w"), re.compile("([\u3041-\u30fa])|([\uac00-\ud7a3])")
@@ -86,7 +87,9 @@ class AnalysedQuestion(str):
         if after := _WHAT_AFTER.search(text):
             return text[: after.start()].strip()
         asks = _WHAT.match(text)
-        return _WHAT_END.sub("", text[asks.end() :]).strip() if asks else ""
+        subject = text[asks.end() :].strip() if asks else ""
+        head = _WHAT_HEAD.match(subject)
+        return _WHAT_END.sub("", subject[head.end() if head else 0 :]).strip()
 
     @cached_property
     def without_quantity(self) -> AnalysedQuestion:

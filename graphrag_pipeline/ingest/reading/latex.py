@@ -14,6 +14,7 @@ from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 from graphrag_pipeline.ingest.reading.decoding import decode
 from graphrag_pipeline.ingest.reading.latex_macros import without_macros
+from graphrag_pipeline.ingest.reading.latex_theorems import with_theorems
 from graphrag_pipeline.ingest.reading.markdown import read_as_markdown
 from graphrag_pipeline.ingest.reading.model import (
     SMALL,
@@ -29,6 +30,10 @@ _TOKEN = re.compile(
     re.S,
 )
 _COMMENT = re.compile(r"^[ \t]*%[^\n]*(?:\n|\Z)|(?<!\\)%[^\n]*", re.M)
+# A line of them would end a paragraph.
+_MARKS = re.compile(
+    r"^(?:[ \t]*\\(?:label|index\w*)(?:\{(?:[^{}\n]|\{[^{}\n]*\})*\})+)+[ \t]*\n", re.M
+)
 _VERBATIM = re.compile(
     r"\\begin\{(verbatim|lstlisting|minted|Verbatim)\*?\}(?:\[[^\]\n]*\])?(?:\{\w*\})?\n?(.*?)"
     r"\\end\{\1\*?\}",
@@ -44,7 +49,8 @@ _RULE, _CELL, _ROW, _END = "\0\1\2\3"
 _TABLE = re.compile(f"{_ROW}([^{_END}]*){_END}?")
 _MOST_HEADS, _MOST_COLUMNS = 3, 100
 _TRIMMED = re.compile(r"\([lr\d{}.a-z]{0,20}\)")
-_BEFORE_STOP = re.compile(r"(?<=\S) +(?=[.,;:](?:\s|$))")
+# What references leave that are in brackets, or before a stop.
+_BEFORE_STOP = re.compile(r"(?<=\S) +(?:\(\s*\))?(?=[.,;:](?:\s|$))|(?<=\s)\(\s*\) ?")
 _BRACE = re.compile(r"\\.|[{}]", re.S)
 _ONE_SIGN = re.compile(r"\\[A-Za-z]+|\\.|[^\\{}\s]|", re.S)
 _SPACE = re.compile(r"\s*")
@@ -57,8 +63,8 @@ _NOT_TEXT = {
             "label ref eqref pageref autoref cref Cref cite citep citet citealp citealt citeauthor "
             "citeyear parencite textcite footcite autocite nocite includegraphics vspace hspace "
             "bibliography bibliographystyle addbibresource usepackage documentclass input include "
-            "pagestyle thispagestyle index hypersetup color pagenumbering theoremstyle url "
-            "graphicspath title author date thanks affiliation email"
+            "pagestyle thispagestyle hypersetup color pagenumbering theoremstyle url "
+            "graphicspath xymatrix title author date thanks affiliation email"
         ),
         1,
     ),
@@ -131,7 +137,9 @@ def read_latex(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     """
     written = clean_text(decode(data, options.encoding))
     source = "".join(
-        f"\\begin{{verbatim}}{text}\\end{{verbatim}}" if is_shown else _COMMENT.sub("", text)
+        f"\\begin{{verbatim}}{text}\\end{{verbatim}}"
+        if is_shown
+        else _MARKS.sub("", _COMMENT.sub("", text))
         for text, is_shown in _pieces(written)
     )
     source = _written_out(source)
@@ -169,7 +177,7 @@ def _written_out(source: str) -> str:
         converter.at = at
         return converter.argument(), converter.at
 
-    written = without_macros(_VERBATIM.sub(hidden, source), argument, _KNOWN)
+    written = with_theorems(without_macros(_VERBATIM.sub(hidden, source), argument, _KNOWN))
     return _HIDDEN.sub(lambda match: shown[int(match[1])], written)
 
 
@@ -284,6 +292,10 @@ class _Converter:
                 self.skip_option()
                 self.argument()
             self.skip_option()
+            return ""
+        if name.startswith("index"):
+            while self.source.startswith("{", self._after_space()):
+                self.argument()
             return ""
         special: dict[str, Callable[[], str]] = {
             "multicolumn": self._wide_cell,

@@ -22,7 +22,7 @@ VERSIONS = {
     "family trees": "2",
     "graphs": "2",
     "HTML": "9",
-    "LaTeX": "5",
+    "LaTeX": "6",
     "mail": "10",
     "manual pages": "3",
     "maps": "3",

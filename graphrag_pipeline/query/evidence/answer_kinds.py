@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.text import UNSPACED, fold
+from graphrag_pipeline.query.asked_series import asked_series
 from graphrag_pipeline.query.evidence.definitions import says_what_is
 from graphrag_pipeline.query.evidence.latest import asks_for_version, version_of
 from graphrag_pipeline.query.question import AnalysedQuestion, words_pattern
@@ -72,6 +73,9 @@ def wanted_of(index: Release, question: AnalysedQuestion, chunks: Sequence[str])
     """
     if asks_for_version(question):
         return AskedFor(lambda sentence: version_of(sentence.quote) is not None)
+    if series := asked_series(index, question):
+        said = re.compile(rf"\b{re.escape(series)}[ -]\d")
+        return AskedFor(lambda sentence: said.search(fold(sentence.quote)) is not None)
     kind, subject = question.asks_for, question.subject
     if kind == "person" and _DESCRIBED.match(subject):
         subject = ""

@@ -50,10 +50,12 @@ def says_what_is(subject: str, *, is_person: bool) -> Callable[[Sentence], float
     ends = (words, terms(_LEADS.split(subject)[0]))
     heads = words if is_person else [said[-1] for said in ends if said]
     introduced = _introduces(_ARTICLE.sub("", subject, count=1))
-    # The pilot of the harbour was Ann Lee, ...
+    bare = re.escape(_ARTICLE.sub("", subject, count=1))
+    # The pilot of the harbour was Ann Lee, ...; a boat is seaworthy if ...
     inverted = re.compile(
-        rf"(?:^|[.;:]\s)(?:{_ARTICLE.pattern})[^.,;:]{{3,{_BETWEEN}}}\s(?:{_IS})\s+"
-        rf"{re.escape(_ARTICLE.sub('', subject, count=1))}(?=[,.;]|$)"
+        rf"(?:^|[.;:]\s+)(?:{_ARTICLE.pattern})[^.,;:]{{3,{_BETWEEN}}}\s(?:{_IS})\s+"
+        rf"(?:(?:{_NAMED})\s+)?(?:{_ARTICLE.pattern})?{bare}"
+        rf"(?=[,.;]|$|\s+(?:{_SUPPOSES.pattern}))"
     )
     apposition = re.compile(
         rf"{_SAYS_OF_ONESELF}[^.]{{0,40}}{re.escape(subject)}, |{re.escape(subject)}, "
@@ -108,7 +110,7 @@ def definition_pattern(subject: str) -> str:
     begins = rf"(?:^|\n|[.!?:;\"”»)\]])\s*(?:{_ARTICLE.pattern})?{name}[{_QUOTES}]?"
     return (
         rf"(?i){begins}{inserted}\s+(?:{_DEFINES.pattern})|{begins}\s*(?::|–|—|--)\s|"
-        rf"\b(?:{_IS})\s+{name}\s*[,.;]|{begins}[^.;:]{{0,{_BETWEEN}}}\b(?:{_MEANS.pattern})|"
+        rf"\b(?:{_IS})\s+(?:{_ARTICLE.pattern})?{name}\s*(?:[,.;]|\b(?:{_SUPPOSES.pattern}))|{begins}[^.;:]{{0,{_BETWEEN}}}\b(?:{_MEANS.pattern})|"
         rf"(?:{_NAMED})\s+(?:[^.,;()]{{1,80}}\()?{name}\b|"
         rf"\b{name}(?:\s+\([^()]{{1,80}}\))?,\s+(?:{_ONE})\s"
     )

@@ -28,6 +28,7 @@ _ASKED = re.compile(
 _OF_UNSPACED = re.compile(r"[第제]\s*\d+\s*[条條章節조장절]")
 _WITHIN = re.compile(rf"({words_pattern('within_division')})\.?\s*(\d{{1,2}})\b")
 _NAMES_OF_ONE = [_LISTS[kind] for kind in ("article", "chapter", "section")]
+_NEXT = re.compile(rf"#|(?:{words_pattern('division')})\s+(?:\d|[ivxlc]+\b)", re.IGNORECASE)
 _MOST = 3
 _ROMAN = (
     *((100, "c"), (90, "xc"), (50, "l"), (40, "xl"), (10, "x"), (9, "ix"), (5, "v"), (4, "iv")),
@@ -120,12 +121,15 @@ def _beginning(sentence: Sentence, paragraph: str) -> RankedPassage:
     below = (place for place, _ in window.whole.values() if place >= head)
     if paragraph and (own := [b for b in below if numbered.match(window.text(b, window.end))]):
         start = end = head = own[0]
-    for _, stop in window.whole.values():
+    for begin, stop in window.whole.values():
         if stop <= end:
             continue
-        if stop - head > _LONGEST and end > head:
+        is_line = begin > head and window.line_start(begin) == begin
+        is_next = is_line and _NEXT.match(window.text(begin, stop))
+        if end > head and (stop - head > _LONGEST or is_next):
             break
         end = stop
-    heading, below = line.strip("#*= .:"), window.text(head, end).strip()
-    text = f"{heading}: {below}" if below else heading
+    heading, below = line.strip("#*= :"), window.text(head, end).strip()
+    mark = "" if heading.endswith(".") or not below else ":"
+    text = f"{heading}{mark} {below}".strip()
     return RankedPassage(readable([text])[0], 1.0, window.cite(start, end))

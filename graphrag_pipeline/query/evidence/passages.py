@@ -37,6 +37,7 @@ from graphrag_pipeline.query.evidence.latest import without_latest
 from graphrag_pipeline.query.evidence.listed_items import by_items, item_told
 from graphrag_pipeline.query.evidence.run_in_heads import with_run_in_heads
 from graphrag_pipeline.query.evidence.sentences import Sentence, sentences_of
+from graphrag_pipeline.query.evidence.series import told_of_series
 from graphrag_pipeline.query.evidence.table_rows import CELL_END, ROW, by_rows, with_heads
 from graphrag_pipeline.query.evidence.themes import is_name
 from graphrag_pipeline.query.evidence.times import (
@@ -142,9 +143,10 @@ def find_evidence(
     ranked by the first two and cite the chunk that supports them most.
 
     How a division begins that the question calls by its number comes before all (``divisions``), or
-    what metadata say of a document that the question calls by its title
-    (``document_facts``). Each then gets the sentences around it that it needs, and an answer that
-    is long enough has no more: see ``widening``. Each brings ``context`` sentences on either side.
+    which of a series it asks for (``series``), or what metadata say of a document that it calls by
+    its title (``document_facts``). Each then gets the sentences around it that it needs, and an
+    answer that is long enough has no more: see ``widening``. Each brings ``context`` sentences on
+    either side.
     """
     asked = AnalysedQuestion.of(question)
     findings = [record for record in records if record.kind == "finding"]
@@ -168,6 +170,7 @@ def find_evidence(
         for passage in shown
     )
     told = told_by_division(index, asked, sentences)[:_MOST_DIVISIONS]
+    told = told or told_of_series(index, asked, sentences)
     told = told or told_by_metadata(index, asked, sentences, is_answered=is_answered)
     # A line of the text that says the same tells where it stands.
     lines = {passage.text.casefold(): passage for passage in shown}
@@ -368,7 +371,7 @@ def _units(
     rows, kinds = by_items(*by_rows(sentences, _kinds(index, sentences)))
     for place, row in enumerate(rows):
         if kinds[place] in ("", "table") and is_asked_label(question, row.first):
-            kinds[place] = FIELD
+            kinds[place] = kinds[place] if _is_spoken(row) else FIELD
         elif kinds[place] in ("", "code", "list") and row.is_option:
             kinds[place] = OPTION
         elif kinds[place] == "key" and is_asked_key(question, row.first):
@@ -405,6 +408,13 @@ def _alone(sentence: Sentence) -> Sentence:
     """Return a sentence that announces nothing of what follows."""
     end = sentence.start + len(sentence.first)
     return sentence._replace(last=sentence.place, end=end, quote=sentence.first)
+
+
+def _is_spoken(sentence: Sentence) -> bool:
+    """Whether somebody speaks it who speaks again around it: no label of a form stands so often."""
+    speaker = _SPEAKER.match(sentence.first)
+    text = f"\n{sentence.window.row['text']}"
+    return speaker is not None and text.count(f"\n{speaker[0].rstrip()}") > 1
 
 
 def _unspoken(text: str, sentence: Sentence) -> str:

@@ -10,6 +10,7 @@ from graphrag_pipeline.core.text import names_apart
 from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.evidence.definitions import definition_pattern
 from graphrag_pipeline.query.evidence.divisions import division_pattern
+from graphrag_pipeline.query.evidence.series import first_of_series
 from graphrag_pipeline.query.methods.chunk_search import BM25, HYBRID
 from graphrag_pipeline.query.methods.combined_search import (
     SelectionParameters,
@@ -59,11 +60,11 @@ def auto(index: Release, question: str, p: AutoParameters) -> list[Record]:
 def _introducing(index: Release, question: str, records: Sequence[Record]) -> list[Record]:
     """Return where what a question asks the nature of may be told, beside what is found.
 
-    Of a division that it calls by number, where that begins.
+    Of a division that it calls by number, where that begins, and which of a series it may ask for.
     Of the texts that say its name most, those that say "it is a" or the like; and where the
     documents that mention it most do so first.
     """
-    found: op.Ranking = {}
+    found: op.Ranking = dict.fromkeys(first_of_series(index, question), 0.0)
     if division := division_pattern(question):
         near = op.fulltext_search(index, "chunks", question, _READ_FOR_DEFINITIONS)
         found |= op.chunks_having(index, near, division, _MOST_INTRODUCING)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -53,6 +54,7 @@ _ABOUT_ANY_CORPUS = frozenset(
     )
 )
 """Words that ask for what documents say as a whole: finding them in a text means nothing."""
+_QUOTED = re.compile(r"[\"“«„][^\"”»“]{4,}[\"”»“]")
 _AROUND = "?.,;:!()\"'¿¡"
 
 
@@ -146,7 +148,8 @@ def _nearest_reports(index: Release, question: str, p: GlobalParameters) -> op.R
 def asks_for_themes(question: str) -> bool:
     """Whether a question asks what the documents say as a whole, and names nothing particular."""
     asked = AnalysedQuestion.of(question)
-    return asked.asks_for not in ("place", "time") and not asked.read(_particulars)
+    is_of_all = asked.asks_for not in ("place", "time") and not _QUOTED.search(question)
+    return is_of_all and not asked.read(_particulars)
 
 
 def _particulars(question: str) -> str:
