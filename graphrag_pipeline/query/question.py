@@ -31,7 +31,9 @@ _WHAT_AFTER = re.compile(rf"(?:{words_pattern('what_after')})$")
 _WHAT_END = re.compile(rf"\s+(?:{words_pattern('what_end')})$")
 _WHAT_HEAD = re.compile(rf"(?:{words_pattern('what_head')})\s+")
 _COMPARED = re.compile(words_pattern("compare"))
-_AS_WRITTEN = re.compile(r"\d|(?<!\S)[\"'`]*(?:[a-z]|-)?-[^\W\d_]")
+NAME_OF_CODE = re.compile(r"[^\W_]_+[^\W_]|[a-z\d][A-Z]|(?<!\w)_+[^\W_]|\w\(\)")
+"""What tells a word that is written as names are in code: may_go, MayGo, _go, go()."""
+_AS_WRITTEN = re.compile(rf"\d|(?<!\S)[\"'`]*(?:[a-z]|-)?-[^\W\d_]|{NAME_OF_CODE.pattern}")
 _ANY_WORD, _SCRIPT = re.compile(r"\w"), re.compile("([\u3041-\u30fa])|([\uac00-\ud7a3])")
 _SIGNS_AFTER = re.compile(rf"(?<=[\x21-\x7e])[{UNSPACED}]+\W*$")
 _AROUND = "?.,;:!()\"'`"
@@ -113,12 +115,8 @@ class AnalysedQuestion(str):
 
     @cached_property
     def figures(self) -> list[str]:
-        """Its words with figures, options and such as v-if, without case and the marks around."""
-        words = {
-            fold(_SIGNS_AFTER.sub("", word)).strip(_AROUND)
-            for word in self.split()
-            if _AS_WRITTEN.search(word)
-        }
+        """Its figures, options and names of code, without case and the marks around them."""
+        words = {fold(bare_word(word)) for word in self.split() if _AS_WRITTEN.search(word)}
         return sorted(words)
 
     def read(self, reader: Callable[[str], T]) -> T:
@@ -134,7 +132,8 @@ class AnalysedQuestion(str):
 
         Without the first word. Empty where it compares nothing.
 
-        >>> [sorted(each) for each in Question("How do Port Rowan and Bergen differ?").compared]
+        >>> question = AnalysedQuestion("How do Port Rowan and Bergen differ?")
+        >>> [sorted(each) for each in question.compared]
         [['port', 'rowan'], ['bergen']]
         """
         runs: list[list[str]] = [[]]
@@ -148,6 +147,15 @@ class AnalysedQuestion(str):
     @cached_property
     def _read(self) -> dict[tuple[str | None, Callable[[str], Any]], Any]:
         return {}
+
+
+def bare_word(word: str) -> str:
+    """Return a word of a question without the marks around it, and the signs of Asia after it.
+
+    >>> bare_word("`may_go`は？")
+    'may_go'
+    """
+    return _SIGNS_AFTER.sub("", word).strip(_AROUND)
 
 
 def without_asking(text: str) -> str:

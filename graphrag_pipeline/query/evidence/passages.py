@@ -31,6 +31,7 @@ from graphrag_pipeline.query.evidence.asked_fields import (
     with_their_records,
 )
 from graphrag_pipeline.query.evidence.asked_figures import with_figures, with_unit
+from graphrag_pipeline.query.evidence.code_lines import by_code_lines
 from graphrag_pipeline.query.evidence.divisions import told_by_division
 from graphrag_pipeline.query.evidence.document_facts import told_by_metadata, with_numbers
 from graphrag_pipeline.query.evidence.latest import without_latest
@@ -48,6 +49,7 @@ from graphrag_pipeline.query.evidence.times import (
 )
 from graphrag_pipeline.query.evidence.widening import RankedPassage, widened
 from graphrag_pipeline.query.evidence.worth import (
+    DEFINITION,
     FACT,
     FIELD,
     ITEM,
@@ -308,14 +310,14 @@ def _ranked(
     others = name_another(question, texts)
     gains = _gains(about, sentences, kinds, texts, told, scores, names_said)
     columns = zip(sentences, texts, named, scores, with_rank, written, others, gains, strict=True)
-    for sentence, text, share, score, total, figures, is_other, gain in columns:
+    for place, (sentence, text, share, score, total, figures, is_other, gain) in enumerate(columns):
         is_led = bool(led) and sentence.window.row["document_id"] in led
         total += ENTITY_WEIGHT * share
         total += LED_WEIGHT * is_led + FIGURES_WEIGHT * figures
         is_asked = (score or is_led) and not is_other
         if is_asked and wanted is not None:
             total += KIND_WEIGHT * wanted.holds(sentence)
-        total += FIELD_WEIGHT * gain
+        total += FIELD_WEIGHT * gain + KIND_WEIGHT * (kinds[place] == DEFINITION)
         totals.append(total * (REPEATED_WORTH if text in repeated else 1.0))
     ranking = [
         (
@@ -368,7 +370,8 @@ def _units(
     index: Release, question: AnalysedQuestion, sentences: Sequence[Sentence]
 ) -> tuple[list[Sentence], list[str]]:
     """Return what may answer by itself, and its kind: rows and facts apart, labels as fields."""
-    rows, kinds = by_items(*by_rows(sentences, _kinds(index, sentences)))
+    rows, kinds = by_code_lines(question, sentences, _kinds(index, sentences))
+    rows, kinds = by_items(*by_rows(rows, kinds))
     for place, row in enumerate(rows):
         if kinds[place] in ("", "table") and is_asked_label(question, row.first):
             kinds[place] = kinds[place] if _is_spoken(row) else FIELD

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.prose import Prose, readable
 from graphrag_pipeline.core.text import terms
+from graphrag_pipeline.query.evidence.code_lines import without_comment_marks
 from graphrag_pipeline.query.evidence.run_in_heads import heads_of
 from graphrag_pipeline.query.memory.prose_cache import read_sentences
 from graphrag_pipeline.query.results import Citation
@@ -121,7 +122,8 @@ def widened(
         placed = _going_on(placed, longest)
     heads = heads_of(question, [(one.window, one.start) for one in placed])
     shown = [one.shown(head) for one, head in zip(placed, heads, strict=True)]
-    plain = readable([_HEADING.sub(r"\g<0>:", passage.text) for passage in shown])
+    bare = [without_comment_marks(passage.text) for passage in shown]
+    plain = readable([_HEADING.sub(r"\g<0>:", text) for text in bare])
     return [replace(p, text=text) for p, text in zip(shown, plain, strict=True)]
 
 

@@ -15,6 +15,8 @@ from graphrag_pipeline.query.memory.prose_cache import read_sentences
 WORTH = {Prose.CODE: 0.35, Prose.FRAGMENT: 0.5, Prose.ITEM: 0.9, Prose.SENTENCE: 1.0}
 """What the score of a sentence is multiplied by, as it reads."""
 FACT, FIELD, TITLE, ITEM, OPTION = "fact", "field", "title", "item", "option"
+DEFINITION = "definition"
+"""The kind of what defines a name of code that is asked for."""
 _HEADINGS = frozenset(("heading", TITLE))
 LINES = frozenset((FIELD, "key", "value"))
 TOLD_BY_FIELD = LINES | {ROW, ITEM}
@@ -87,7 +89,7 @@ def _grade(sentence: Sentence, reads_as: Prose, kind: str) -> Prose:
     line of a log, however it is written.
     """
     best = _best_of(kind, sentence.announces)
-    if kind in OF_RECORDS or kind == OPTION:
+    if kind in OF_RECORDS or kind in (OPTION, DEFINITION):
         return best
     is_item = sentence.is_marked and reads_as != Prose.CODE
     if (sentence.announces and is_item) or (
@@ -115,4 +117,4 @@ def _best_within(kind: str) -> Prose:
         return Prose.CODE
     if kind in _HEADINGS:
         return Prose.FRAGMENT
-    return Prose.ITEM if kind else Prose.SENTENCE
+    return Prose.ITEM if kind not in ("", DEFINITION) else Prose.SENTENCE

@@ -7,6 +7,8 @@ from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.core.text import terms
+from graphrag_pipeline.query.names_of_code import defined, names_of_code, written
 from graphrag_pipeline.query.trace import operator
 
 if TYPE_CHECKING:
@@ -15,6 +17,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from graphrag_pipeline.query.release import Release
+
+_WITH_PARTS = 500
+_WRITTEN = """
+SELECT id, regexp_matches(text, $defined) AS defines
+FROM chunks SEMI JOIN (SELECT unnest($ids::JSON::VARCHAR[]) AS id) USING (id)
+WHERE defines OR regexp_matches(text, $written)
+"""
 
 Ranking: TypeAlias = dict[str, float]
 """Ids to scores, in order, best first."""
@@ -46,7 +55,7 @@ def nearest(
     Where vectors know words only, by BM25, which ranks words better; what has no word in common
     follows by cosine.
     """
-    by_words = _ranking(index.search_text(table, question, k)) if index.lexical else {}
+    by_words = _ranking(text_hits(index, table, question, k)) if index.lexical else {}
     if len(by_words) >= k:
         return by_words
     similar = at_least(_ranking(index.search_vectors(table, question, k)), least)
@@ -58,7 +67,28 @@ def nearest(
 @operator
 def fulltext_search(index: Release, table: VectorTable, question: str, k: int) -> Ranking:
     """Rank the ``k`` rows that best match the words of a question, by BM25."""
-    return _ranking(index.search_text(table, question, k))
+    return _ranking(text_hits(index, table, question, k))
+
+
+def text_hits(index: Release, table: VectorTable, question: str, k: int) -> pa.Table:
+    """Return (id, score) of the ``k`` rows that best match the words of a question, by BM25.
+
+    Of the best ``_WITH_PARTS`` chunks, those come first that define a name of code which the
+    question has, then those that write one of several words: may_go, and not *may* and *go*.
+    """
+    names = names_of_code(question) if table == "chunks" else ()
+    if not names:
+        return index.search_text(table, question, k)
+    hits = index.search_text(table, question, max(k, _WITH_PARTS))
+    scores = dict(zip(hits["id"].to_pylist(), hits["score"].to_pylist(), strict=True))
+    best, ids = max(scores.values(), default=0.0), list(scores)[:_WITH_PARTS]
+    parted = [name for name in names if len(terms(name)) > 1]
+    pattern = written(parted) if parted else defined(names)
+    rows = index.rows(_WRITTEN, ids=ids, written=pattern, defined=defined(names))
+    scores |= {row["id"]: scores[row["id"]] + best * (1 + row["defines"]) for row in rows}
+    ranked = sorted(scores.items(), key=lambda item: -item[1])[:k]
+    columns = {"id": [key for key, _ in ranked], "score": [score for _, score in ranked]}
+    return hits.from_pydict(columns, schema=hits.schema)
 
 
 @operator

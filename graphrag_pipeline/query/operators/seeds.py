@@ -11,7 +11,7 @@ from graphrag_pipeline.core.identity import make_id
 from graphrag_pipeline.core.text import normalize_title
 from graphrag_pipeline.extraction.rules.nlp import names_in
 from graphrag_pipeline.query.operators.entities import entities_titled
-from graphrag_pipeline.query.operators.ranking import Ranking, VectorTable
+from graphrag_pipeline.query.operators.ranking import Ranking, VectorTable, text_hits
 from graphrag_pipeline.query.question import AnalysedQuestion
 from graphrag_pipeline.query.trace import operator
 
@@ -50,7 +50,7 @@ def scaled_search(
     only: what has none of the words has 0 by that, and is left out.
     """
     if index.lexical:
-        shares = _shares(index.search_text(table, question, k), lowest=0.0)
+        shares = _shares(text_hits(index, table, question, k), lowest=0.0)
     else:
         shares = _shares(index.search_vectors(table, question, MOST_SCALED)).slice(0, k)
     return dict(zip(shares["id"].to_pylist(), shares["share"].to_pylist(), strict=True))
@@ -74,7 +74,7 @@ def likely(
     """
     if index.lexical:
         return scaled_search(index, table, question, k)
-    by_words = index.search_text(table, question, MOST_SCALED)
+    by_words = text_hits(index, table, question, MOST_SCALED)
     by_meaning = index.search_vectors(table, question, MOST_SCALED)
     n = max(len(by_words), len(by_meaning))
     rows, absent = zip(

@@ -1,0 +1,144 @@
+"""Lines of code that hold a name of code which a question asks for, as evidence.
+
+What defines the name stands with its first comment: the one that follows, as in Python, or the one
+above it. It comes first, but where a question asks who uses the name. Each other line stands for
+itself; those that import the name say little.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from graphrag_pipeline.query.evidence.sentences import Sentence
+from graphrag_pipeline.query.evidence.worth import DEFINITION, OPTION
+from graphrag_pipeline.query.names_of_code import defined, names_of_code, written
+from graphrag_pipeline.query.question import AnalysedQuestion, words_pattern
+
+_COMMENT_BELOW = re.compile(r"\s*(?:[rRuU]?(?:\"{3}|'{3})|//|/\*|#|--)")
+_COMMENT_ABOVE = re.compile(r"\s*(?://|/\*|\*|#|--|%|;;)")
+_FIRST_SAID = re.compile(r"(?:[^.\n]|\.(?!\s|\"|'|$)|\n(?!\s*\n))*\.?", re.M)
+_IMPORTS = re.compile(r"(?:from|import|use|using|require|include|#\s*include)\b")
+_USES = re.compile(words_pattern("uses_of_code"))
+_SAID_ABOVE = re.compile(r"\.(?=\s)|\n[ \t]*(?://[/!]?|\*|#|--|;;|%)?[ \t]*\n")
+_SLASHES = re.compile(r"^[ \t]*//[/!]?(?:[ \t]+|$)", re.M)
+_STARS = re.compile(r"^[ \t]*(?:/\*+|\*+(?!/))(?:[ \t]+|$)|[ \t]*\*/", re.M)
+_MARK = re.compile(r"[ \t]*(#|;;|--|%)(?:[ \t]+|$)")
+_MOST_LINES, _LONGEST, _LONGEST_ABOVE = 20, 900, 300
+
+
+def by_code_lines(
+    question: AnalysedQuestion, sentences: Sequence[Sentence], kinds: Sequence[str]
+) -> tuple[list[Sentence], list[str]]:
+    """Return sentences and their kinds; of code with a name that is asked, its lines in place."""
+    names = question.read(names_of_code)
+    of_code = {_document(s) for s, kind in zip(sentences, kinds, strict=True) if kind == "code"}
+    if not names or not of_code:
+        return list(sentences), list(kinds)
+    named, defines = re.compile(written(names)), re.compile(defined(names))
+    asks_uses = _USES.search(question.folded) is not None
+    units: list[Sentence] = []
+    their_kinds: list[str] = []
+    read: set[tuple[str, int]] = set()
+    for sentence, kind in zip(sentences, kinds, strict=True):
+        is_named = _document(sentence) in of_code and named.search(sentence.first)
+        lines = list(_lines(sentence, named, defines)) if is_named else []
+        if kind != "code" or not lines:
+            units.append(sentence)
+            their_kinds.append(kind)
+        for start, end, is_definition in lines:
+            is_new = (_document(sentence), start) not in read
+            if is_new and (is_definition or kind == "code"):
+                read.add((_document(sentence), start))
+                text, place = sentence.window.text(start, end), sentence.place
+                line = sentence._replace(start=start, end=end, last=place, first=text, quote=text)
+                units.append(line)
+                their_kinds.append(_kind(text, is_definition, asks_uses))
+    return units, their_kinds
+
+
+def _kind(text: str, is_definition: bool, asks_uses: bool) -> str:
+    if is_definition and not asks_uses:
+        return DEFINITION
+    return "code" if not asks_uses and _IMPORTS.match(text) else OPTION
+
+
+def _document(sentence: Sentence) -> str:
+    return sentence.window.row["document_id"]
+
+
+def _lines(
+    sentence: Sentence, named: re.Pattern[str], defines: re.Pattern[str]
+) -> Iterator[tuple[int, int, bool]]:
+    """Yield (start, end, defines) of the lines with a name that a sentence reaches into.
+
+    Not of those that programs have written, which are far longer.
+    """
+    offset, text = sentence.window.row["window_start"], sentence.window.row["text"]
+    place = text.rfind("\n", 0, sentence.start - offset) + 1
+    while place < sentence.end - offset:
+        stop = text.find("\n", place)
+        stop = stop if stop >= 0 else len(text)
+        line = text[place:stop]
+        if named.search(line) and len(line) <= _LONGEST:
+            start = place + len(line) - len(line.lstrip())
+            is_definition = defines.match(text[start:stop]) is not None
+            begin, end = start, stop
+            if is_definition:
+                begin, end = _with_comment(text, start, stop, is_cut=offset > 0)
+            yield offset + begin, offset + begin + len(text[begin:end].rstrip()), is_definition
+        place = stop + 1
+
+
+def _with_comment(text: str, start: int, stop: int, *, is_cut: bool) -> tuple[int, int]:
+    """Return the span of a definition that begins at a place, with its first comment."""
+    end, n_open = start, 0
+    for line in text[start : start + _LONGEST].split("\n")[:_MOST_LINES]:
+        end += len(line)
+        n_open += sum(map(line.count, "([")) - sum(map(line.count, ")]"))
+        if n_open <= 0:
+            break
+        end += 1
+    else:
+        end = stop
+    if _COMMENT_BELOW.match(text, end):
+        said = _FIRST_SAID.match(text, end, end + _LONGEST)
+        return start, said.end() if said else end
+    first = _comment_above(text, start, is_cut=is_cut)
+    if start - first > _LONGEST_ABOVE and (said := _SAID_ABOVE.search(text, first, start)):
+        return first, said.start() + 1
+    return first, end
+
+
+def _comment_above(text: str, start: int, *, is_cut: bool) -> int:
+    """Return where the comment begins that ends above a place; the place, where there is none.
+
+    Nor one of which the beginning is missing: ``is_cut`` says that more stands before the text.
+    """
+    first, begin = start, text.rfind("\n", 0, start) + 1
+    while begin:
+        above = text.rfind("\n", 0, begin - 1) + 1
+        if not above and is_cut:
+            return start
+        if _COMMENT_ABOVE.match(text, above, begin):
+            first = above
+        elif first < start or text[above:begin].strip():
+            return first
+        begin = above
+    return first
+
+
+def without_comment_marks(text: str) -> str:
+    r"""Return a text of a comment without the marks that its lines begin with.
+
+    >>> without_comment_marks("// Joins all paths.\n// Empty ones are left out.")
+    'Joins all paths.\nEmpty ones are left out.'
+    """
+    text = _SLASHES.sub("", text)
+    if "*/" in text:
+        text = _STARS.sub("", text)
+    lines = text.split("\n")
+    marks = {mark[1] if (mark := _MARK.match(line)) else "" for line in lines[1:]}
+    if len(marks) != 1 or not marks.pop():
+        return text
+    return "\n".join(_MARK.sub("", line, count=1) for line in lines)
