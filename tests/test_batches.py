@@ -3,12 +3,13 @@ import os
 import subprocess
 import sys
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from conftest import Engine, without_privileges
-from graphrag_pipeline.core.errors import InputError, StorageError
+from graphrag_pipeline.core.errors import InputError, RemovalError, StorageError
 from graphrag_pipeline.core.settings import BatchSettings, InputSettings, Settings
 from graphrag_pipeline.pipeline.stages import ingest
 from graphrag_pipeline.store import batches
@@ -31,6 +32,24 @@ def test_what_is_added_changed_and_removed_is_listed_once(engine):
     assert listed(engine.cut()) == {"a.txt": "change", "c.txt": "add", "sub/b.txt": "remove"}
     assert engine.cut() == []
     assert set(engine.log.sources()) == {"documents/a.txt", "documents/c.txt"}
+
+
+def test_a_batch_is_the_newest_though_the_clock_was_put_back(engine):
+    now = datetime.now(UTC) + timedelta(days=2)
+    ahead = Batch(f"{now:{batches._KEY_TIME}}-0", now, "documents", ())
+    engine.log.folder.mkdir(parents=True)
+    engine.log.save(ahead)
+    engine.write({"a.txt": "one"})
+    assert [batch.key for batch in (ahead, *engine.cut())] == [b.key for b in engine.log.batches()]
+
+
+def test_a_file_that_is_too_large_to_read_is_no_other_that_came_in_place_of_all(engine):
+    engine.write({"a.txt": "one"})
+    engine.cut()
+    engine.write({"a.txt": None, "large.txt": "x" * 99})
+    limits = engine.settings.batches
+    with pytest.raises(RemovalError, match="1 of the 1 files"):
+        engine.log.cut(engine.inbox, limits, max_bytes=9)
 
 
 def test_a_log_in_use_sees_manifests_written_rewritten_and_removed_by_others(engine):

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from graphrag_pipeline.core.records import field_head, field_words
+from graphrag_pipeline.core.records import (
+    field_head,
+    field_words,
+    name_columns,
+    names_nothing,
+)
 from graphrag_pipeline.extraction.rules.records import names_in_field, type_of_name
 
 
@@ -32,6 +37,12 @@ def test_a_column_says_in_its_language_what_its_values_are(
     assert kind(person, "Wenka Oltrup") == "PERSON"
     assert kind(place, "Varnsum") == "GEO"
     assert kind(firm, "Oltrup Varn") == "ORGANIZATION"
+
+
+def test_first_aid_is_nobody_s_first_name_and_what_begins_with_a_number_no_name() -> None:
+    assert name_columns(("First", "Last")) == ("First", "Last")
+    assert name_columns(("First Aid", "Last Name")) == ("", "")
+    assert names_nothing("3 Beds")
 
 
 @pytest.mark.parametrize(

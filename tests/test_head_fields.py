@@ -111,7 +111,14 @@ def test_a_head_may_be_set_in_a_block(name: str, text: str) -> None:
         "Title: Lamps\nThis is prose.\nAuthor: Ebba Lund" + BODY,
         "# Lamps\n\nIt is said: all are lit. They are, too." + BODY,
         "Title: Lamps\n\nAuthor: Ebba Lund" + BODY,
+        "Title: Lamps\nNote: One is lit.\nNote: Two are lit." + BODY,
+        "Title: Lamps\nSummary: " + "All are lit. " * 100 + BODY,
     ],
 )
 def test_what_only_looks_like_a_head_is_text(text: str) -> None:
     assert head_fields(text) == {}
+
+
+def test_a_title_is_what_is_called_so_before_what_may_be_one() -> None:
+    fields = {"name": "Kelm Lamp", "title": "The keeper"}
+    assert head_fields("Name: Kelm Lamp\nTitle: The keeper" + BODY) == fields

@@ -18,8 +18,9 @@ from graphrag_pipeline.llm import (
     last_position,
 )
 from graphrag_pipeline.llm.budget import Budget, BudgetAmount
+from graphrag_pipeline.llm.cache import today
 from graphrag_pipeline.llm.database import reading
-from graphrag_pipeline.llm.ledger import spent_since
+from graphrag_pipeline.llm.ledger import Call, day_since, hearing, put_calls, spent_since
 from graphrag_pipeline.llm.prices import load_prices
 
 TEXTS = [f"{n:03} " + "ab " * 32 for n in range(100)]
@@ -27,6 +28,19 @@ TEXTS = [f"{n:03} " + "ab " * 32 for n in range(100)]
 
 def bought(results: list[object]) -> int:
     return sum(isinstance(result, Completion) for result in results)
+
+
+def test_each_role_hears_of_a_call_and_of_one_role_the_innermost() -> None:
+    heard: list[str] = []
+    with hearing(lambda call: heard.append("caller"), "caller"):
+        with hearing(lambda _: heard.append("outer")), hearing(lambda _: heard.append("inner")):
+            put_calls(Call("answers", "m"))
+        put_calls(Call("answers", "m"))
+    assert heard == ["caller", "inner", "caller"]
+
+
+def test_a_call_of_a_clock_that_was_put_back_since_is_of_today() -> None:
+    assert day_since(lambda *_: [(time.time() + 9e5,)], 0) == today()
 
 
 def test_tokens_stop_a_run_cleanly_and_it_resumes(tmp_path: Path) -> None:

@@ -217,6 +217,8 @@ def test_tables_beside_each_other_with_names_and_numbers_of_their_own_are_severa
     for one in (
         BESIDE.replace("Marlin", "Petrel"),  # returns: not what rows are called by
         BESIDE.replace("12\n", "a\n").replace("40\n", "b\n"),  # no numbers
+        BESIDE.replace("Eidvik", "2"),  # a number is no name
+        BESIDE.replace("12\n", "\n").replace("40\n", "\n"),  # rows of one cell
     ):
         row = texts("a.csv", one)["row-1"].split("\n")
         assert {"Boat: Petrel", "Harbour: Kelm"} < set(row)
