@@ -34,7 +34,7 @@ _CLOSING = "\"'”’»)]*_"
 _ASKS = frozenset("?？؟")
 _TELLS = frozenset(":：")
 _ENDS = frozenset(".!;,…。！；，、।|–—-")
-_ITEM = re.compile(r"(?:[-*•‣·◦–—]|\(?\d{1,3}[.)](?!\d)|\(?[a-z][.)])\s|```")
+LIST_ITEM = re.compile(r"(?:[-*•‣·◦–—]|\(?\d{1,3}[.)](?!\d)|\(?[a-z][.)])\s|```")
 _HEADING = re.compile(r"#{1,6} ")
 _SAYS = re.compile(r"[^\W\d_]{2}")
 _FENCE = re.compile(r"`{3,}\w*")
@@ -77,8 +77,8 @@ def _sign(text: str, spans: Sequence[Span], place: int) -> str:
         return _COLON
     if "\n" not in text[end:following] or last in _ENDS:
         return _NONE
-    if not _ITEM.match(text, start):
-        if _ITEM.match(text, following):
+    if not LIST_ITEM.match(text, start):
+        if LIST_ITEM.match(text, following):
             return _LIST
         if "\n\n" in text[end:following] or _HEADING.match(text, start):
             return _LINE
@@ -140,5 +140,5 @@ def _says(text: str, span: Span) -> bool:
 def _goes_on(text: str, end: int, following: int) -> bool:
     """Whether what follows is of one paragraph or list with what ends before it."""
     return not OPTION.match(text, following) and (
-        "\n\n" not in text[end:following] or _ITEM.match(text, following) is not None
+        "\n\n" not in text[end:following] or LIST_ITEM.match(text, following) is not None
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from functools import cache
 
 from graphrag_pipeline.core.records import (
@@ -39,6 +39,7 @@ _ROLES = {
 """What fields are called that answer to a word of another stem."""
 _WORDS = word_lists("questions.txt")
 _HOW_MUCH = re.compile(words_pattern("how_much"))
+_COSTS = re.compile(words_pattern("costs"))
 _SHARE = re.compile(r"[\d.,]+ ?%")
 _HOW_MANY = re.compile(words_pattern("how_many"))
 _BY_ROLE = ("in_charge", "took_part", "arranges", "reports", "makes", "repeats", "lasts")
@@ -46,6 +47,8 @@ _LABELLED = re.compile(
     r"([^\W\d_][^:\n.,!?]{1,39}): ([^\n]{0,99}[^\n.!?:;,])"
     r"|([^\W\d_]\w{1,19} [^\W\d_A-Z][^:\n.,!?]{1,29}): ((?:[^\n.!?]|[.](?! )){1,99}\.)"
 )
+_OF_VERSION = re.compile(r"v\d{1,3}")
+_LONGEST_HEAD = 4  # words
 _IS_VALUE = re.compile(r"\d|[A-ZÀ-ÖØ-ÞА-Я]")
 _FIGURE = re.compile(r"[^\w\s]?\s?\d")
 _TITLE_END = record_line("", "")[-3:]
@@ -129,7 +132,7 @@ def _words_of_kind(question: str) -> frozenset[str]:
     if asked.asks_for == "number":
         kind = "amount_field" if _HOW_MUCH.search(asked.folded) else "count_field"
     elif not asked.asks_for and asked.subject:
-        kind = "result_field"
+        kind = "amount_field" if _COSTS.search(asked.folded) else "result_field"
     return _last_words(kind, asked_language()) if kind else frozenset()
 
 
@@ -182,6 +185,18 @@ def is_asked_label(question: AnalysedQuestion, line: str) -> bool:
     return _names_whole(frozenset(question.terms), words)
 
 
+def is_asked_head(question: AnalysedQuestion, line: str) -> bool:
+    """Whether a heading says in another word what is asked for: Present, of who attended."""
+    words = terms(line)
+    asked = frozenset(question.terms)
+    return 0 < len(words) <= _LONGEST_HEAD and any(_has_role(word, line) for word in asked)
+
+
+def says_only_asked(question: AnalysedQuestion, line: str) -> bool:
+    """Whether the field of a record's line and its value are both said by a question."""
+    return set(terms(line.rpartition(_TITLE_END)[2])).issubset(question.terms)
+
+
 def is_asked_key(question: AnalysedQuestion, line: str) -> bool:
     """Whether a question asks what the record of a key is: B-2, of ``Buoy: B-2``."""
     if question.asks_for:
@@ -217,7 +232,9 @@ def of_what_is_asked(
 
 
 def _names_whole(asked: Set[str], words: Sequence[str]) -> bool:
-    return bool(words) and all(_names_field(asked, word) for word in words)
+    """Whether each word of a field is asked for, but for its version: cvss_v3."""
+    named = [word for word in words if not _OF_VERSION.fullmatch(word)]
+    return bool(named) and all(_names_field(asked, word) for word in named)
 
 
 def _names_field(asked: Set[str], field: str) -> bool:
@@ -245,15 +262,19 @@ def _roles(language: str | None) -> dict[str, frozenset[str]]:
 def with_their_records(
     question: AnalysedQuestion,
     lines: Sequence[str],
+    texts: Sequence[str],
     records: Sequence[str],
     kinds: Sequence[str],
+    files: Mapping[str, str],
 ) -> list[str]:
     """Return lines of records; what a question asks for by its field, with the question's words.
 
     Those are the ones that other lines of the same record say: the status of order 1003 stands in
     a line without that number, who is assigned to it in one of its "assignee". An item of a list
     says nothing of the others, nor of a figure of the record: the sum is not of one of them.
-    ``records`` says of each line which record it is of, "" of none.
+    ``texts`` are the lines without words of the question that they were given; ``records`` says
+    which record each is of, "" of none, ``files`` which file that is in: rows of crane-fees.csv
+    are of fees of cranes.
     """
     asked = frozenset(question.terms)
     is_named = cache(lambda field: _names_whole(asked, terms(parted(_own_name(field)))))
@@ -264,10 +285,13 @@ def with_their_records(
     fields_of = [_fields(line, kind) for line, kind in zip(lines, kinds, strict=True)]
     for record, line, kind, fields in zip(records, lines, kinds, fields_of, strict=True):
         if record:
+            if record not in said:
+                said[record] = set(asked.intersection(terms(parted(files.get(record, "")))))
+                said_above[record] = set(said[record])
             words = asked.intersection(terms(line))
-            said.setdefault(record, set()).update(words)
+            said[record].update(words)
             if kind != ITEM:
-                said_above.setdefault(record, set()).update(words)
+                said_above[record].update(words)
             value = line.rpartition(_TITLE_END)[2].partition(SEPARATOR)[2]
             is_value = question.asks_for == "place" or _FIGURE.match(value)
             if is_value and any(map(is_named, fields[:1])):
@@ -278,12 +302,14 @@ def with_their_records(
         if record not in by_name and _is_said(question, words)
     }
     together: list[str] = []
-    for record, line, kind, fields in zip(records, lines, kinds, fields_of, strict=True):
+    rows = zip(records, lines, texts, kinds, fields_of, strict=True)
+    for record, line, text, kind, fields in rows:
         words: Set[str] = set()
-        value = line.rpartition(_TITLE_END)[2].partition(SEPARATOR)[2]
         if record and (apart := parted(line)) != line:
             words = asked.intersection(terms(apart))
         named = [f for f in fields if is_named(f) or (record in of_kind and is_of_kind(f))]
+        # What may stand before its field is the date of the record, or its name.
+        value = text.rpartition(f"{named[-1]}{SEPARATOR}")[2] if named else ""
         if record and named and (kind == ITEM or asked.isdisjoint(terms(value))):
             by_role = {word for word in asked if any(_has_role(word, field) for field in named)}
             is_listed = kind == ITEM or column_of(fields[0]) != fields[0]

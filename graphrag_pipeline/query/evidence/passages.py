@@ -22,11 +22,13 @@ from graphrag_pipeline.query.evidence.answer_kinds import (
 )
 from graphrag_pipeline.query.evidence.asked_fields import (
     asks_for_fact,
+    is_asked_head,
     is_asked_key,
     is_asked_label,
     of_what_is_asked,
     said_names,
     says_asked_field,
+    says_only_asked,
     with_owners,
     with_their_records,
 )
@@ -292,7 +294,8 @@ def _ranked(
     told = with_run_in_heads(question, sentences, with_owners(question, told))
     told = with_numbers(question, sentences, told)
     records = _records_of(sentences, kinds)
-    told = with_their_records(question, with_months(question, told, records), records, kinds)
+    told = with_months(question, told, records)
+    told = with_their_records(question, told, said, records, kinds, _files_of(sentences))
     about = without_latest(question)
     scores = _relevance(index, about.without_quantity, sentences, told)
     if index.lexical and not any(scores):
@@ -304,11 +307,11 @@ def _ranked(
     ]
     led = _led_to(question, sentences, with_rank)
     written = shares_written(question, texts)
-    names_said = said_names(question, said)
     repeated = _repeated(sentences, texts)
     totals: list[float] = []
     others = name_another(question, texts)
-    gains = _gains(about, sentences, kinds, texts, told, scores, names_said)
+    gains = _gains(about, sentences, kinds, texts, told, scores, said_names(question, said))
+    kinds = ["value" if k == "key" and g > 0 else k for k, g in zip(kinds, gains, strict=True)]
     columns = zip(sentences, texts, named, scores, with_rank, written, others, gains, strict=True)
     for place, (sentence, text, share, score, total, figures, is_other, gain) in enumerate(columns):
         is_led = bool(led) and sentence.window.row["document_id"] in led
@@ -341,7 +344,11 @@ def _gains(
     scores: Sequence[float],
     names: Set[str],
 ) -> list[int]:
-    """Return 1 for each line of a record whose field is asked for, -1 for one beyond its bounds."""
+    """Return 1 for each line of a record whose field is asked for, -1 for one beyond its bounds.
+
+    A line that the question itself says (the CVE of CVE-2021-7) gains nothing beside others. What
+    stands below a heading gains where that is asked for in another word.
+    """
     gains = [0] * len(texts)
     records = [""] * len(texts)
     for place, (kind, score) in enumerate(zip(kinds, scores, strict=True)):
@@ -349,6 +356,13 @@ def _gains(
             title, line = sentences[place].window.row["title"], told[place]
             gains[place] = says_asked_field(about, title, texts[place], line, names)
             records[place] = f"{title} {line}"
+        elif score and sentences[place].announces:
+            gains[place] = int(is_asked_head(about, sentences[place].first))
+    told_again = {n for n, gain in enumerate(gains) if gain and says_only_asked(about, texts[n])}
+    documents = [sentence.window.row["document_id"] for sentence in sentences]
+    others = {documents[n] for n, gain in enumerate(gains) if gain > 0 and n not in told_again}
+    for place in told_again:
+        gains[place] *= documents[place] not in others
     return of_what_is_asked(about, gains, texts, records)
 
 
@@ -541,6 +555,13 @@ def _with_name(line: str, row: Mapping[str, Any]) -> str:
 
 def _name_of(targets: Mapping[tuple[str, int], str], chunk: str, start: int) -> str | None:
     return targets.get((chunk, start))
+
+
+def _files_of(sentences: Sequence[Sentence]) -> dict[str, str]:
+    """Return the name of the file that each document is in, without its ending."""
+    rows = {s.window.row["document_id"]: s.window.row["uri"] for s in sentences}
+    names = {id_: uri.partition("#")[0].rpartition("/")[2] for id_, uri in rows.items()}
+    return {id_: name.rpartition(".")[0] or name for id_, name in names.items()}
 
 
 def _records_of(sentences: Sequence[Sentence], kinds: Sequence[str]) -> list[str]:

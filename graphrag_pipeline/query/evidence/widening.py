@@ -1,12 +1,12 @@
 """Passages with what stands around them, as long as an answer is to be.
 
 A sentence that leans on the one before it brings that. One that says nothing of the kind asked for,
-such as a number, brings those after it up to the first that does, if that is near. Passages that so
-meet are one. An answer is long enough with ``CHARS_EACH`` characters for each passage that may be
-in it: from there on a passage is shown only if it says a word of the question that none before it
-says. If there are fewer passages than there may be, each brings the sentences of its paragraph that
-follow it, up to that length. What begins within a message of a chat stands with who says it and
-when.
+such as a number, brings those after it up to the first that does, if that is near. The best one
+brings the whole of a list of short items that it announces. Passages that so meet are one. An
+answer is long enough with ``CHARS_EACH`` characters for each passage that may be in it: from there
+on a passage is shown only if it says a word of the question that none before it says. If there are
+fewer passages than there may be, each brings the sentences of its paragraph that follow it, up to
+that length. What begins within a message of a chat stands with who says it and when.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.prose import Prose, readable
 from graphrag_pipeline.core.text import terms
+from graphrag_pipeline.query.evidence.announcements import LIST_ITEM
 from graphrag_pipeline.query.evidence.code_lines import without_comment_marks
 from graphrag_pipeline.query.evidence.run_in_heads import heads_of
 from graphrag_pipeline.query.memory.prose_cache import read_sentences
@@ -32,7 +33,7 @@ CHARS_EACH = 65
 _MOST_LEANED = 2
 _MOST_AFTER = 2
 _MOST_TO_WANTED, _CHARS_TO_WANTED = 4, 250
-_LONGEST_JOINED = 1_200
+_LONGEST_JOINED, _LONGEST_ITEM = 1_200, 100
 # A line without an end before a paragraph: as one text they are told apart by a colon.
 _HEADING = re.compile(r"\A(?:[^\n]*[^\W_](?=\n\n)|#{1,6} [^\n]*[^\W_](?=\n))")
 
@@ -109,7 +110,7 @@ def widened(
             placed.append(_Placed(passage, sentence.window))
             continue
         start, end = _reach(sentence, first, context)
-        end = max(end, _end_of_wanted(sentence, wanted))
+        end = max(end, _end_of_wanted(sentence, wanted), 0 if placed else _end_of_list(sentence))
         document = passage.citation.document_id
         met = [n for n, earlier in enumerate(placed) if earlier.meets(document, start, end)]
         if met:
@@ -185,6 +186,20 @@ def _end_of_wanted(sentence: Sentence, wanted: AskedFor | None) -> int:
         if wanted.holds(sentence._replace(quote=window.text(start, end))):
             return end
     return 0
+
+
+def _end_of_list(sentence: Sentence) -> int:
+    """Return the end of the list of short items that a sentence announces; 0 if it has none."""
+    window, end = sentence.window, sentence.end
+    for start, stop in window.whole.values() if sentence.announces else ():
+        if start < end:
+            continue
+        is_next = "\n\n" not in window.text(end, start) and stop - start <= _LONGEST_ITEM
+        item = LIST_ITEM.match(window.text(start, stop))
+        if not (is_next and item) or stop - sentence.start > _LONGEST_JOINED:
+            break
+        end = stop
+    return end if end > sentence.end else 0
 
 
 def _reach(sentence: Sentence, first: int, context: int) -> tuple[int, int]:
