@@ -121,5 +121,5 @@ def test_a_sentence_that_begins_with_a_pronoun_leans_on_the_one_before():
 
 
 def test_a_short_sentence_is_one_in_languages_other_than_english():
-    texts = ["A barca partiu às sete horas.", "Wir fuhren nach Bergen hinauf."]
+    texts = ["Hier können große Schiffe gut wenden.", "Wir fuhren nach Bergen hinauf."]
     assert read_prose(texts)["grade"].to_pylist() == [Prose.SENTENCE] * 2

@@ -101,6 +101,8 @@ def _first_word(section: str) -> str:
 
 
 _NOT_LATIN = r"[^\x00-\x{24F}\x{2000}-\x{206F}]"
+# No name, and hardly a word of English: até, für, où.
+_ACCENTED = r"(?<!\p{L})\p{Ll}*[\x{DF}-\x{24F}]"
 _SUBJECT = "i|you|we|they|he|she|it|who|which"
 _REGULAR_VERB = rf"[a-z]{{2}}ed\b|\b(?:{_SUBJECT}) [a-z]{{2}}"
 # Who or what, and what it does: "Moe recommends slate", "The clock chimes thrice".
@@ -137,6 +139,7 @@ _NEEDED = {
     _DIGIT: r"\d",
     _UNSPACED: r"[^\x00-\u0dff]",
     _NOT_LATIN: r"[^\x00-\u024f]",
+    _ACCENTED: r"[\u00df-\u024f]",
     _CLOSED_SINGLE: r"['’]",
 }
 
@@ -315,6 +318,7 @@ class _Texts:
         has_verb = has_verb | self.says(_REGULAR_VERB, has_verb)
         has_verb = has_verb | self.says(_ORDER, has_verb)
         foreign = self.says(_NOT_LATIN, has_verb) | self.says_any("foreign", has_verb)
+        foreign = foreign | self.has(_ACCENTED, foreign | has_verb)
         other_language = foreign & ~self.says_any("english", ~foreign | has_verb)
         return (
             enough
