@@ -5,6 +5,7 @@ All its sentences are about what it begins with, and hardly any says that again.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.evidence.sentences import Sentence, Window
     from graphrag_pipeline.query.question import AnalysedQuestion
 
-_LONGEST, _LONGEST_WRITTEN = 60, 400  # characters, of the words and with an address behind them
+_LONGEST = 60  # characters, without an address behind them
+_ADDRESS = re.compile(r"\]\([^()\s]*\)")
 
 
 def with_run_in_heads(
@@ -53,23 +55,24 @@ def heads_of(question: AnalysedQuestion, places: Iterable[tuple[Window, int]]) -
     Else "", also of the head itself.
     """
     words = frozenset(question.terms)
+    ends_of: dict[int, dict[int, int]] = {}
     known: dict[tuple[int, int], str] = {}
     heads: list[str] = []
     for window, start in places:
         first = window.line_start(start)
         key = (id(window), first)
         if key not in known:
-            known[key] = _head(window, first, words)
+            ends = ends_of.get(key[0]) or ends_of.setdefault(key[0], dict(window.whole.values()))
+            known[key] = _head(window.text(first, ends.get(first, first)), words)
         heads.append(known[key] if start > first else "")
     return heads
 
 
-def _head(window: Window, first: int, words: frozenset[str]) -> str:
-    end = next((end for begin, end in window.whole.values() if begin == first), first)
-    written = window.text(first, end)
-    if not 2 < len(written) <= _LONGEST_WRITTEN or not written.endswith("."):
+def _head(written: str, words: frozenset[str]) -> str:
+    """Return the first sentence of a line, if it is a head that has one of some terms; else ""."""
+    if not written.endswith(".") or len(_ADDRESS.sub("", written)) > _LONGEST:
         return ""
     (head,) = readable([written])
-    is_named = len(head) <= _LONGEST and head[:1].isupper() and words.intersection(terms(head))
+    is_named = head[:1].isupper() and words.intersection(terms(head))
     ((grade, _),) = read_sentences([head]) if is_named else ((Prose.SENTENCE, False),)
     return head.rstrip(". ") if grade <= Prose.FRAGMENT else ""
