@@ -358,6 +358,15 @@ def test_xml_of_records_is_read_with_all_its_attributes():
     assert crane.metadata["title"] == "Harbour news"
 
 
+def test_a_property_list_is_read_as_the_json_that_says_the_same():
+    inside = "<key>Name</key><string>Kelm Tides</string><key>Depth</key><integer>8</integer>"
+    inside += "<key>Open</key><true/><key>Icon</key><data>QUJD</data>"
+    inside += "<key>Quays</key><array><string>West</string><string>East</string></array>"
+    listed = only(read("a.plist", f'<plist version="1.0"><dict>{inside}</dict></plist>'))
+    as_json = '{"Name": "Kelm Tides", "Depth": "8", "Open": true, "Quays": ["West", "East"]}'
+    assert listed == only(read("a.json", as_json))
+
+
 def test_xml_of_prose_stays_one_text():
     chapters = (
         "<c n='{}'><p>Hester Quill went home at noon.</p><p>Bo Li stayed on the quay.</p></c>"
@@ -478,7 +487,7 @@ def test_every_ending_in_the_list_of_formats_is_read_and_no_other_is():
     alike |= {".asciidoc": ".adoc", ".tab": ".tsv", ".psv": ".csv"}
     alike |= dict.fromkeys((".geojson", ".jsonld"), ".json")
     alike |= dict.fromkeys((".mdx", ".qmd", ".rmd"), ".md")
-    alike |= dict.fromkeys((".rss", ".atom", ".opml", ".enex", ".fb2"), ".xml")
+    alike |= dict.fromkeys((".rss", ".atom", ".opml", ".enex", ".fb2", ".plist"), ".xml")
     alike |= dict.fromkeys((".ini", ".cfg"), ".toml")
     alike |= dict.fromkeys((".conf", ".properties", ".patch", ".diff", ".weechatlog"), ".log")
     alike |= {".out": ".log", ".err": ".log", ".mbx": ".mbox"}

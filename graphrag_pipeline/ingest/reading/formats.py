@@ -40,7 +40,9 @@ FORMATS: Door[FileFormat] = Door(
         "html": "chat_pages:HTML",
         "htm": "chat_pages:HTML",
         "xhtml": "xml_text:XHTML",
-        **dict.fromkeys(("xml", "rss", "atom", "opml", "enex", "fb2", "svg"), "xml_text:XML"),
+        **dict.fromkeys(
+            ("xml", "rss", "atom", "opml", "enex", "fb2", "svg", "plist"), "xml_text:XML"
+        ),
         "mhtml": "mail:MHTML",
         "mht": "mail:MHTML",
         "srt": "subtitles:SUBTITLES",

@@ -24,6 +24,7 @@ from graphrag_pipeline.ingest.reading.model import (
     whole_document,
 )
 from graphrag_pipeline.ingest.reading.records import FileRecord, read_object, read_records
+from graphrag_pipeline.ingest.reading.tables import read_value
 from graphrag_pipeline.ingest.reading.tei import is_tei, read_tei
 from graphrag_pipeline.ingest.reading.wikitext import read_dump
 from graphrag_pipeline.ingest.reading.xml_tree import (
@@ -56,13 +57,15 @@ def read_xml(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     one object of fields. Of a text, an element without text its
     attributes are said, and of one of others its name. XML whose root is ``html`` is a web page;
     statements of banks are bookings, MARC is entries of a bibliography, a dump of MediaWiki its
-    pages, and TEI has its divisions and speeches.
+    pages, TEI has its divisions and speeches, and a property list is read as JSON.
     """
     root = root_of(data)
     if root.name.lower() == "html":
         return read_html(path, data, options)
     if root.name == "mediawiki":
         return read_dump(root, options)
+    if root.name == "plist" and len(inner := elements_of(root)) == 1:
+        return read_value(path, _property(inner[0]), options, "property list")
     if is_tei(root):
         return read_tei(path, root)
     if is_camt(root):
@@ -171,6 +174,19 @@ def _value(element: XmlElement) -> object:
         else:
             fields[key] = _value(each)
     return fields
+
+
+def _property(element: XmlElement) -> object:
+    """Return what an element of a property list stands for, as JSON would have it."""
+    inner = elements_of(element)
+    if element.name == "dict":
+        pairs = zip(inner[::2], inner[1::2], strict=False)
+        return {line_of(key): _property(value) for key, value in pairs}
+    if element.name == "array":
+        return [_property(each) for each in inner]
+    if element.name in ("true", "false"):
+        return element.name == "true"
+    return None if element.name == "data" else line_of(element)
 
 
 def _lines(element: XmlElement) -> Iterator[tuple[str, str]]:
