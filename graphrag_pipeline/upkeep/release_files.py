@@ -98,8 +98,9 @@ def find_broken_releases(workspace: Workspace) -> Iterator[Problem]:
 
 
 def _files(home: Path) -> list[tuple[str, int, int]]:
-    """Return how the files of releases look: those that look as before are as before."""
-    files = [Home(home).published, *Home(home).releases.glob("*")]
+    """Return how releases and versions of vectors look: those that look as before are so."""
+    versions = Home(home).vectors.glob("*.lance/_versions/*")
+    files = [Home(home).published, *Home(home).releases.glob("*"), *versions]
     stats = [(file.name, file.stat()) for file in files if file.is_file()]
     return sorted((name, stat.st_ino, stat.st_mtime_ns) for name, stat in stats)
 
