@@ -99,18 +99,21 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> QueryEngine:
     [
         (
             "Where is BerthPlan defined?",
-            'class BerthPlan: """Which ship lies where, and until when.',
+            "class BerthPlan — Which ship lies where, and until when.",
         ),
         (
             "What does may_lie do?",
-            'def may_lie( ship: str, days: int, ) -> bool: """Whether a ship may lie so long.',
+            "def may_lie(ship: str, days: int) -> bool — Whether a ship may lie so long.",
         ),
         ("What is MOST_DAYS?", "MOST_DAYS = 14"),
-        ("What does `DepthAt` return?", "DepthAt says how deep the water is at a quay."),
+        (
+            "What does `DepthAt` return?",
+            "func (g *Gauge) DepthAt(quay string) float64 — "
+            "DepthAt says how deep the water is at a quay.",
+        ),
         (
             "What does lock.closeGate() do?",
-            "Close the gate of a lock. @param {String} gate lock.closeGate = function "
-            "closeGate(gate) {",
+            "lock.closeGate = function closeGate(gate) — Close the gate of a lock.",
         ),
     ],
 )
@@ -120,9 +123,11 @@ def test_what_a_name_of_code_is_says_its_definition(
 ) -> None:
     answer = engine.answer(question, method=method)
     line = answer.text.split("\n- ")[1]
-    assert line.startswith(first)
+    assert line.strip() == f"{first} [1]"
     [citation] = [each for each in answer.citations if each.number == 1]
-    assert first.split("(")[0].split()[-1] in citation.text
+    head, _, comment = first.partition(" — ")
+    assert head.partition("(")[0] in citation.text
+    assert comment in citation.text
 
 
 def test_who_calls_a_function_is_the_lines_that_do(engine: QueryEngine) -> None:

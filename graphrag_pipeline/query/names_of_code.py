@@ -9,19 +9,24 @@ from graphrag_pipeline.query.question import NAME_OF_CODE, bare_word
 
 _DEFINING = (
     "def class function func fn fun sub interface struct enum trait type module namespace record "
-    "protocol macro procedure table view union const let var val static define"
+    "protocol macro procedure table view union define"
 )
 
 
 def names_of_code(question: str) -> list[str]:
     """Return the words of a question that are written as names are in code.
 
-    >>> names_of_code("Who calls `may_go` of batches.Limits, and run()?")
-    ['may_go', 'run']
+    Of a name with dots they are the parts that are; the last, where it is called or none is.
+
+    >>> names_of_code("Who calls `may_go` of batches.Limits, or Ship.sail() of ShipYard.quays?")
+    ['ShipYard', 'may_go', 'sail']
     """
-    words = [bare_word(w).split(".") for w in question.split() if NAME_OF_CODE.search(w)]
-    names = [[part for part in word if NAME_OF_CODE.search(part)] or word[-1:] for word in words]
-    return sorted({part for parts in names for part in parts} - {""})
+    names: set[str] = set()
+    for word in filter(NAME_OF_CODE.search, question.split()):
+        parts = bare_word(word).split(".")
+        of_code = [] if "()" in word else [part for part in parts if NAME_OF_CODE.search(part)]
+        names.update(of_code or parts[-1:])
+    return sorted(names - {""})
 
 
 def written(names: Sequence[str]) -> str:
@@ -34,11 +39,11 @@ def defined(names: Sequence[str]) -> str:
 
     After a word such as *class*, as what something is assigned to, or as a function of C.
     """
-    words = _DEFINING.replace(" ", "|")
+    words, before = _DEFINING.replace(" ", "|"), r"(?:[\w@.()\[\]<>*&:-]+[ \t]+)*?"
     return (
-        rf"(?m)^[ \t]*(?:(?:[\w@.()\[\]<>*&:-]+[ \t]+)*?(?:{words})[ \t]+"
+        rf"(?m)^[ \t]*(?:{before}(?:{words})[ \t]+"
         rf"(?:\([^)\n]*\)[ \t]*)?(?:{_any(names)})(?:\W|$)|"
-        rf"(?:[\w$.]+\.)?(?:{_any(names)})[ \t]*(?::[^=\n]+)?=(?:[^=]|$)|"
+        rf"{before}(?:[\w$.]+\.)?(?:{_any(names)})(?:[ \t]*:[^=\n]+)?[ \t]+=(?:[^=>]|$)|"
         rf"[\w*&<>][\w*&<> \t]*?[ \t*&](?:{_any(names)})\([^;\n]*\{{[ \t]*$)"
     )
 

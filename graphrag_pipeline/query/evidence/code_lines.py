@@ -1,8 +1,8 @@
 """Lines of code that hold a name of code which a question asks for, as evidence.
 
-What defines the name stands with its first comment: the one that follows, as in Python, or the one
-above it. It comes first, but where a question asks who uses the name. Each other line stands for
-itself; those that import the name say little.
+What defines the name stands with the first sentence of its comment: the one that follows, as in
+Python, or the one above it. It comes first, but where a question asks who uses the name. Each other
+line stands for itself; those that import the name say little.
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ from graphrag_pipeline.query.evidence.worth import DEFINITION, OPTION
 from graphrag_pipeline.query.names_of_code import defined, names_of_code, written
 from graphrag_pipeline.query.question import AnalysedQuestion, words_pattern
 
-_COMMENT_BELOW = re.compile(r"\s*(?:[rRuU]?(?:\"{3}|'{3})|//|/\*|#|--)")
-_COMMENT_ABOVE = re.compile(r"\s*(?://|/\*|\*|#|--|%|;;)")
-_FIRST_SAID = re.compile(r"(?:[^.\n]|\.(?!\s|\"|'|$)|\n(?!\s*\n))*\.?", re.M)
+_COMMENT_ABOVE = re.compile(r"\s*(?://|/\*|\*|#|--|%|;;|@\w)")
+_QUOTED = re.compile(r"\s*[rRuU]?(\"{3}|'{3})((?s:.*?))(?:\1|\Z)")
+_SENTENCE = re.compile(r"(?:[^.\n]|\.(?!\s|$)|\n(?!\s*\n))+\.?", re.M)
+_ANNOTATION = re.compile(r"^[ \t]*@\w[^\n]*", re.M)
+_IN_BRACKETS = re.compile(r"(?<=[(\[])\s+|,?\s+(?=[)\]])")
 _IMPORTS = re.compile(r"(?:from|import|use|using|require|include|#\s*include)\b")
 _USES = re.compile(words_pattern("uses_of_code"))
-_SAID_ABOVE = re.compile(r"\.(?=\s)|\n[ \t]*(?://[/!]?|\*|#|--|;;|%)?[ \t]*\n")
 _SLASHES = re.compile(r"^[ \t]*//[/!]?(?:[ \t]+|$)", re.M)
 _STARS = re.compile(r"^[ \t]*(?:/\*+|\*+(?!/))(?:[ \t]+|$)|[ \t]*\*/", re.M)
 _MARK = re.compile(r"[ \t]*(#|;;|--|%)(?:[ \t]+|$)")
-_MOST_LINES, _LONGEST, _LONGEST_ABOVE = 20, 900, 300
+_MOST_LINES, _LONGEST = 20, 900
 
 
 def by_code_lines(
@@ -46,21 +47,26 @@ def by_code_lines(
         if kind != "code" or not lines:
             units.append(sentence)
             their_kinds.append(kind)
-        for start, end, is_definition in lines:
+        for start, end, told in lines:
             is_new = (_document(sentence), start) not in read
-            if is_new and (is_definition or kind == "code"):
+            if is_new and (told or kind == "code"):
                 read.add((_document(sentence), start))
-                text, place = sentence.window.text(start, end), sentence.place
-                line = sentence._replace(start=start, end=end, last=place, first=text, quote=text)
-                units.append(line)
-                their_kinds.append(_kind(text, is_definition, asks_uses))
+                quote, place = sentence.window.text(start, end), sentence.place
+                units.append(
+                    sentence._replace(
+                        start=start, end=end, last=place, first=told or quote, quote=quote
+                    )
+                )
+                their_kinds.append(_kind(quote, told, asks_uses))
     return units, their_kinds
 
 
-def _kind(text: str, is_definition: bool, asks_uses: bool) -> str:
-    if is_definition and not asks_uses:
+def _kind(text: str, told: str, asks_uses: bool) -> str:
+    if asks_uses:
+        return "code" if told else OPTION
+    if told:
         return DEFINITION
-    return "code" if not asks_uses and _IMPORTS.match(text) else OPTION
+    return "code" if _IMPORTS.match(text) else OPTION
 
 
 def _document(sentence: Sentence) -> str:
@@ -69,10 +75,11 @@ def _document(sentence: Sentence) -> str:
 
 def _lines(
     sentence: Sentence, named: re.Pattern[str], defines: re.Pattern[str]
-) -> Iterator[tuple[int, int, bool]]:
-    """Yield (start, end, defines) of the lines with a name that a sentence reaches into.
+) -> Iterator[tuple[int, int, str]]:
+    """Yield (start, end, told) of the lines with a name that a sentence reaches into.
 
-    Not of those that programs have written, which are far longer.
+    ``told`` is what a definition says, "" of all other lines. Lines that programs have written,
+    which are far longer, are left out.
     """
     offset, text = sentence.window.row["window_start"], sentence.window.row["text"]
     place = text.rfind("\n", 0, sentence.start - offset) + 1
@@ -81,33 +88,33 @@ def _lines(
         stop = stop if stop >= 0 else len(text)
         line = text[place:stop]
         if named.search(line) and len(line) <= _LONGEST:
-            start = place + len(line) - len(line.lstrip())
-            is_definition = defines.match(text[start:stop]) is not None
-            begin, end = start, stop
-            if is_definition:
-                begin, end = _with_comment(text, start, stop, is_cut=offset > 0)
-            yield offset + begin, offset + begin + len(text[begin:end].rstrip()), is_definition
+            begin, end, told = stop - len(line.lstrip()), place + len(line.rstrip()), ""
+            if defines.match(line):
+                begin, end, told = _definition(text, begin, is_cut=offset > 0)
+            yield offset + begin, offset + end, told
         place = stop + 1
 
 
-def _with_comment(text: str, start: int, stop: int, *, is_cut: bool) -> tuple[int, int]:
-    """Return the span of a definition that begins at a place, with its first comment."""
+def _definition(text: str, start: int, *, is_cut: bool) -> tuple[int, int, str]:
+    """Return the span of a definition that begins at a place, with its comment, and what it says.
+
+    That is its head, to where its brackets close, and the first sentence of the comment.
+    """
     end, n_open = start, 0
     for line in text[start : start + _LONGEST].split("\n")[:_MOST_LINES]:
-        end += len(line)
+        end += len(line) + 1
         n_open += sum(map(line.count, "([")) - sum(map(line.count, ")]"))
         if n_open <= 0:
             break
-        end += 1
+    end = start + len(text[start : end - 1].rstrip())
+    head = " ".join(_IN_BRACKETS.sub("", text[start:end]).split()).rstrip("{: ")
+    if quoted := _QUOTED.match(text, end):
+        begin, end, comment = start, quoted.end(), quoted[2]
     else:
-        end = stop
-    if _COMMENT_BELOW.match(text, end):
-        said = _FIRST_SAID.match(text, end, end + _LONGEST)
-        return start, said.end() if said else end
-    first = _comment_above(text, start, is_cut=is_cut)
-    if start - first > _LONGEST_ABOVE and (said := _SAID_ABOVE.search(text, first, start)):
-        return first, said.start() + 1
-    return first, end
+        begin = _comment_above(text, start, is_cut=is_cut)
+        comment = without_comment_marks(text[begin:start])
+    said = _SENTENCE.search(_ANNOTATION.sub("", comment).strip())
+    return begin, end, " — ".join(filter(None, (head, said and " ".join(said[0].split()))))
 
 
 def _comment_above(text: str, start: int, *, is_cut: bool) -> int:

@@ -527,6 +527,8 @@ def _with_subjects(
     kinds = list(kinds)
     for place, (sentence, text) in enumerate(zip(sentences, texts, strict=True)):
         row = sentence.window.row
+        if kinds[place] == DEFINITION:
+            text = sentence.first
         if kinds[place] == TITLE:
             text = with_date(question, text, row["text"])
         if kinds[place] in OF_RECORDS:
