@@ -292,6 +292,11 @@ def test_a_given_name_stands_for_the_only_person_whom_the_text_names_so_in_full(
         ("Early he ran. Freely he spoke.", set()),
         ("She left Fort Worth for Little Rock.", {"Fort Worth", "Little Rock"}),
         ("He admired Thomas More.", {"Thomas More"}),
+        (
+            "Jan Berg sold it. April Moore and June Carter sang.",
+            {"Jan Berg", "April Moore", "June Carter"},
+        ),
+        ("In May Stone sold it, on 3 June Carter did.", {"Stone", "Carter"}),
         ("Will Smith came. We met Will Smith.", {"Will Smith"}),
         ("Will Smith come? We know what Anna Will did.", {"Smith", "Anna"}),
     ],

@@ -49,7 +49,7 @@ from graphrag_pipeline.extraction.rules.words import Lexicon, usually_lower
 if TYPE_CHECKING:
     import polars as pl
 
-NLP_VERSION = "27"
+NLP_VERSION = "28"
 _DESCRIPTION = 400
 _CARRIED = 6
 _SLICE = 200  # chunks

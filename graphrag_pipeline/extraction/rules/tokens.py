@@ -153,9 +153,9 @@ def _settle_case(texts: list[str], classes: list[str], lexicon: Lexicon, lower: 
 
 
 def _settle_pairs(texts: list[str], classes: list[str], lexicon: Lexicon) -> None:
-    """Read as names the function words that begin or end two words that name one thing.
+    """Read as names the function words or months that begin or end two words for one thing.
 
-    Will Smith, Thomas More, Fort Worth; not among other capitals, as in a heading.
+    Will Smith, Thomas More, Jan Berg, Fort Worth; not among other capitals, as in a heading.
     """
     for match in _PAIR.finditer("".join(classes)):
         first, last = texts[match.start() : match.end()]
@@ -164,7 +164,7 @@ def _settle_pairs(texts: list[str], classes: list[str], lexicon: Lexicon) -> Non
             classes[match.start() : match.end()] = "NN"
 
 
-_PAIR = re.compile("(?:NF(?<![NFAIHR]NF)|FN(?<![NFAIHR|:#.]FN))(?![NFAIHR])")
+_PAIR = re.compile("(?:NF(?<![NFAIHR]NF)|FN(?<![NFAIHR|:#.]FN)|MN(?<![NFAIHRpDOY]MN))(?![NFAIHR])")
 _NUMERAL = re.compile(r"(?<=[NR])i(?=[.,|)pxoaS(-])")
 _NAME = re.compile("N")
 # A capital after the particle of a name: Jan van der Meer, though "meer" is a word of its own.
