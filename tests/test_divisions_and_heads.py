@@ -23,7 +23,7 @@ PLAY = """<?xml version="1.0"?><TEI xmlns="http://www.tei-c.org/ns/1.0"><teiHead
 <stage>He sits.</stage><p>I wait<note>In Q: stay.</note>.</p></sp></div>
 <div type="scene"><head>Scene 2</head><sp><speaker>Ebba</speaker><p>Who calls the ferry?</p></sp>
 </div></div>
-<div type="act"><head>Act 2</head><div type="scene"><head>Scene 1</head>
+<div type="act"><head>Act 2</head>The lamps are out.<div type="scene"><head>Scene 1</head>
 <stage>(A quay.)</stage><sp><speaker>Ebba</speaker><p>The ropes are wet.</p></sp></div></div>
 </body></text></TEI>"""
 RULES = """# Rules of the harbour
@@ -82,7 +82,8 @@ def test_tei_has_its_divisions_and_who_speaks():
     assert found == [*heads, "Act 2", "Act 2, Scene 1"]
     assert "- Tord: a pilot of Sarn\n- Ebba\n" in play.text
     said = "[Enter Tord.]\nTORD: The tide is late,\nand so is she.\n[He sits.]\nTORD: I wait"
-    assert f"{said} (In Q: stay.) .\n" in play.text
+    assert f"{said} (In Q: stay.).\n" in play.text
+    assert "Act 2\n\nThe lamps are out.\n\nAct 2, Scene 1" in play.text
     assert "Sarn Press" not in play.text
 
 

@@ -66,7 +66,11 @@ def _person(element: XmlElement) -> str:
 
 def _lines(element: XmlElement, within: str) -> Iterator[tuple[str, str]]:
     """Yield the lines of an element, each with what it is; ``within`` is the head around it."""
-    for each in elements_of(element):
+    for each in element.within:
+        if isinstance(each, str):
+            if each.strip():
+                yield one_line(each), _PARAGRAPH
+            continue
         name = each.name
         if _DIVISION.fullmatch(name) or name == "castList":
             head = _head(each, within) or _CAST * (name == "castList")
@@ -117,7 +121,7 @@ def _said(element: XmlElement) -> str:
         if isinstance(each, str):
             parts.append(each)
         elif each.name == "note":
-            parts.append(f" ({one_line(text_of(each))}) ")
+            parts.append(f" ({one_line(text_of(each))})")
         elif each.name in _OF_PAGES:
             parts.append(" ")
         else:

@@ -44,7 +44,7 @@ VERSIONS = {
     "web archives": "2",
     "wikis": "3",
     "XLS": "4",
-    "XML": "11",
+    "XML": "12",
 }
 """The version of the reader of each kind of files."""
 _LIBRARIES = {"Outlook": "oxmsg", "RTF": "striprtf", "XLS": "xlrd"}
