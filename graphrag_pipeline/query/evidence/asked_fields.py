@@ -19,7 +19,7 @@ from graphrag_pipeline.core.records import (
     record_line,
     relation_of,
 )
-from graphrag_pipeline.core.text import asked_language, terms, terms_batch
+from graphrag_pipeline.core.text import asked_language, fold, terms, terms_batch
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.query.evidence.asked_figures import is_within_bounds
 from graphrag_pipeline.query.evidence.table_rows import CELL_END
@@ -40,7 +40,7 @@ _ROLES = {
 _WORDS = word_lists("questions.txt")
 _HOW_MUCH = re.compile(words_pattern("how_much"))
 _COSTS = re.compile(words_pattern("costs"))
-_SHARE = re.compile(r"[\d.,]+ ?%")
+_SHARE, _OF_SHARE = re.compile(r"[\d.,]+ ?%"), re.compile(words_pattern("share"))
 _HOW_MANY = re.compile(words_pattern("how_many"))
 _BY_ROLE = ("in_charge", "took_part", "arranges", "reports", "makes", "repeats", "lasts")
 _LABELLED = re.compile(
@@ -104,11 +104,17 @@ def says_asked_field(
     if not (named or of_kind) or (about and about.isdisjoint(terms(f"{title} {told}"))):
         return 0
     values = [(field, value) for field, _, value in named or of_kind]
-    if "%" not in question and _HOW_MANY.search(question.folded):
-        values = [
-            (f, value) for f, value in values if f[-1:] != "%" and not _SHARE.fullmatch(value)
-        ]
+    asks_share = _is_share(question.folded)
+    if asks_share or _HOW_MANY.search(question.folded):
+        values = [(f, v) for f, v in values if asks_share == _is_share(fold(f), v)]
+        if asks_share and not values:
+            return 0
     return 1 if any(is_within_bounds(question, value) for _, value in values) else -1
+
+
+def _is_share(words: str, value: str = "") -> bool:
+    """Whether a question or the name of a field is about a share, or a value is one."""
+    return "%" in words or _SHARE.fullmatch(value) is not None or bool(_OF_SHARE.search(words))
 
 
 def _is_of_kind(question: AnalysedQuestion, field: str) -> bool:
