@@ -1,8 +1,6 @@
 # The README's commands. Everything is installed in .venv, in the tested versions.
 PYTHON ?= python3
 VENV := .venv
-# How many processes run tests.
-WORKERS ?= auto
 BIN := $(VENV)/bin
 # Newer pips show what a build back end warns of: a screen for each package, of nothing one can mend.
 PIP := PYTHONWARNINGS=ignore $(BIN)/python -m pip --disable-pip-version-check --no-input
@@ -53,22 +51,22 @@ demo: install ## Index the sample corpus and answer two questions
 	@$(BIN)/python -m graphrag_pipeline.cli.demo
 
 test: dev ## Run the tests (or TESTS=...), but for the dearest
-	@$(BIN)/python -m pytest $(TESTS:beside=$(BESIDE)) -n $(WORKERS) --dist worksteal -m 'not nightly and not dear'
+	@$(BIN)/python -m pytest $(TESTS:beside=$(BESIDE)) -n auto --dist worksteal -m 'not nightly and not dear'
 
 dear: dev ## Run the tests that take most time (ALSO=beside: and all of those)
-	@DEAR_TOO="$(ALSO:beside=$(BESIDE))" $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'dear and not nightly'
+	@DEAR_TOO="$(ALSO:beside=$(BESIDE))" $(BIN)/python -m pytest -n auto --dist worksteal -m 'dear and not nightly'
 
 core: dev ## Run the core's own tests with none of the packages beside installed
 	@$(PIP) uninstall --quiet --yes $(patsubst packages/%/pyproject.toml,graphrag-pipeline-%,$(wildcard packages/*/pyproject.toml))
-	@$(BIN)/python -m pytest tests -n $(WORKERS) --dist worksteal -m 'not nightly and not dear'; status=$$?; \
+	@$(BIN)/python -m pytest tests -n auto --dist worksteal -m 'not nightly and not dear'; status=$$?; \
 		$(INSTALL) --no-deps --no-build-isolation $(WINGS) && exit $$status
 
 coverage: dev ## Run the tests (or TESTS=...) and report what they reach in build/coverage
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --cov --cov-report=html --cov-report=term:skip-covered $(TESTS)
+	@$(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=html --cov-report=term:skip-covered $(TESTS)
 	@echo "Open build/coverage/index.html"
 
 nightly: $(VENV)/.installed-nightly ## Run the tests with every kill step and many more examples
-	@HYPOTHESIS_PROFILE=search $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m ""
+	@HYPOTHESIS_PROFILE=search $(BIN)/python -m pytest -n auto --dist worksteal -m ""
 
 containers: dev ## Run the image and both Compose files in a container daemon of their own (root)
 	@$(BIN)/python -m pytest packages/cluster/tests/test_containers.py packages/cluster/tests/test_container_cluster.py -m nightly -rs
