@@ -1,15 +1,17 @@
 """Lines of code that hold a name of code which a question asks for, as evidence.
 
-What defines the name stands with the first sentence of its comment: the one that follows, as in
-Python, or the one above it. It comes first, but where a question asks who uses the name. Each other
-line stands for itself; those that import the name say little.
+What defines the name stands with the first sentence of its comment, the one that follows, as in
+Python, or the one above it, and with those that say something else of the question. It comes first,
+but where a question asks who uses the name. Each other line stands for itself; those that import
+the name say little.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 
+from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.query.evidence.sentences import Sentence
 from graphrag_pipeline.query.evidence.worth import DEFINITION, OPTION
 from graphrag_pipeline.query.names_of_code import defined, names_of_code, written
@@ -25,7 +27,7 @@ _USES = re.compile(words_pattern("uses_of_code"))
 _SLASHES = re.compile(r"^[ \t]*//[/!]?(?:[ \t]+|$)", re.M)
 _STARS = re.compile(r"^[ \t]*(?:/\*+|\*+(?!/))(?:[ \t]+|$)|[ \t]*\*/", re.M)
 _MARK = re.compile(r"[ \t]*(#|;;|--|%)(?:[ \t]+|$)")
-_MOST_LINES, _LONGEST = 20, 900
+_MOST_LINES, _LONGEST, _MOST_SAID = 20, 900, 3
 
 
 def by_code_lines(
@@ -38,12 +40,13 @@ def by_code_lines(
         return list(sentences), list(kinds)
     named, defines = re.compile(written(names)), re.compile(defined(names))
     asks_uses = _USES.search(question.folded) is not None
+    asked = frozenset(question.terms).difference(terms(" ".join(names)))
     units: list[Sentence] = []
     their_kinds: list[str] = []
     read: set[tuple[str, int]] = set()
     for sentence, kind in zip(sentences, kinds, strict=True):
         is_named = _document(sentence) in of_code and named.search(sentence.first)
-        lines = list(_lines(sentence, named, defines)) if is_named else []
+        lines = list(_lines(sentence, named, defines, asked)) if is_named else []
         if kind != "code" or not lines:
             units.append(sentence)
             their_kinds.append(kind)
@@ -74,7 +77,7 @@ def _document(sentence: Sentence) -> str:
 
 
 def _lines(
-    sentence: Sentence, named: re.Pattern[str], defines: re.Pattern[str]
+    sentence: Sentence, named: re.Pattern[str], defines: re.Pattern[str], asked: Set[str]
 ) -> Iterator[tuple[int, int, str]]:
     """Yield (start, end, told) of the lines with a name that a sentence reaches into.
 
@@ -90,15 +93,16 @@ def _lines(
         if named.search(line) and len(line) <= _LONGEST:
             begin, end, told = stop - len(line.lstrip()), place + len(line.rstrip()), ""
             if defines.match(line):
-                begin, end, told = _definition(text, begin, is_cut=offset > 0)
+                begin, end, told = _definition(text, begin, asked, is_cut=offset > 0)
             yield offset + begin, offset + end, told
         place = stop + 1
 
 
-def _definition(text: str, start: int, *, is_cut: bool) -> tuple[int, int, str]:
+def _definition(text: str, start: int, asked: Set[str], *, is_cut: bool) -> tuple[int, int, str]:
     """Return the span of a definition that begins at a place, with its comment, and what it says.
 
-    That is its head, to where its brackets close, and the first sentence of the comment.
+    That is its head, to where its brackets close, and of the comment the first sentence and those
+    that have terms which are asked.
     """
     end, n_open = start, 0
     for line in text[start : start + _LONGEST].split("\n")[:_MOST_LINES]:
@@ -113,8 +117,10 @@ def _definition(text: str, start: int, *, is_cut: bool) -> tuple[int, int, str]:
     else:
         begin = _comment_above(text, start, is_cut=is_cut)
         comment = without_comment_marks(text[begin:start])
-    said = _SENTENCE.search(_ANNOTATION.sub("", comment).strip())
-    return begin, end, " — ".join(filter(None, (head, said and " ".join(said[0].split()))))
+    sentences = [" ".join(s.split()) for s in _SENTENCE.findall(_ANNOTATION.sub("", comment))]
+    first, *others = [*filter(None, sentences), ""]
+    said = [first, *(s for s in others if not asked.isdisjoint(terms(s)))][:_MOST_SAID]
+    return begin, end, " — ".join(filter(None, (head, " ".join(said))))
 
 
 def _comment_above(text: str, start: int, *, is_cut: bool) -> int:
