@@ -6,6 +6,8 @@ import pytest
 
 from graphrag_pipeline import Index, Settings
 from graphrag_pipeline.query import QueryEngine
+from graphrag_pipeline.query.names_of_code import names_of_code
+from graphrag_pipeline.query.question import AnalysedQuestion
 
 PYTHON = '''"""Berths, and who may lie at them."""
 
@@ -151,3 +153,11 @@ def test_a_name_is_not_the_words_that_it_is_made_of(engine: QueryEngine) -> None
 def test_what_is_written_as_prose_is_asked_as_before(engine: QueryEngine) -> None:
     answer = engine.answer("May a master lie?", method="bm25")
     assert answer.text.split("\n- ")[1].startswith("Manual: A ship may lie at a quay")
+
+
+def test_a_question_of_thousands_of_names_is_soon_answered(engine: QueryEngine) -> None:
+    question = " ".join(f"name_{number}" for number in range(3000))
+    assert len(names_of_code(question)) == 8
+    assert engine.answer(f"{question} may_lie", method="bm25").text
+    assert names_of_code("x_" * 200) == []
+    assert len(AnalysedQuestion(question).figures) == 50

@@ -11,22 +11,24 @@ _DEFINING = (
     "def class function func fn fun sub interface struct enum trait type module namespace record "
     "protocol macro procedure table view union define"
 )
+_MOST_NAMES, _LONGEST = 8, 100
 
 
 def names_of_code(question: str) -> list[str]:
     """Return the words of a question that are written as names are in code.
 
-    Of a name with dots they are the parts that are; the last, where it is called or none is.
+    Of a name with dots they are the parts that are; the last, where it is called or none is. No
+    more than the first few, and none that are longer than names are.
 
     >>> names_of_code("Who calls `may_go` of batches.Limits, or Ship.sail() of ShipYard.quays?")
     ['ShipYard', 'may_go', 'sail']
     """
-    names: set[str] = set()
+    names: dict[str, None] = {}
     for word in filter(NAME_OF_CODE.search, question.split()):
         parts = bare_word(word).split(".")
         of_code = [] if "()" in word else [part for part in parts if NAME_OF_CODE.search(part)]
-        names.update(of_code or parts[-1:])
-    return sorted(names - {""})
+        names |= dict.fromkeys(of_code or parts[-1:])
+    return sorted([name for name in names if 0 < len(name) <= _LONGEST][:_MOST_NAMES])
 
 
 def written(names: Sequence[str]) -> str:

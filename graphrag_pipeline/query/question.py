@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Callable
 from functools import cached_property
+from itertools import islice
 from typing import Any, TypeVar
 
 from graphrag_pipeline.core.text import UNSPACED, asked_language, fold, terms
@@ -36,6 +37,7 @@ NAME_OF_CODE = re.compile(r"[^\W_]_+[^\W_]|[a-z\d][A-Z]|(?<!\w)_+[^\W_]|\w\(\)")
 _AS_WRITTEN = re.compile(rf"\d|(?<!\S)[\"'`]*(?:[a-z]|-)?-[^\W\d_]|{NAME_OF_CODE.pattern}")
 _ANY_WORD, _SCRIPT = re.compile(r"\w"), re.compile("([\u3041-\u30fa])|([\uac00-\ud7a3])")
 _SIGNS_AFTER = re.compile(rf"(?<=[\x21-\x7e])[{UNSPACED}]+\W*$")
+_MOST_FIGURES = 50
 _AROUND = "?.,;:!()\"'`"
 
 
@@ -115,9 +117,12 @@ class AnalysedQuestion(str):
 
     @cached_property
     def figures(self) -> list[str]:
-        """Its figures, options and names of code, without case and the marks around them."""
-        words = {fold(bare_word(word)) for word in self.split() if _AS_WRITTEN.search(word)}
-        return sorted(words)
+        """Its figures, options and names of code, without case and the marks around them.
+
+        The first of very many.
+        """
+        words = (fold(bare_word(word)) for word in self.split() if _AS_WRITTEN.search(word))
+        return sorted(islice(dict.fromkeys(words), _MOST_FIGURES))
 
     def read(self, reader: Callable[[str], T]) -> T:
         """Return what a function reads from its text, such as the names in it."""
