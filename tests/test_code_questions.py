@@ -69,6 +69,24 @@ lock.closeGate = function closeGate(gate) {
 module.exports = lock;
 lock.closeGate('north');
 """
+C = """/* Fill a lock. */
+PORT_API(int) fill_lock(lock *which, int level)
+{
+    if (fill_lock(which, 3)) {
+        return 1;
+    }
+    return 0;
+}
+"""
+CLASS = """export class Ferry {
+  /** Leave the quay when all are aboard. */
+  async castOff(crew): Promise<void> {
+    if (this.castOff(crew)) {
+      throw new TooLate(crew);
+    }
+  }
+}
+"""
 MANUAL = """# Manual
 
 A ship may lie at a quay, and may go when it likes. The master may lie to nobody.
@@ -86,6 +104,8 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> QueryEngine:
         "berths.py": PYTHON,
         "tides.go": GO,
         "lock.js": JAVASCRIPT,
+        "fill.c": C,
+        "ferry.ts": CLASS,
         "manual.md": MANUAL,
         **{f"notes{n}.md": f"# Note {n}\n\nQuay {n} may lie idle: ships may go." for n in range(9)},
     }
@@ -123,6 +143,14 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> QueryEngine:
             "What does lock.closeGate() do?",
             "lock.closeGate = function closeGate(gate) — Close the gate of a lock.",
         ),
+        (
+            "What does fill_lock do?",
+            "PORT_API(int) fill_lock(lock *which, int level) — Fill a lock.",
+        ),
+        (
+            "What does castOff do?",
+            "async castOff(crew): Promise<void> — Leave the quay when all are aboard.",
+        ),
     ],
 )
 @pytest.mark.parametrize("method", ["auto", "bm25"])
@@ -143,6 +171,11 @@ def test_who_calls_a_function_is_the_lines_that_do(engine: QueryEngine) -> None:
     said = [line.rpartition(" [")[0] for line in lines]
     assert "if not may_lie(ship, days):" in said[:2]
     assert "We call may_lie before each booking." in said[:3]
+
+
+def test_who_throws_an_error_is_the_line_that_does(engine: QueryEngine) -> None:
+    lines = engine.answer("Who throws TooLate?", method="bm25").text.split("\n- ")[1:]
+    assert lines[0].startswith("throw new TooLate(crew);")
 
 
 def test_a_name_is_not_the_words_that_it_is_made_of(engine: QueryEngine) -> None:

@@ -39,14 +39,16 @@ def written(names: Sequence[str]) -> str:
 def defined(names: Sequence[str]) -> str:
     """Return a pattern of a line that defines one of the names, in most languages: of DuckDB, too.
 
-    After a word such as *class*, as what something is assigned to, or as a function of C.
+    After a word such as *class*, as what something is assigned to, as a function or method with its
+    block, or with a type before it where a line begins. A statement may read so, too.
     """
-    words, before = _DEFINING.replace(" ", "|"), r"(?:[\w@.()\[\]<>*&:-]+[ \t]+)*?"
+    words, name = _DEFINING.replace(" ", "|"), f"(?:{_any(names)})"
+    before = r"(?:[\w@.()\[\]<>*&:-]+[ \t]+)*?"
     return (
-        rf"(?m)^[ \t]*(?:{before}(?:{words})[ \t]+"
-        rf"(?:\([^)\n]*\)[ \t]*)?(?:{_any(names)})(?:\W|$)|"
-        rf"{before}(?:[\w$.]+\.)?(?:{_any(names)})(?:[ \t]*:[^=\n]+)?[ \t]+=(?:[^=>]|$)|"
-        rf"[\w*&<>][\w*&<> \t]*?[ \t*&](?:{_any(names)})\([^;\n]*\{{[ \t]*$)"
+        rf"(?m)^[ \t]*(?:{before}(?:{words})[ \t]+(?:\([^)\n]*\)[ \t]*)?{name}(?:\W|$)|"
+        rf"{before}(?:[\w$.]+\.)?{name}(?:[ \t]*:[^=\n]+)?[ \t]+=(?:[^=>]|$)|"
+        rf"{before}[*&]*{name}\([^()\n]*\)[^;()=\n]*\{{[ \t]*$)|"
+        rf"^(?:[\w<>():]+[ \t*&]+)+?{name}\([^=\n]*[),;{{][ \t]*$"
     )
 
 

@@ -23,6 +23,10 @@ _SENTENCE = re.compile(r"(?:[^.\n]|\.(?!\s|$)|\n(?!\s*\n))+\.?", re.M)
 _ANNOTATION = re.compile(r"^[ \t]*@\w[^\n]*", re.M)
 _IN_BRACKETS = re.compile(r"(?<=[(\[])\s+|,?\s+(?=[)\]])")
 _IMPORTS = re.compile(r"(?:from|import|use|using|require|include|#\s*include)\b")
+_STATEMENT = re.compile(
+    r"\s*(?:if|elif|else|for|while|until|unless|switch|match|case|when|try|catch|return|yield|await|"
+    r"new|throw|raise|assert|not|and|or|defer|go|do|delete|del|print|echo)\b"
+)
 _USES = re.compile(words_pattern("uses_of_code"))
 _SLASHES = re.compile(r"^[ \t]*//[/!]?(?:[ \t]+|$)", re.M)
 _STARS = re.compile(r"^[ \t]*(?:/\*+|\*+(?!/))(?:[ \t]+|$)|[ \t]*\*/", re.M)
@@ -92,7 +96,7 @@ def _lines(
         line = text[place:stop]
         if named.search(line) and len(line) <= _LONGEST:
             begin, end, told = stop - len(line.lstrip()), place + len(line.rstrip()), ""
-            if defines.match(line):
+            if defines.match(line) and not _STATEMENT.match(line):
                 begin, end, told = _definition(text, begin, asked, is_cut=offset > 0)
             yield offset + begin, offset + end, told
         place = stop + 1
@@ -111,7 +115,7 @@ def _definition(text: str, start: int, asked: Set[str], *, is_cut: bool) -> tupl
         if n_open <= 0:
             break
     end = start + len(text[start : end - 1].rstrip())
-    head = " ".join(_IN_BRACKETS.sub("", text[start:end]).split()).rstrip("{: ")
+    head = " ".join(_IN_BRACKETS.sub("", text[start:end]).split()).rstrip("{:; ")
     if quoted := _QUOTED.match(text, end):
         begin, end, comment = start, quoted.end(), quoted[2]
     else:
