@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections import Counter
+from collections.abc import Callable, Mapping, Set
+from functools import cache, partial
 from pathlib import Path
 
 import duckdb
 
 from graphrag_pipeline.core.doors import PartError
 from graphrag_pipeline.core.errors import RemovalError, StorageError
+from graphrag_pipeline.core.settings import BatchSettings
 from graphrag_pipeline.ingest.reading.formats import format_of
 from graphrag_pipeline.ingest.stages import IMPORTED, batch_versions
 from graphrag_pipeline.store.batches import BatchLog, may_go
@@ -31,6 +34,8 @@ def require_files(workspace: Workspace, folder: Path) -> None:
     looked up which of these files are published, if that can be read.
     """
     log = workspace.batches
+    published = cache(lambda: _indexed(workspace.paths.published))
+    ask = partial(_ask, published, workspace.settings.batches)
     files = {
         uri: source
         for uri, source in log.sources().items()
@@ -39,25 +44,31 @@ def require_files(workspace: Workspace, folder: Path) -> None:
     reasons = _why_unread(log)
     unread = {uri for uri in files if ending_of(uri) in reasons}
     whys = "; ".join(sorted({reasons[ending_of(uri)] for uri in unread}))
-    _ask(workspace, unread, len(files), "indexed", f"can no longer be read: {whys}.")
+    ask(unread, len(files), "indexed", f"can no longer be read: {whys}.")
     here = log.root_name(folder)
     elsewhere = {uri: source.root for uri, source in files.items() if source.root != here}
     missing = _missing(workspace, {uri: files[uri] for uri in elsewhere})
+    n_files = Counter(elsewhere.values())
     for root in sorted({elsewhere[uri] for uri in missing}):
         lost = {uri for uri in missing if elsewhere[uri] == root}
         which = f"indexed from {log.folder_of(root)}"
         why = "are to be read again and are gone: is its disk mounted?"
-        _ask(workspace, lost, sum(each == root for each in elsewhere.values()), which, why)
+        ask(lost, n_files[root], which, why)
 
 
-def _ask(workspace: Workspace, lost: Set[str], of: int, which: str, why: str) -> None:
-    if not lost:
-        return
-    published = sorted(_indexed(workspace.paths.published) & lost)
-    number, limits = len(published), workspace.settings.batches
-    if published and (number == of or not may_go(number, of, limits)):
+def _ask(
+    published: Callable[[], Set[str]],
+    limits: BatchSettings,
+    lost: Set[str],
+    of: int,
+    which: str,
+    why: str,
+) -> None:
+    gone = sorted(published() & lost) if lost else []
+    number = len(gone)
+    if gone and (number == of or not may_go(number, of, limits)):
         raise RemovalError(
-            f"{number} of the {of} files {which}, such as {published[0]}, {why} {_REMOVE}"
+            f"{number} of the {of} files {which}, such as {gone[0]}, {why} {_REMOVE}"
         )
 
 

@@ -3,8 +3,8 @@
 Databases and reports draw them: columns under a rule of dashes, as ``---- ----`` or ``---+---``,
 and grids of ``+----+``. Columns are where the rule has them; what does not keep to these is no row.
 Under a rule of one piece, as invoices draw it, they are where the head has words, and without any
-where figures end the rows below. What stands alone
-with an amount at the end of its line, as a total does, is a field: ``Total: 4.50``.
+where figures end the rows below. What stands alone with an amount at the end of its line, as a
+total does, is a field: ``Total: 4.50``.
 """
 
 from __future__ import annotations

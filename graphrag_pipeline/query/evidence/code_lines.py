@@ -39,7 +39,7 @@ def by_code_lines(
 ) -> tuple[list[Sentence], list[str]]:
     """Return sentences and their kinds; of code with a name that is asked, its lines in place."""
     names = question.read(names_of_code)
-    of_code = {_document(s) for s, kind in zip(sentences, kinds, strict=True) if kind == "code"}
+    of_code = {s.document_id for s, kind in zip(sentences, kinds, strict=True) if kind == "code"}
     if not names or not of_code:
         return list(sentences), list(kinds)
     named, defines = re.compile(written(names)), re.compile(defined(names))
@@ -49,15 +49,15 @@ def by_code_lines(
     their_kinds: list[str] = []
     read: set[tuple[str, int]] = set()
     for sentence, kind in zip(sentences, kinds, strict=True):
-        is_named = _document(sentence) in of_code and named.search(sentence.first)
+        is_named = sentence.document_id in of_code and named.search(sentence.first)
         lines = list(_lines(sentence, named, defines, asked)) if is_named else []
         if kind != "code" or not lines:
             units.append(sentence)
             their_kinds.append(kind)
         for start, end, told in lines:
-            is_new = (_document(sentence), start) not in read
+            is_new = (sentence.document_id, start) not in read
             if is_new and (told or kind == "code"):
-                read.add((_document(sentence), start))
+                read.add((sentence.document_id, start))
                 quote, place = sentence.window.text(start, end), sentence.place
                 units.append(
                     sentence._replace(
@@ -74,10 +74,6 @@ def _kind(text: str, told: str, asks_uses: bool) -> str:
     if told:
         return DEFINITION
     return "code" if _IMPORTS.match(text) else OPTION
-
-
-def _document(sentence: Sentence) -> str:
-    return sentence.window.row["document_id"]
 
 
 def _lines(

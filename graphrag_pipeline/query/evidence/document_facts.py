@@ -64,7 +64,7 @@ def told_by_metadata(
     """
     first: dict[str, Sentence] = {}
     for sentence in sentences:
-        first.setdefault(sentence.window.row["document_id"], sentence)
+        first.setdefault(sentence.document_id, sentence)
     asked, is_document = _asked(question), bool(_DOCUMENT.search(question.folded))
     numbers = _numbers(question, map(_title, first.values())) if asked else {}
     called = [key for key, sentence in first.items() if _title(sentence) in numbers]

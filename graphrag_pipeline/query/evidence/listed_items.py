@@ -32,7 +32,7 @@ def by_items(
     for sentence, kind in zip(sentences, kinds, strict=True):
         group = _group(sentence.quote) if kind in LINES else ""
         group = "" if kind == "key" and _is_of_values(group) else group
-        ends = read.setdefault((sentence.window.row["document_id"], group), {})
+        ends = read.setdefault((sentence.document_id, group), {})
         if group and any(start <= sentence.start < end for start, end in ends.items()):
             continue
         item = _item(sentence, group) if group else None

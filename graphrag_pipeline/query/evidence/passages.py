@@ -314,7 +314,7 @@ def _ranked(
     kinds = ["value" if k == "key" and g > 0 else k for k, g in zip(kinds, gains, strict=True)]
     columns = zip(sentences, texts, named, scores, with_rank, written, others, gains, strict=True)
     for place, (sentence, text, share, score, total, figures, is_other, gain) in enumerate(columns):
-        is_led = bool(led) and sentence.window.row["document_id"] in led
+        is_led = bool(led) and sentence.document_id in led
         total += ENTITY_WEIGHT * share
         total += LED_WEIGHT * is_led + FIGURES_WEIGHT * figures
         is_asked = (score or is_led) and not is_other
@@ -359,7 +359,7 @@ def _gains(
         elif score and sentences[place].announces:
             gains[place] = int(is_asked_head(about, sentences[place].first))
     told_again = {n for n, gain in enumerate(gains) if gain and says_only_asked(about, texts[n])}
-    documents = [sentence.window.row["document_id"] for sentence in sentences]
+    documents = [sentence.document_id for sentence in sentences]
     others = {documents[n] for n, gain in enumerate(gains) if gain > 0 and n not in told_again}
     for place in told_again:
         gains[place] *= documents[place] not in others
@@ -411,7 +411,7 @@ def _led_to(
     lead = sentences[scores.index(max(scores))]
     rows = {sentence.rank: sentence.window.row for sentence in sentences}.values()
     titles = {row["document_id"]: row["title"] for row in rows}
-    titles.pop(lead.window.row["document_id"])
+    titles.pop(lead.document_id)
     asked, said = (f" {' '.join(words)} " for words in (question.terms, terms(lead.quote)))
     led: set[str] = set()
     for document, title in titles.items():
@@ -445,7 +445,7 @@ def _repeated(sentences: Sequence[Sentence], quotes: Sequence[str]) -> set[str]:
     """Return the quotes that ``REPEATED_IN`` or more of the documents have."""
     documents_of: dict[str, set[str]] = {}
     for sentence, quote in zip(sentences, quotes, strict=True):
-        documents_of.setdefault(quote, set()).add(sentence.window.row["document_id"])
+        documents_of.setdefault(quote, set()).add(sentence.document_id)
     return {text for text, ids in documents_of.items() if len(ids) >= REPEATED_IN}
 
 
@@ -491,7 +491,7 @@ def _kinds(index: Release, sentences: Sequence[Sentence]) -> list[str]:
     kinds = [""] * len(sentences)
     if not index.has_rows("blocks"):
         return kinds
-    own = [sentence.window.row["document_id"] for sentence in sentences]
+    own = [sentence.document_id for sentence in sentences]
     place_of = {document: place for place, document in enumerate(dict.fromkeys(own))}
     blocks = index.held(_BLOCKS)
     if blocks is None:
@@ -561,7 +561,7 @@ def _name_of(targets: Mapping[tuple[str, int], str], chunk: str, start: int) -> 
 
 def _files_of(sentences: Sequence[Sentence]) -> dict[str, str]:
     """Return the name of the file that each document is in, without its ending."""
-    rows = {s.window.row["document_id"]: s.window.row["uri"] for s in sentences}
+    rows = {s.document_id: s.window.row["uri"] for s in sentences}
     names = {id_: uri.partition("#")[0].rpartition("/")[2] for id_, uri in rows.items()}
     return {id_: name.rpartition(".")[0] or name for id_, name in names.items()}
 
@@ -569,10 +569,7 @@ def _files_of(sentences: Sequence[Sentence]) -> dict[str, str]:
 def _records_of(sentences: Sequence[Sentence], kinds: Sequence[str]) -> list[str]:
     """Return the document of each line of a record; "" of what is none."""
     pairs = zip(sentences, kinds, strict=True)
-    return [
-        s.window.row["document_id"] if k in LINES or k in (FACT, TITLE, ITEM) else ""
-        for s, k in pairs
-    ]
+    return [s.document_id if k in LINES or k in (FACT, TITLE, ITEM) else "" for s, k in pairs]
 
 
 def _distinct(

@@ -79,6 +79,11 @@ class Sentence(NamedTuple):
         return self.window.cite(self.start, self.end)
 
     @property
+    def document_id(self) -> str:
+        """The document that it is in."""
+        return self.window.row["document_id"]
+
+    @property
     def chunk_id(self) -> str:
         """The chunk that it is read in."""
         return self.window.row["id"]

@@ -48,7 +48,7 @@ def told_of_series(
     told: list[RankedPassage] = []
     words = frozenset(question.terms)
     for document in _meant(index, question):
-        own = [s for s in sentences if s.window.row["document_id"] == document]
+        own = [s for s in sentences if s.document_id == document]
         own = sorted(own, key=lambda s: s.start)[:_READ]
         read = read_sentences([s.first for s in own])
         prose = [s for s, (grade, _) in zip(own, read, strict=True) if grade >= Prose.ITEM] or own

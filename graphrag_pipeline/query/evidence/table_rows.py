@@ -44,7 +44,7 @@ def by_rows(
     for sentence, kind in zip(sentences, kinds, strict=True):
         within = [sentence] if kind != "table" else list(_rows(sentence))
         for row in within:
-            place = (row.window.row["document_id"], row.start)
+            place = (row.document_id, row.start)
             if kind != "table" or place not in read:
                 read.add(place)
                 rows.append(row)
@@ -93,20 +93,16 @@ def with_heads(
     without a head stays as it stands. Of a long table, the head is looked for in its document.
     """
     rows = [sentence for sentence, kind in zip(sentences, kinds, strict=True) if kind == ROW]
-    heads = {(_document(row), row.start): _heads_near(row) for row in rows}
-    far = [row for row in rows if not heads[_document(row), row.start]]
+    heads = {(row.document_id, row.start): _heads_near(row) for row in rows}
+    far = [row for row in rows if not heads[row.document_id, row.start]]
     heads |= _heads_far(index, far) if far else {}
     return [
         _under(_caption(sentence), asked)
-        + _told(sentence.quote, heads.get((_document(sentence), sentence.start), []))
+        + _told(sentence.quote, heads.get((sentence.document_id, sentence.start), []))
         if kind == ROW
         else sentence.quote
         for sentence, kind in zip(sentences, kinds, strict=True)
     ]
-
-
-def _document(sentence: Sentence) -> str:
-    return sentence.window.row["document_id"]
 
 
 def _heads_near(row: Sentence) -> list[str]:
@@ -139,7 +135,7 @@ def _heads_far(index: Release, rows: Sequence[Sentence]) -> dict[_Place, list[st
     """Return the heads above rows, by their documents and places, as far as these tables go."""
     if not index.has_rows("blocks"):
         return {}
-    asked = {(_document(row), row.start) for row in rows}
+    asked = {(row.document_id, row.start) for row in rows}
     ids, places = zip(*sorted(asked), strict=True)
     heads: dict[_Place, list[str]] = {}
     for table in index.rows(_TABLES, ids=list(ids), places=list(places), most=_LONGEST):

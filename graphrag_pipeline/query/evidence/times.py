@@ -163,7 +163,7 @@ def _sorted_within(rows: Sequence[_T], keys: Sequence[object]) -> list[_T]:
 
 
 def _date(dates: Mapping[str, str], sentence: Sentence) -> str:
-    return dates.get(sentence.window.row["document_id"], "")
+    return dates.get(sentence.document_id, "")
 
 
 def _title_version(sentence: Sentence) -> tuple[tuple[int, ...], str] | None:
@@ -185,7 +185,7 @@ def _said_dates(line: str) -> list[str]:
 
 def _dates(index: Release, sentences: Sequence[Sentence]) -> dict[str, str]:
     """Return when documents were written: by their metadata, else by their titles or names."""
-    rows = {s.window.row["document_id"]: s.window.row for s in sentences}
+    rows = {s.document_id: s.window.row for s in sentences}
     dates = {row["id"]: row["date"] or "" for row in index.rows(_DATES, ids=list(rows))}
     return {document: dates.get(document) or _named_date(row) for document, row in rows.items()}
 
