@@ -1,3 +1,4 @@
+import contextlib
 import json
 import os
 import subprocess
@@ -12,8 +13,12 @@ from conftest import Engine, without_privileges
 from graphrag_pipeline.core.errors import InputError, RemovalError, StorageError
 from graphrag_pipeline.core.settings import BatchSettings, InputSettings, Settings
 from graphrag_pipeline.pipeline.stages import ingest
+from graphrag_pipeline.planning.lost_files import require_files
+from graphrag_pipeline.releases.publishing import publish_copy
 from graphrag_pipeline.store import batches
 from graphrag_pipeline.store.batches import Batch, BatchLog, make_batch, may_go
+from graphrag_pipeline.store.snapshots import SITES
+from graphrag_pipeline.store.sources import SourceChange
 
 
 def listed(batches: list[Batch]) -> dict[str, str]:
@@ -426,3 +431,31 @@ def test_batches_sort_by_age_even_when_the_clock_is_put_back(engine):
 )  # fmt: skip
 def test_nine_files_or_a_share_of_many_may_go_unasked(number, of, share, may):
     assert may_go(number, of, BatchSettings(max_removed_share=share)) == may
+
+
+@pytest.mark.parametrize(
+    ("root", "uri", "is_asked"),
+    [
+        ("elsewhere", "elsewhere/a.txt", True),
+        (SITES, "https://kelm.example/a.txt", False),
+        ("elsewhere", "elsewhere/a.odd", True),
+        ("import:old", "import:old/a.odd", False),
+    ],
+)
+def test_it_is_asked_for_files_that_are_lost_and_for_no_pages_or_imports(
+    tmp_path, root, uri, is_asked
+):
+    engine = Engine(tmp_path, Settings(batches={"max_removed_share": 0}))
+    engine.write({"b.txt": "Ada met Bob."})
+    engine.index()
+    batch = make_batch(root, [SourceChange(uri, "add", "0" * 64, 1, 1)])
+    engine.log.save(batch)
+    with engine.store.transaction() as con:
+        con.execute("UPDATE documents SET source = ?", [uri])
+        con.execute(
+            "INSERT INTO batch_stages VALUES (?, 'documents', 'older', now(), 1, false)",
+            [batch.key],
+        )
+    publish_copy(engine.store, engine.log.home)
+    with pytest.raises(RemovalError) if is_asked else contextlib.nullcontext():
+        require_files(engine.workspace, engine.inbox)

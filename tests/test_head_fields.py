@@ -58,6 +58,13 @@ def test_a_field_of_the_document_that_is_named_comes_first(
     assert not [each for each in passages if each.endswith((": 12", ": 13"))]
 
 
+def test_a_field_that_says_what_the_title_says_is_no_answer(asked: QueryEngine) -> None:
+    for question in ("What is HEP 12?", "What does HIP 7 say?"):
+        passages = passages_of(asked.answer(question).text)
+        assert passages
+        assert not [each for each in passages if each.casefold().endswith(("hep: 12", "hip: 7"))]
+
+
 def test_what_is_called_by_its_number_answers_for_itself(asked: QueryEngine) -> None:
     first = passages_of(asked.answer("How deep is the basin of HEP 13?").text)[0]
     assert "eight metres deep" in first

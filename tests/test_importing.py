@@ -543,6 +543,8 @@ def test_a_folder_scan_leaves_what_was_imported(tmp_path):
     folder = write_index(tmp_path / "index", entities=ENTITIES, relationships=RELATIONSHIPS)
     import_graphrag(folder, workspace_of(home, SETTINGS))
     assert BatchLog(home).cut(inbox, SETTINGS.batches, max_bytes=1) == []
+    seen = BatchLog(home).look(tmp_path, max_bytes=1).changes
+    assert {change.action for change in seen} == {"add"}
     (inbox / "a.txt").write_text("The Mary Rose was a ship of King Henry.")
     index_folder(home, inbox)
     tail(home)

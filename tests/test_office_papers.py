@@ -16,6 +16,7 @@ from test_reading import make_docx, paragraph
 from benchmarks.answers import passages_of
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.index import Index
+from graphrag_pipeline.ingest.reading.tables_beside import side_by_side
 from graphrag_pipeline.query import QueryEngine
 from graphrag_pipeline.query.evidence.asked_fields import says_asked_field
 from graphrag_pipeline.query.question import AnalysedQuestion
@@ -222,6 +223,12 @@ def test_tables_beside_each_other_with_names_and_numbers_of_their_own_are_severa
     ):
         row = texts("a.csv", one)["row-1"].split("\n")
         assert {"Boat: Petrel", "Harbour: Kelm"} < set(row)
+
+
+def test_merged_cells_go_with_the_table_that_they_lie_in() -> None:
+    rows = [row.split(",") for row in BESIDE.split()]
+    spans = [(0, 0, 0, 1), (1, 2, 3, 4), (0, 0, 1, 3), (2, 2, 0, 2)]
+    assert [own for _, own in side_by_side(rows, spans)] == [[(0, 0, 0, 1)], [(1, 2, 0, 1)]]
 
 
 def test_numbers_beside_an_empty_column_are_of_the_rows_that_have_names() -> None:
