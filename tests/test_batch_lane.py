@@ -41,7 +41,7 @@ from graphrag_pipeline.llm import (
 from graphrag_pipeline.llm.batching import lane
 from graphrag_pipeline.llm.batching.api import BatchApi
 from graphrag_pipeline.llm.batching.records import keep_no_answers
-from graphrag_pipeline.llm.database import _File, reading
+from graphrag_pipeline.llm.database import CallTables, reading
 from graphrag_pipeline.llm.speed import speed_of
 
 TEXTS = [f"question {number}" for number in range(12)]
@@ -365,9 +365,9 @@ def ask_until_step(base_url: str, home: Path, step: int, count: Path | None = No
         if next(steps) == step:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    commit, once = _File.commit, BatchApi._once
+    commit, once = CallTables.commit, BatchApi._once
 
-    def commit_in_steps(tables: _File, jobs: Any) -> Any:
+    def commit_in_steps(tables: CallTables, jobs: Any) -> Any:
         pass_step()
         rows = commit(tables, jobs)
         pass_step()
@@ -379,7 +379,7 @@ def ask_until_step(base_url: str, home: Path, step: int, count: Path | None = No
         pass_step()
         return answer
 
-    _File.commit = commit_in_steps  # pyright: ignore[reportAttributeAccessIssue]
+    CallTables.commit = commit_in_steps  # pyright: ignore[reportAttributeAccessIssue]
     BatchApi._once = call_in_steps  # pyright: ignore[reportAttributeAccessIssue]
 
     async def run() -> None:

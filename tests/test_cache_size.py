@@ -23,8 +23,8 @@ from graphrag_pipeline.index import Index
 from graphrag_pipeline.llm import ModelClient, last_position
 from graphrag_pipeline.llm.answer_purposes import making
 from graphrag_pipeline.llm.cache import today
-from graphrag_pipeline.llm.cache_size import _FileCache, measure_cache, trim_cache, vacuum_cache
-from graphrag_pipeline.llm.database import open_database
+from graphrag_pipeline.llm.cache_size import measure_cache, trim_cache, vacuum_cache
+from graphrag_pipeline.llm.database import CallTables, open_database
 from graphrag_pipeline.llm.offline import vectors_known
 from graphrag_pipeline.orchestration.runs import index_folder
 from graphrag_pipeline.upkeep.salvaging import salvage
@@ -288,11 +288,11 @@ def test_a_full_disk_is_said_in_one_line_and_harms_nothing(
 
 def test_to_shrink_takes_little_room(tmp_path: Path) -> None:
     fill(tmp_path, 2500, 0, 4000)
-    with contextlib.closing(_FileCache(Home(tmp_path).calls)) as cache:
-        cache._con.execute("DELETE FROM responses")
-        cache._con.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    with contextlib.closing(CallTables(Home(tmp_path).calls)) as cache:
+        cache._writer.execute("DELETE FROM responses")
+        cache._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         seen = []
-        cache._con.set_trace_callback(lambda sql: seen.append(log_of(tmp_path).stat().st_size))
+        cache._writer.set_trace_callback(lambda sql: seen.append(log_of(tmp_path).stat().st_size))
         cache.give_back()
     assert size_of(tmp_path) < 200_000
     assert 0 < max(seen) < 5_000_000
@@ -355,7 +355,7 @@ def test_an_entry_that_is_used_meanwhile_is_not_dropped(tmp_path: Path) -> None:
     with opened(tmp_path) as con:
         con.execute("UPDATE responses SET used_on = ? WHERE key = '00000001'", [today()])
         con.execute("UPDATE responses SET used_on = ? WHERE rowid = 2", [today()])
-    with contextlib.closing(_FileCache(Home(tmp_path).calls)) as cache:
+    with contextlib.closing(CallTables(Home(tmp_path).calls)) as cache:
         assert cache.drop("responses", keys_of(tmp_path), today()) == 2
     assert keys_of(tmp_path) == [b"00000001"]
 

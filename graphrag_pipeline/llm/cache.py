@@ -6,14 +6,14 @@ import hashlib
 import json
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from graphrag_pipeline.core.text import counted
-from graphrag_pipeline.llm.database import CallDatabase, Write
+from graphrag_pipeline.llm.database import DAY_SECONDS, USED_ON, CallDatabase, CallTables, Write
 
 log = logging.getLogger("graphrag_pipeline")
 
@@ -36,11 +36,7 @@ _PUT_WIDTH = """
 INSERT INTO embedding_widths (source, dimensions) VALUES ($1, $2)
 ON CONFLICT (source) DO UPDATE SET dimensions = excluded.dimensions
 """
-_DAY = 86_400
 _DIGEST_BYTES = 16
-
-USED_ON = f"coalesce(used_on, CAST(created_at / {_DAY} AS INTEGER))"
-"""SQL: the day on which an entry was last used, in days since 1970 (UTC); at first, was made."""
 
 
 class CachedResponse(NamedTuple):
@@ -152,9 +148,20 @@ def drop_responses(keys: Iterable[bytes]) -> Write:
     return Write("DELETE FROM responses WHERE key = $1", [(key,) for key in keys])
 
 
-def values_for(values: Sequence[object]) -> str:
-    """Return the SQL of a list of so many values."""
-    return f"({', '.join(f'${number}' for number in range(1, len(values) + 1))})"
+def held_keys(tables: CallTables, table: str, keys: Sequence[bytes]) -> set[bytes]:
+    """Return those of some keys under which a table has an entry."""
+    sql = f"SELECT key FROM {table}"
+    return {key for some in _in_parts(keys) for (key,) in tables.read(f"{sql}{_among(some)}", some)}
+
+
+def _in_parts(keys: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+    """Yield as many keys at a time as SQLite takes values."""
+    return (keys[start : start + _SQL_VARIABLES] for start in range(0, len(keys), _SQL_VARIABLES))
+
+
+def _among(keys: Sequence[bytes]) -> str:
+    """Return the SQL of a condition: an entry has one of so many keys."""
+    return f" WHERE key IN ({', '.join(f'${number}' for number in range(1, len(keys) + 1))})"
 
 
 def today() -> int:
@@ -164,7 +171,7 @@ def today() -> int:
 
 def day_of(seconds: float) -> int:
     """Return the day of a time in seconds since 1970, in days since then (UTC)."""
-    return int(seconds // _DAY)
+    return int(seconds // DAY_SECONDS)
 
 
 def find_response(database: CallDatabase, key: bytes) -> CachedResponse | None:
@@ -198,11 +205,9 @@ def find_embeddings(database: CallDatabase, keys: Sequence[bytes]) -> dict[bytes
     """
     found: dict[bytes, Vector] = {}
     day = today()
-    for start in range(0, len(keys), _SQL_VARIABLES):
-        some = keys[start : start + _SQL_VARIABLES]
-        sql = f"""SELECT key, vector, {USED_ON}, digest, model, created_at, stage FROM embeddings
-                  WHERE key IN {values_for(some)}"""
-        rows = database.read(sql, some)
+    sql = f"SELECT key, vector, {USED_ON}, digest, model, created_at, stage FROM embeddings"
+    for some in _in_parts(keys):
+        rows = database.read(f"{sql}{_among(some)}", some)
         whole = [
             (key, blob, used_on)
             for key, blob, used_on, digest, model, *more in rows

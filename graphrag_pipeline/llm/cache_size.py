@@ -5,34 +5,19 @@ The ledger is beside it and is never dropped: what was spent stays known.
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-import shutil
-import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
-from graphrag_pipeline.core.errors import StorageError
-from graphrag_pipeline.llm.cache import USED_ON, today
-from graphrag_pipeline.llm.database import (
-    Cache,
-    Place,
-    Rows,
-    named,
-    open_database,
-    storage_error,
-    tables_at,
-)
+from graphrag_pipeline.llm.cache import today
+from graphrag_pipeline.llm.database import USED_ON, CallTables, Place, reading, tables_at
 from graphrag_pipeline.llm.ledger import day_since
 
 _SHARE_LEFT = 0.9
 _DROPPED_AT_ONCE = 500
-_PAGES_AT_ONCE = 500
-_INCREMENTAL = 2
 _KINDS = {"responses": "chat", "embeddings": "embeddings"}
 _CALLS = "SELECT count(*) FROM llm_calls"
 
@@ -75,7 +60,7 @@ def measure_cache(place: Place) -> CacheSize:
     """Return how large the cache is and what is in it. Raises StorageError."""
     where = tables_at(place)
     path = where if isinstance(where, Path) else str(where)
-    with _opened(place) as cache:
+    with reading(place) as cache:
         if cache is None:
             return CacheSize(path=path, file_bytes=0, free_bytes=0, calls=0, entries=[])
         return CacheSize(
@@ -109,7 +94,7 @@ def trim_cache(place: Place, most_bytes: int, *, since: int | None = None) -> Ma
     given back if the file can do so without being written anew.
     Raises StorageError; what was not dropped by then is there.
     """
-    with _opened(place) as cache:
+    with reading(place) as cache:
         if cache is None or cache.used_bytes() <= most_bytes:
             return {}
         first_kept = today() - 1
@@ -126,12 +111,12 @@ def vacuum_cache(place: Place) -> None:
     A file of an older program is written anew for that, once: it needs as much room again, beside
     it and among the temporary files. Raises StorageError, and nothing is lost, where there is none.
     """
-    with _opened(place) as cache:
+    with reading(place) as cache:
         if cache is not None:
             cache.vacuum()
 
 
-def entries(cache: Cache) -> str:
+def entries(cache: CallTables) -> str:
     """Return the SQL of all entries of a cache: what they are, when they were used, their bytes."""
     return f"""(
 SELECT 'responses' AS kind, key, model, stage,
@@ -143,7 +128,7 @@ FROM embeddings
 ) AS entries"""
 
 
-def _by_purpose(cache: Cache) -> str:
+def _by_purpose(cache: CallTables) -> str:
     return f"""
 SELECT kind, model, stage, of_index, count(*), sum(n_bytes), min(used_on), max(used_on)
 FROM {entries(cache)} GROUP BY kind, model, stage, of_index
@@ -151,7 +136,7 @@ ORDER BY kind DESC, sum(n_bytes) DESC, model, stage, of_index
 """
 
 
-def _oldest(cache: Cache) -> str:
+def _oldest(cache: CallTables) -> str:
     return f"""
 SELECT kind, key FROM (
     SELECT kind, key, sum(n_bytes) OVER (
@@ -162,7 +147,7 @@ SELECT kind, key FROM (
 """
 
 
-def _drop_oldest(cache: Cache, most_bytes: int, first_kept: int) -> Counter[str]:
+def _drop_oldest(cache: CallTables, most_bytes: int, first_kept: int) -> Counter[str]:
     dropped = Counter[str]()
     while (excess := cache.used_bytes() - most_bytes) > 0:
         oldest = cache.read(_oldest(cache), (first_kept, excess))
@@ -178,90 +163,5 @@ def _drop_oldest(cache: Cache, most_bytes: int, first_kept: int) -> Counter[str]
     return dropped
 
 
-class _FileCache:
-    """The cache in a SQLite file."""
-
-    text_bytes = "length(CAST(text AS BLOB))"
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._con = open_database(path)
-        self.close = self._con.close
-
-    def read(self, sql: str, values: Sequence[Any] = ()) -> Rows:
-        return self._con.execute(sql, named(values)).fetchall()
-
-    def file_bytes(self) -> int:
-        return self._path.stat().st_size
-
-    def free_bytes(self) -> int:
-        return self._pragma("freelist_count") * self._pragma("page_size")
-
-    def used_bytes(self) -> int:
-        pages = self._pragma("page_count") - self._pragma("freelist_count")
-        return pages * self._pragma("page_size")
-
-    def drop(self, table: str, keys: Sequence[bytes], first_kept: int) -> int:
-        """Drop entries in one short transaction, but none that somebody has used meanwhile."""
-        self._con.execute("BEGIN IMMEDIATE")
-        sql = f"DELETE FROM {table} WHERE key = ? AND {USED_ON} < ?"
-        dropped = self._con.executemany(sql, [(key, first_kept) for key in keys]).rowcount
-        self._con.execute("COMMIT")
-        return dropped
-
-    def give_back(self) -> None:
-        """Cut free pages off the file, some at a time.
-
-        Others may write in between, and the log of changes takes no more of a disk that may be
-        full.
-        """
-        if self._pragma("auto_vacuum") == _INCREMENTAL:
-            free = self._pragma("freelist_count")
-            for _ in range(0, free, _PAGES_AT_ONCE):
-                # A statement that `execute` runs stops after its first page.
-                self._con.executescript(f"PRAGMA incremental_vacuum({_PAGES_AT_ONCE})")
-                self._con.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-        self._con.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-
-    def vacuum(self) -> None:
-        if self._pragma("auto_vacuum") == _INCREMENTAL:
-            self.give_back()
-            return
-        needed = self.used_bytes()
-        what = f"{self._path} cannot be written anew, which needs {needed / 1e6:,.0f} MB"
-        if needed > shutil.disk_usage(self._path.parent).free:
-            raise StorageError(f"{what} beside it: free the disk and run again; nothing was lost")
-        try:
-            self._con.execute("PRAGMA auto_vacuum = INCREMENTAL")
-            self._con.execute("VACUUM")
-            self._con.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-        except sqlite3.Error as error:
-            raise StorageError(
-                f"{what} beside it and as much in the folder of temporary files ({error}): free "
-                "the disk, or name a folder with room in SQLITE_TMPDIR, and run again; nothing was "
-                "lost"
-            ) from None
-
-    def _pragma(self, name: str) -> int:
-        return self._con.execute(f"PRAGMA {name}").fetchone()[0]
-
-
 def _date(day: int) -> date:
     return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=day)).date()
-
-
-@contextlib.contextmanager
-def _opened(place: Place) -> Iterator[Cache | None]:
-    """Yield the cache of a place, None where there is none yet."""
-    at = tables_at(place)
-    if not isinstance(at, Path):
-        with contextlib.closing(at.cache()) as cache:
-            yield cache
-    elif not at.is_file():
-        yield None
-    else:
-        with contextlib.closing(_FileCache(at)) as cache:
-            try:
-                yield cache
-            except sqlite3.Error as error:
-                raise storage_error(at, error) from None

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import itertools
 import queue
+import shutil
 import sqlite3
 import threading
 import time
@@ -17,7 +18,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.hardening.files import is_disk_full, make_folder, make_private
@@ -27,6 +28,8 @@ from graphrag_pipeline.llm.flights import FlightHolder
 
 _BUSY_SECONDS = 60.0
 _VERSION = 8
+_PAGES_AT_ONCE = 500
+_INCREMENTAL = 2
 _NEW = 0
 _WIDTHS = """
 CREATE TABLE IF NOT EXISTS embedding_widths (
@@ -133,6 +136,9 @@ _MIGRATIONS = {
 }
 
 
+DAY_SECONDS = 86_400
+USED_ON = f"coalesce(used_on, CAST(created_at / {DAY_SECONDS} AS INTEGER))"
+"""SQL: the day on which an entry was last used, in days since 1970 (UTC); at first, was made."""
 Rows = list[tuple[Any, ...]]
 
 
@@ -148,70 +154,6 @@ class _Job(NamedTuple):
     done: asyncio.Future[Rows] | None
 
 
-class CallTables(Protocol):
-    """The tables of calls, wherever they are. Everything raises StorageError."""
-
-    def read(self, sql: str, values: Sequence[Any] = ()) -> Rows:
-        """Return the rows of a query."""
-        ...
-
-    def commit(self, jobs: Sequence[Sequence[Write]]) -> list[Rows]:
-        """Do all of the jobs in one transaction; return what the last write of each returns.
-
-        What is done once more, because nobody knew whether it was done, has to be as if once.
-        """
-        ...
-
-    def forget(self, writes: Sequence[Write]) -> None:
-        """Do writes that take rows away, so that nothing of these is left in the tables."""
-        ...
-
-    def close(self) -> None:
-        """Close the tables."""
-        ...
-
-
-class Cache(Protocol):
-    """The same tables, for who measures them and takes entries away.
-
-    Everything raises StorageError. ``text_bytes`` is the SQL of what a text takes.
-    """
-
-    text_bytes: str
-
-    def read(self, sql: str, values: Sequence[Any] = ()) -> Rows:
-        """Return the rows of a query."""
-        ...
-
-    def file_bytes(self) -> int:
-        """Return what the tables take."""
-        ...
-
-    def free_bytes(self) -> int:
-        """Return how much of it holds nothing."""
-        ...
-
-    def used_bytes(self) -> int:
-        """Return how much of it holds something."""
-        ...
-
-    def drop(self, table: str, keys: Sequence[bytes], first_kept: int) -> int:
-        """Drop entries that nobody has used since a day; return how many."""
-        ...
-
-    def give_back(self) -> None:
-        """Give free space back, as far as that takes no room."""
-        ...
-
-    def vacuum(self) -> None:
-        """Give all free space back."""
-        ...
-
-    def close(self) -> None:
-        """Close the tables."""
-        ...
-
-
 class SharedCalls(ABC):
     """The place where machines that share an index keep its calls; as text, where that is.
 
@@ -221,10 +163,6 @@ class SharedCalls(ABC):
     @abstractmethod
     def tables(self) -> CallTables:
         """Return the tables, opened."""
-
-    @abstractmethod
-    def cache(self) -> Cache:
-        """Return the tables, opened by who measures them and takes entries away."""
 
     @abstractmethod
     def holder(self, database: CallDatabase) -> FlightHolder:
@@ -244,7 +182,7 @@ class CallDatabase:
     """
 
     def __init__(self, at: Place) -> None:
-        self._tables: CallTables = _File(at) if isinstance(at, Path) else at.tables()
+        self._tables = CallTables(at) if isinstance(at, Path) else at.tables()
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._failure: StorageError | None = None
         self._thread = threading.Thread(target=self._work, name="llm-cache", daemon=True)
@@ -300,8 +238,13 @@ class CallDatabase:
             _report(group, results)
 
 
-class _File:
-    """The tables in a SQLite file."""
+class CallTables:
+    """The tables of calls, in a SQLite file; those of :class:`SharedCalls` derive from this class.
+
+    Everything raises StorageError. ``text_bytes`` is the SQL of what a text takes.
+    """
+
+    text_bytes = "length(CAST(text AS BLOB))"
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -316,12 +259,15 @@ class _File:
         return open_database(self._path)
 
     def read(self, sql: str, values: Sequence[Any] = ()) -> Rows:
-        try:
+        """Return the rows of a query."""
+        with self._told():
             return self._reader.execute(sql, named(values)).fetchall()
-        except sqlite3.Error as error:
-            raise storage_error(self._path, error) from None
 
     def commit(self, jobs: Sequence[Sequence[Write]]) -> list[Rows]:
+        """Do all of the jobs in one transaction; return what the last write of each returns.
+
+        What is done once more, because nobody knew whether it was done, has to be as if once.
+        """
         con = self._writer
         try:
             con.execute("BEGIN IMMEDIATE")
@@ -335,6 +281,7 @@ class _File:
         return [[] for _ in jobs]
 
     def forget(self, writes: Sequence[Write]) -> None:
+        """Do writes that take rows away, so that nothing of these is left in the tables."""
         try:
             self._writer.execute("PRAGMA secure_delete = ON")
             self.commit([writes])
@@ -342,10 +289,82 @@ class _File:
         except sqlite3.Error as error:
             raise StorageError(f"cannot use {self._path}: {error}; run the command again") from None
 
+    def file_bytes(self) -> int:
+        """Return what the tables take."""
+        return self._path.stat().st_size
+
+    def free_bytes(self) -> int:
+        """Return how much of it holds nothing."""
+        return self._pragma("freelist_count") * self._pragma("page_size")
+
+    def used_bytes(self) -> int:
+        """Return how much of it holds something."""
+        pages = self._pragma("page_count") - self._pragma("freelist_count")
+        return pages * self._pragma("page_size")
+
+    def drop(self, table: str, keys: Sequence[bytes], first_kept: int) -> int:
+        """Drop entries in one short transaction; return how many.
+
+        None goes that somebody has used since the day ``first_kept``, or meanwhile.
+        """
+        with self._told():
+            self._writer.execute("BEGIN IMMEDIATE")
+            sql = f"DELETE FROM {table} WHERE key = ? AND {USED_ON} < ?"
+            dropped = self._writer.executemany(sql, [(key, first_kept) for key in keys]).rowcount
+            self._writer.execute("COMMIT")
+        return dropped
+
+    def give_back(self) -> None:
+        """Cut free pages off the file, some at a time, where that takes no room.
+
+        Others may write in between, and the log of changes takes no more of a disk that may be
+        full.
+        """
+        with self._told():
+            if self._pragma("auto_vacuum") == _INCREMENTAL:
+                free = self._pragma("freelist_count")
+                for _ in range(0, free, _PAGES_AT_ONCE):
+                    # A statement that `execute` runs stops after its first page.
+                    self._writer.executescript(f"PRAGMA incremental_vacuum({_PAGES_AT_ONCE})")
+                    self._writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+            self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+    def vacuum(self) -> None:
+        """Give all free space back."""
+        if self._pragma("auto_vacuum") == _INCREMENTAL:
+            self.give_back()
+            return
+        needed = self.used_bytes()
+        what = f"{self._path} cannot be written anew, which needs {needed / 1e6:,.0f} MB"
+        if needed > shutil.disk_usage(self._path.parent).free:
+            raise StorageError(f"{what} beside it: free the disk and run again; nothing was lost")
+        try:
+            self._writer.execute("PRAGMA auto_vacuum = INCREMENTAL")
+            self._writer.execute("VACUUM")
+            self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        except sqlite3.Error as error:
+            raise StorageError(
+                f"{what} beside it and as much in the folder of temporary files ({error}): free "
+                "the disk, or name a folder with room in SQLITE_TMPDIR, and run again; nothing was "
+                "lost"
+            ) from None
+
     def close(self) -> None:
+        """Close the tables."""
         self._reader.close()
         if "_writer" in self.__dict__:
             self._writer.close()
+
+    def _pragma(self, name: str) -> int:
+        with self._told():
+            return self._writer.execute(f"PRAGMA {name}").fetchone()[0]
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise storage_error(self._path, error) from None
 
 
 def compact(con: sqlite3.Connection) -> None:
@@ -368,10 +387,10 @@ def named(values: Sequence[Any]) -> dict[str, Any]:
 def reading(place: Place) -> Iterator[CallTables | None]:
     """Yield the tables of a place for reading, None where no call has been made there yet."""
     at = tables_at(place)
-    if isinstance(at, Path) and not at.exists():
+    if isinstance(at, Path) and not at.is_file():
         yield None
         return
-    with contextlib.closing(_File(at) if isinstance(at, Path) else at.tables()) as tables:
+    with contextlib.closing(CallTables(at) if isinstance(at, Path) else at.tables()) as tables:
         yield tables
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from graphrag_pipeline.llm.cache import VectorSource, values_for
+from graphrag_pipeline.llm.cache import VectorSource, held_keys
 from graphrag_pipeline.llm.client import ModelClient
 from graphrag_pipeline.llm.completion import Completion
 from graphrag_pipeline.llm.database import Place, reading
@@ -13,8 +13,6 @@ from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
 from graphrag_pipeline.llm.options import LlmOptions
 from graphrag_pipeline.llm.paid_answers import KnownAnswers, answer_places
 from graphrag_pipeline.llm.requests import ChatRequest, check_usable
-
-_VARIABLES = 500
 
 
 class NotInCacheError(ModelError):
@@ -60,17 +58,8 @@ def vectors_known(home: Place, options: LlmOptions, texts: Sequence[str]) -> lis
     most = options.embedding_max_tokens
     keys = [source.keys(piece.text for piece in pieces(text, most)) for text in texts]
     wanted = list(dict.fromkeys(key for of_text in keys for key in of_text))
-    known = set[bytes]().union(*(_known(place, wanted) for place in places))
-    return [known.issuperset(of_text) for of_text in keys]
-
-
-def _known(place: Place, wanted: Sequence[bytes]) -> set[bytes]:
     known = set[bytes]()
-    with reading(place) as tables:
-        if tables is None:
-            return known
-        for start in range(0, len(wanted), _VARIABLES):
-            some = wanted[start : start + _VARIABLES]
-            sql = f"SELECT key FROM embeddings WHERE key IN {values_for(some)}"
-            known.update(key for (key,) in tables.read(sql, some))
-    return known
+    for place in places:
+        with reading(place) as tables:
+            known |= held_keys(tables, "embeddings", wanted) if tables else set()
+    return [known.issuperset(of_text) for of_text in keys]

@@ -11,7 +11,7 @@ those that an older program has kept. What goes is taken out of the folders of s
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from pathlib import Path
@@ -26,10 +26,10 @@ from graphrag_pipeline.llm.cache import (
     VectorSource,
     drop_embeddings,
     drop_responses,
-    values_for,
+    held_keys,
 )
 from graphrag_pipeline.llm.configured import all_prices, calls_place, model_options
-from graphrag_pipeline.llm.database import CallTables, Rows, Write, reading
+from graphrag_pipeline.llm.database import CallTables, Write, reading
 from graphrag_pipeline.llm.embeddings import pieces
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.registry import made_vector_tables
@@ -131,18 +131,11 @@ def _drop_shared(calls: CallTables) -> int:
             continue
         with reading(home.folder) as shared:
             assert shared is not None
-            n_dropped += sum(len(held) for held in _held(shared, keys))
+            for table in ("responses", "embeddings"):
+                n_dropped += len(held_keys(shared, table, keys))
             shared.forget([drop_responses(keys), drop_embeddings(keys)])
         calls.commit([[Write(_FORGET_SHARED, [(place, key) for key in keys])]])
     return n_dropped
-
-
-def _held(tables: CallTables, keys: Sequence[bytes]) -> Iterator[Rows]:
-    """Yield those of the keys that the tables hold."""
-    for table in ("responses", "embeddings"):
-        for start in range(0, len(keys), _ROWS_AT_ONCE):
-            some = keys[start : start + _ROWS_AT_ONCE]
-            yield tables.read(f"SELECT key FROM {table} WHERE key IN {values_for(some)}", some)
 
 
 def _sorted_out(

@@ -9,9 +9,15 @@ from typing import Any
 
 from graphrag_cluster.holders import WorkerHolder
 from graphrag_cluster.postgres import Postgres, Session
-from graphrag_pipeline.llm.cache import USED_ON
 from graphrag_pipeline.llm.cache_size import entries
-from graphrag_pipeline.llm.database import Cache, CallDatabase, CallTables, Rows, SharedCalls, Write
+from graphrag_pipeline.llm.database import (
+    USED_ON,
+    CallDatabase,
+    CallTables,
+    Rows,
+    SharedCalls,
+    Write,
+)
 from graphrag_pipeline.llm.flights import FlightHolder
 
 
@@ -28,28 +34,26 @@ class PostgresCalls(SharedCalls):
         """Return the tables, over connections of their own."""
         return _PostgresTables(self.postgres)
 
-    def cache(self) -> Cache:
-        """Return the tables, for who measures them and takes entries away."""
-        return _PostgresCache(self.postgres)
-
     def holder(self, database: CallDatabase) -> FlightHolder:
         """Return a client among the workers of the index."""
         return WorkerHolder(database)
 
 
-class _PostgresTables:
-    """The tables in Postgres, which several workers write to.
+class _PostgresTables(CallTables):
+    """The tables in Postgres, which several workers write to; what is used is about the rows'.
 
     They commit one after the other: so calls are numbered in the order in which they can be seen,
     and who has read up to a number has missed none below it.
     """
+
+    text_bytes = "pg_column_size(text)"
 
     def __init__(self, postgres: Postgres) -> None:
         self._postgres = postgres
         self._reader = Session(postgres)
 
     @cached_property
-    def _writer(self) -> Session:
+    def _writing(self) -> Session:
         return Session(self._postgres)
 
     def read(self, sql: str, values: Sequence[Any] = ()) -> Rows:
@@ -57,48 +61,13 @@ class _PostgresTables:
 
     def commit(self, jobs: Sequence[Sequence[Write]]) -> list[Rows]:
         try:
-            return self._writer.run(lambda con: [_done(con, writes) for writes in jobs], alone=True)
+            return self._writing.run(lambda con: [_done(con, writes) for writes in jobs], alone=True)
         except (ValueError, OverflowError) as error:
             raise self._postgres.error(error) from None
 
     def forget(self, writes: Sequence[Write]) -> None:
         self.commit([writes])
-        self._writer.vacuum()
-
-    def close(self) -> None:
-        self._reader.close()
-        if "_writer" in self.__dict__:
-            self._writer.close()
-
-
-def _done(con: Any, writes: Sequence[Write]) -> Rows:
-    """Do writes in Postgres, and return what the last one returns."""
-    rows: Rows = []
-    for sql, values in writes:
-        some = [tuple(map(_without_nul, each)) for each in values]
-        cursor = con.cursor()
-        if len(some) == 1:
-            cursor.execute(sql.encode(), some[0])
-        else:
-            cursor.executemany(sql.encode(), some)
-        rows = cursor.fetchall() if len(some) == 1 and cursor.description else []
-    return rows
-
-
-def _without_nul(value: object) -> object:
-    """Return a value that Postgres can hold: its texts have no NUL."""
-    return value.replace("\0", "\ufffd") if isinstance(value, str) else value
-
-
-class _PostgresCache:
-    """The cache in Postgres; what it uses is what its rows take, about."""
-
-    text_bytes = "pg_column_size(text)"
-
-    def __init__(self, postgres: Postgres) -> None:
-        self._session = Session(postgres)
-        self.close = self._session.close
-        self.read = self._session.rows
+        self._writing.vacuum()
 
     def file_bytes(self) -> int:
         ((n_bytes,),) = self.read(
@@ -119,10 +88,34 @@ class _PostgresCache:
     def drop(self, table: str, keys: Sequence[bytes], first_kept: int) -> int:
         """Drop entries in one short transaction, but none that somebody has used meanwhile."""
         sql = f"DELETE FROM {table} WHERE key = ANY($1) AND {USED_ON} < $2 RETURNING key"
-        return len(self._session.rows(sql, (keys, first_kept)))
+        return len(self._writing.rows(sql, (keys, first_kept)))
 
     def give_back(self) -> None:
         """Leave the space to what comes: Postgres cleans up by itself."""
 
     def vacuum(self) -> None:
-        self._session.vacuum()
+        self._writing.vacuum()
+
+    def close(self) -> None:
+        self._reader.close()
+        if "_writing" in self.__dict__:
+            self._writing.close()
+
+
+def _done(con: Any, writes: Sequence[Write]) -> Rows:
+    """Do writes in Postgres, and return what the last one returns."""
+    rows: Rows = []
+    for sql, values in writes:
+        some = [tuple(map(_without_nul, each)) for each in values]
+        cursor = con.cursor()
+        if len(some) == 1:
+            cursor.execute(sql.encode(), some[0])
+        else:
+            cursor.executemany(sql.encode(), some)
+        rows = cursor.fetchall() if len(some) == 1 and cursor.description else []
+    return rows
+
+
+def _without_nul(value: object) -> object:
+    """Return a value that Postgres can hold: its texts have no NUL."""
+    return value.replace("\0", "\ufffd") if isinstance(value, str) else value
