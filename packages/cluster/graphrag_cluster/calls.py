@@ -53,7 +53,7 @@ class _PostgresTables(CallTables):
         self._reader = Session(postgres)
 
     @cached_property
-    def _writing(self) -> Session:
+    def _second(self) -> Session:
         return Session(self._postgres)
 
     def read(self, sql: str, values: Sequence[Any] = ()) -> Rows:
@@ -61,13 +61,13 @@ class _PostgresTables(CallTables):
 
     def commit(self, jobs: Sequence[Sequence[Write]]) -> list[Rows]:
         try:
-            return self._writing.run(lambda con: [_done(con, writes) for writes in jobs], alone=True)
+            return self._second.run(lambda con: [_done(con, writes) for writes in jobs], alone=True)
         except (ValueError, OverflowError) as error:
             raise self._postgres.error(error) from None
 
     def forget(self, writes: Sequence[Write]) -> None:
         self.commit([writes])
-        self._writing.vacuum()
+        self._second.vacuum()
 
     def file_bytes(self) -> int:
         ((n_bytes,),) = self.read(
@@ -88,18 +88,18 @@ class _PostgresTables(CallTables):
     def drop(self, table: str, keys: Sequence[bytes], first_kept: int) -> int:
         """Drop entries in one short transaction, but none that somebody has used meanwhile."""
         sql = f"DELETE FROM {table} WHERE key = ANY($1) AND {USED_ON} < $2 RETURNING key"
-        return len(self._writing.rows(sql, (keys, first_kept)))
+        return len(self._second.rows(sql, (keys, first_kept)))
 
     def give_back(self) -> None:
         """Leave the space to what comes: Postgres cleans up by itself."""
 
     def vacuum(self) -> None:
-        self._writing.vacuum()
+        self._second.vacuum()
 
     def close(self) -> None:
         self._reader.close()
-        if "_writing" in self.__dict__:
-            self._writing.close()
+        if "_second" in self.__dict__:
+            self._second.close()
 
 
 def _done(con: Any, writes: Sequence[Write]) -> Rows:
