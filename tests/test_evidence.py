@@ -10,6 +10,7 @@ from graphrag_pipeline.query import QueryEngine
 from graphrag_pipeline.query.citations import cite_report, numbered
 from graphrag_pipeline.query.evidence.passages import _led_to
 from graphrag_pipeline.query.evidence.sentences import Sentence, Window
+from graphrag_pipeline.query.evidence.units import Unit
 from graphrag_pipeline.query.memory import prose_cache as remembered_prose
 from graphrag_pipeline.query.memory import rows_in_memory as kept_rows
 from graphrag_pipeline.query.question import AnalysedQuestion
@@ -179,15 +180,17 @@ def test_rows_with_lists_are_not_shared():
 def test_a_sentence_leads_to_no_document_that_the_question_names_itself() -> None:
     titles = {"a": "Anna Marisol", "b": "Gudrun Yard (Bergen)"}
     quotes = ("The Anna Marisol was built at the Gudrun Yard.", "It was owned by Ole Moen.")
-    sentences = [
-        Sentence(rank, Window({"document_id": key, "title": title}, {}), 0, 0, 0, 0, "", quote)
+    units = [
+        Unit(
+            Sentence(rank, Window({"document_id": key, "title": title}, {}), 0, 0, 0, 0, "", quote)
+        )
         for rank, ((key, title), quote) in enumerate(zip(titles.items(), quotes, strict=True))
     ]
     for question, led in (
         ("Who owned the yard that built the Anna Marisol?", {"b"}),
         ("Who owned the Gudrun Yard that built the Anna Marisol?", set()),
     ):
-        assert _led_to(AnalysedQuestion.of(question), sentences, [1.0, 0.5]) == led
+        assert _led_to(AnalysedQuestion.of(question), units, [1.0, 0.5]) == led
 
 
 def test_two_findings_of_a_report_without_a_place_are_two_citations() -> None:

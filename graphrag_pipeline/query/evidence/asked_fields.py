@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from functools import cache
+from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.records import (
     SEPARATOR,
@@ -22,9 +23,12 @@ from graphrag_pipeline.core.records import (
 from graphrag_pipeline.core.text import asked_language, fold, terms, terms_batch
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.query.evidence.asked_figures import is_within_bounds
-from graphrag_pipeline.query.evidence.table_rows import CELL_END
-from graphrag_pipeline.query.evidence.worth import ITEM, TOLD_BY_FIELD
+from graphrag_pipeline.query.evidence.latest import without_latest
+from graphrag_pipeline.query.evidence.units import CELL_END, ITEM, KEY, TOLD_BY_FIELD, VALUE, Unit
 from graphrag_pipeline.query.question import AnalysedQuestion, words_pattern
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.release import Release
 
 _LEAST, _MOST_MORE = 3, 5  # characters of a stem, and of the ending after it
 _LEAST_OF_COMPOUND = 5  # characters: Rechnungsbetrag is a Betrag
@@ -166,16 +170,14 @@ def _last_words(kind: str, language: str | None) -> frozenset[str]:
     return frozenset(terms(" ".join(_WORDS[kind])))
 
 
-def with_owners(question: AnalysedQuestion, texts: Sequence[str]) -> list[str]:
-    """Return texts, those that say whose something is with the question's words for that."""
+def tell_owners(index: Release, question: AnalysedQuestion, units: Sequence[Unit]) -> None:
+    """Tell units that say whose something is with the question's words for that."""
     owning = _last_words("owns", asked_language())
-    if not (asked := owning.intersection(question.terms)):
-        return list(texts)
-    lines = zip(texts, terms_batch(texts), strict=True)
-    return [
-        text if owning.isdisjoint(words.split()) else " ".join((text, *sorted(asked)))
-        for text, words in lines
-    ]
+    asked = sorted(owning.intersection(question.terms))
+    lines = terms_batch([unit.told for unit in units]) if asked else ()
+    for unit, words in zip(units, lines, strict=False):
+        if not owning.isdisjoint(words.split()):
+            unit.told = " ".join((unit.told, *asked))
 
 
 def is_asked_label(question: AnalysedQuestion, line: str) -> bool:
@@ -198,11 +200,6 @@ def is_asked_head(question: AnalysedQuestion, line: str) -> bool:
     return 0 < len(words) <= _LONGEST_HEAD and any(_has_role(word, line) for word in asked)
 
 
-def says_only_asked(question: AnalysedQuestion, line: str) -> bool:
-    """Whether the field of a record's line and its value are both said by a question."""
-    return set(terms(line.rpartition(_TITLE_END)[2])).issubset(question.terms)
-
-
 def is_asked_key(question: AnalysedQuestion, line: str) -> bool:
     """Whether a question asks what the record of a key is: B-2, of ``Buoy: B-2``."""
     if question.asks_for:
@@ -211,30 +208,64 @@ def is_asked_key(question: AnalysedQuestion, line: str) -> bool:
     return bool(key) and key.issubset(question.terms)
 
 
-def of_what_is_asked(
-    question: AnalysedQuestion, gains: Sequence[int], lines: Sequence[str], told: Sequence[str]
-) -> list[int]:
-    """Return what lines gain by their fields: nothing where they say only these of the question.
+def weigh_fields(
+    question: AnalysedQuestion, units: Sequence[Unit], scores: Sequence[float]
+) -> None:
+    """Set the ``gain`` of lines of records: 1 of those whose field is asked for, -1 beyond bounds.
+
+    A line that the question itself says (the CVE of CVE-2021-7) gains nothing beside others. What
+    stands below a heading gains where that is asked for in another word. A key that gains answers.
+    """
+    names = said_names(question, [unit.said for unit in units])
+    about = without_latest(question)
+    by_field: list[Unit] = []
+    for unit, score in zip(units, scores, strict=True):
+        if score and unit.kind in TOLD_BY_FIELD:
+            unit.gain = says_asked_field(about, unit.title, unit.shown, unit.told, names)
+            by_field.append(unit)
+        elif score and unit.sentence.announces:
+            unit.gain = int(is_asked_head(about, unit.sentence.first))
+    again: list[Unit] = []
+    others: set[str] = set()
+    for unit in units:
+        if unit.gain and _says_only_asked(about, unit.shown):
+            again.append(unit)
+        elif unit.gain > 0:
+            others.add(unit.document_id)
+    for unit in again:
+        unit.gain *= unit.document_id not in others
+    _keep_what_is_asked(about, by_field)
+    for unit in by_field:
+        unit.kind = VALUE if unit.kind == KEY and unit.gain > 0 else unit.kind
+
+
+def _says_only_asked(question: AnalysedQuestion, line: str) -> bool:
+    """Whether the field of a record's line and its value are both said by a question."""
+    return set(terms(line.rpartition(_TITLE_END)[2])).issubset(question.terms)
+
+
+def _keep_what_is_asked(question: AnalysedQuestion, units: Sequence[Unit]) -> None:
+    """Take the gain of lines of records that say only their fields of the question.
 
     That holds where other lines of records say more of it: of all costs, that of the impeller is
     asked for, also where it is called a price. A field that answers to a word of another stem, as
-    an owner to who is responsible, stays. ``told`` is what lines of records say, with these.
+    an owner to who is responsible, stays.
     """
+    if not any(unit.gain > 0 for unit in units):
+        return
     asked = frozenset(question.terms)
-    if not any(gain > 0 for gain in gains):
-        return list(gains)
-    says_more = [False] * len(gains)
-    stays = [True] * len(gains)
-    for place, (line, words) in enumerate(zip(lines, terms_batch(told), strict=True)):
-        if said := asked.intersection(words.split()):
-            cells = line.rpartition(_TITLE_END)[2].split(CELL_END)
-            fields = terms(" ".join(cell.partition(SEPARATOR)[0] for cell in cells))
-            named = {word for word in said if any(_are_of_one_stem(word, f) for f in fields)}
-            says_more[place] = said > named
-            stays[place] = said > named or not named or said == asked
-    if not any(says_more):
-        return list(gains)
-    return [gain if stay else min(gain, 0) for gain, stay in zip(gains, stays, strict=True)]
+    says_more, of_field = False, []
+    told = terms_batch([f"{unit.title} {unit.told}" for unit in units])
+    for unit, words in zip(units, told, strict=True):
+        said = asked.intersection(words.split())
+        cells = unit.shown.rpartition(_TITLE_END)[2].split(CELL_END) if said else ()
+        fields = terms(" ".join(cell.partition(SEPARATOR)[0] for cell in cells))
+        named = {word for word in said if any(_are_of_one_stem(word, f) for f in fields)}
+        says_more |= said > named
+        if said == named and said and said != asked:
+            of_field.append(unit)
+    for unit in of_field if says_more else ():
+        unit.gain = min(unit.gain, 0)
 
 
 def _names_whole(asked: Set[str], words: Sequence[str]) -> bool:
@@ -265,22 +296,13 @@ def _roles(language: str | None) -> dict[str, frozenset[str]]:
     return roles
 
 
-def with_their_records(
-    question: AnalysedQuestion,
-    lines: Sequence[str],
-    texts: Sequence[str],
-    records: Sequence[str],
-    kinds: Sequence[str],
-    files: Mapping[str, str],
-) -> list[str]:
-    """Return lines of records; what a question asks for by its field, with the question's words.
+def tell_records(index: Release, question: AnalysedQuestion, units: Sequence[Unit]) -> None:
+    """Tell lines of records that a question asks for by their fields with the question's words.
 
     Those are the ones that other lines of the same record say: the status of order 1003 stands in
     a line without that number, who is assigned to it in one of its "assignee". An item of a list
-    says nothing of the others, nor of a figure of the record: the sum is not of one of them.
-    ``texts`` are the lines without words of the question that they were given; ``records`` says
-    which record each is of, "" of none, ``files`` which file that is in: rows of crane-fees.csv
-    are of fees of cranes.
+    says nothing of the others, nor of a figure of the record: the sum is not of one of them. What
+    the file is called counts: rows of crane-fees.csv are of fees of cranes.
     """
     asked = frozenset(question.terms)
     is_named = cache(lambda field: _names_whole(asked, terms(parted(_own_name(field)))))
@@ -288,17 +310,17 @@ def with_their_records(
     said: dict[str, set[str]] = {}
     said_above: dict[str, set[str]] = {}
     by_name: set[str] = set()
-    fields_of = [_fields(line, kind) for line, kind in zip(lines, kinds, strict=True)]
-    for record, line, kind, fields in zip(records, lines, kinds, fields_of, strict=True):
-        if record:
+    fields_of = list(map(_fields, units))
+    for unit, fields in zip(units, fields_of, strict=True):
+        if record := unit.record:
             if record not in said:
-                said[record] = set(asked.intersection(terms(parted(files.get(record, "")))))
+                said[record] = set(asked.intersection(terms(parted(_file_name(unit)))))
                 said_above[record] = set(said[record])
-            words = asked.intersection(terms(line))
+            words = asked.intersection(terms(unit.told))
             said[record].update(words)
-            if kind != ITEM:
+            if unit.kind != ITEM:
                 said_above[record].update(words)
-            value = line.rpartition(_TITLE_END)[2].partition(SEPARATOR)[2]
+            value = unit.told.rpartition(_TITLE_END)[2].partition(SEPARATOR)[2]
             is_value = question.asks_for == "place" or _FIGURE.match(value)
             if is_value and any(map(is_named, fields[:1])):
                 by_name.add(record)
@@ -307,29 +329,34 @@ def with_their_records(
         for record, words in said_above.items()
         if record not in by_name and _is_said(question, words)
     }
-    together: list[str] = []
-    rows = zip(records, lines, texts, kinds, fields_of, strict=True)
-    for record, line, text, kind, fields in rows:
-        words: Set[str] = set()
-        if record and (apart := parted(line)) != line:
-            words = asked.intersection(terms(apart))
+    for unit, fields in zip(units, fields_of, strict=True):
+        record = unit.record
+        if not record:
+            continue
         named = [f for f in fields if is_named(f) or (record in of_kind and is_of_kind(f))]
         # What may stand before its field is the date of the record, or its name.
-        value = text.rpartition(f"{named[-1]}{SEPARATOR}")[2] if named else ""
-        if record and named and (kind == ITEM or asked.isdisjoint(terms(value))):
+        value = unit.said.rpartition(f"{named[-1]}{SEPARATOR}")[2] if named else ""
+        apart = parted(unit.told)
+        words = asked.intersection(terms(apart)) if apart != unit.told else frozenset[str]()
+        if named and (unit.kind == ITEM or asked.isdisjoint(terms(value))):
             by_role = {word for word in asked if any(_has_role(word, field) for field in named)}
-            is_listed = kind == ITEM or column_of(fields[0]) != fields[0]
+            is_listed = unit.kind == ITEM or column_of(fields[0]) != fields[0]
             is_alone = is_listed or _FIGURE.match(value)
-            words = {*words, *(said_above if is_alone else said).get(record, ()), *by_role}
-        more = sorted(words.difference(terms(line))) if words else ()
-        together.append(" ".join((line, *more)))
-    return together
+            words = {*words, *(said_above if is_alone else said)[record], *by_role}
+        more = sorted(words.difference(terms(unit.told))) if words else ()
+        unit.told = " ".join((unit.told, *more))
 
 
-def _fields(line: str, kind: str) -> list[str]:
+def _file_name(unit: Unit) -> str:
+    """Return the name of the file that a unit is in, without its ending."""
+    name = unit.row["uri"].partition("#")[0].rpartition("/")[2]
+    return name.rpartition(".")[0] or name
+
+
+def _fields(unit: Unit) -> list[str]:
     """Return the names of the fields of a line, which are several where others tell of what."""
-    own = line.rpartition(_TITLE_END)[2]
-    cells = own.split(CELL_END) if kind in TOLD_BY_FIELD else [own]
+    own = unit.told.rpartition(_TITLE_END)[2]
+    cells = own.split(CELL_END) if unit.kind in TOLD_BY_FIELD else [own]
     return [field for field, mark, _ in (cell.partition(SEPARATOR) for cell in cells) if mark]
 
 

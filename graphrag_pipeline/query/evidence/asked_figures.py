@@ -6,11 +6,15 @@ import operator
 import re
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
+from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.records import SEPARATOR
 from graphrag_pipeline.core.word_lists import word_lists
-from graphrag_pipeline.query.evidence.table_rows import CELL_END
+from graphrag_pipeline.query.evidence.units import CELL_END, Unit
 from graphrag_pipeline.query.question import AnalysedQuestion, words_pattern
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.release import Release
 
 _BOUNDS: dict[str, Callable[[float, float], bool]] = {
     "more_than": operator.gt,
@@ -71,19 +75,16 @@ def is_within_bounds(question: AnalysedQuestion, value: str) -> bool:
     return True
 
 
-def with_figures(question: AnalysedQuestion, texts: Sequence[str]) -> list[str]:
-    """Return texts, each with the figures of a question that it writes in another way.
+def tell_figures(index: Release, question: AnalysedQuestion, units: Sequence[Unit]) -> None:
+    """Tell units with the figures of a question that they write in another way.
 
     450 is 450.00, and 1250 is 1.250,00 or 1 250.
     """
     asked = {_number(term): term for term in question.terms if _TERM.fullmatch(term)}
-    if not asked:
-        return list(texts)
-    values = [[_number(figure) for figure in _WRITTEN.findall(text)] for text in texts]
-    return [
-        " ".join((text, *dict.fromkeys(asked[value] for value in said if value in asked)))
-        for text, said in zip(texts, values, strict=True)
-    ]
+    for unit in units if asked else ():
+        said = map(_number, _WRITTEN.findall(unit.told))
+        figures = dict.fromkeys(asked[value] for value in said if value in asked)
+        unit.told = " ".join((unit.told, *figures))
 
 
 def with_unit(line: str, record: str) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence, Set
 
 from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.query.evidence.sentences import Sentence
-from graphrag_pipeline.query.evidence.worth import DEFINITION, OPTION
+from graphrag_pipeline.query.evidence.units import DEFINITION, OPTION, Unit
 from graphrag_pipeline.query.names_of_code import defined, names_of_code, written
 from graphrag_pipeline.query.question import AnalysedQuestion, words_pattern
 
@@ -34,38 +34,30 @@ _MARK = re.compile(r"[ \t]*(#|;;|--|%)(?:[ \t]+|$)")
 _MOST_LINES, _LONGEST, _MOST_SAID = 20, 900, 3
 
 
-def by_code_lines(
-    question: AnalysedQuestion, sentences: Sequence[Sentence], kinds: Sequence[str]
-) -> tuple[list[Sentence], list[str]]:
-    """Return sentences and their kinds; of code with a name that is asked, its lines in place."""
+def by_code_lines(question: AnalysedQuestion, units: Sequence[Unit]) -> list[Unit]:
+    """Return units; in place of code with a name that is asked, its lines."""
     names = question.read(names_of_code)
-    of_code = {s.document_id for s, kind in zip(sentences, kinds, strict=True) if kind == "code"}
-    if not names or not of_code:
-        return list(sentences), list(kinds)
+    of_code = {unit.document_id for unit in units if unit.kind == "code"} if names else ()
+    if not of_code:
+        return list(units)
     named, defines = re.compile(written(names)), re.compile(defined(names))
     asks_uses = _USES.search(question.folded) is not None
     asked = frozenset(question.terms).difference(terms(" ".join(names)))
-    units: list[Sentence] = []
-    their_kinds: list[str] = []
+    cut: list[Unit] = []
     read: set[tuple[str, int]] = set()
-    for sentence, kind in zip(sentences, kinds, strict=True):
-        is_named = sentence.document_id in of_code and named.search(sentence.first)
+    for unit in units:
+        document, sentence, is_code = unit.document_id, unit.sentence, unit.kind == "code"
+        is_named = document in of_code and named.search(sentence.first)
         lines = list(_lines(sentence, named, defines, asked)) if is_named else []
-        if kind != "code" or not lines:
-            units.append(sentence)
-            their_kinds.append(kind)
+        if not (is_code and lines):
+            cut.append(unit)
         for start, end, told in lines:
-            is_new = (sentence.document_id, start) not in read
-            if is_new and (told or kind == "code"):
-                read.add((sentence.document_id, start))
-                quote, place = sentence.window.text(start, end), sentence.place
-                units.append(
-                    sentence._replace(
-                        start=start, end=end, last=place, first=told or quote, quote=quote
-                    )
-                )
-                their_kinds.append(_kind(quote, told, asks_uses))
-    return units, their_kinds
+            if (document, start) not in read and (told or is_code):
+                read.add((document, start))
+                part = sentence.part(start, end)
+                kind = _kind(part.quote, told, asks_uses)
+                cut.append(Unit(part._replace(first=told or part.quote), kind))
+    return cut
 
 
 def _kind(text: str, told: str, asks_uses: bool) -> str:

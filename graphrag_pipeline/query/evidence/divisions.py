@@ -29,7 +29,7 @@ _OF_UNSPACED = re.compile(r"[第제]\s*\d+\s*[条條章節조장절]")
 _WITHIN = re.compile(rf"({words_pattern('within_division')})\.?\s*(\d{{1,2}})\b")
 _NAMES_OF_ONE = [_LISTS[kind] for kind in ("article", "chapter", "section")]
 _NEXT = re.compile(rf"#|(?:{words_pattern('division')})\s+(?:\d|[ivxlc]+\b)", re.IGNORECASE)
-_MOST = 3
+_MOST, _MOST_TOLD = 3, 3
 _ROMAN = (
     *((100, "c"), (90, "xc"), (50, "l"), (40, "xl"), (10, "x"), (9, "ix"), (5, "v"), (4, "iv")),
     (1, "i"),
@@ -106,7 +106,7 @@ def told_by_division(
     shares = [(words.issuperset(title), len(words.intersection(title))) for title in titles]
     named = [s for s, share in zip(begun, shares, strict=True) if share == max(shares)]
     within = [number for _, number in _WITHIN.findall(question.folded)]
-    return [_beginning(each, within[0] if within else "") for each in named]
+    return [_beginning(each, within[0] if within else "") for each in named[:_MOST_TOLD]]
 
 
 def _beginning(sentence: Sentence, paragraph: str) -> RankedPassage:

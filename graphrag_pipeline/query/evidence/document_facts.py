@@ -21,6 +21,7 @@ from graphrag_pipeline.query.question import AnalysedQuestion, words_pattern
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.evidence.sentences import Sentence
+    from graphrag_pipeline.query.evidence.units import Unit
     from graphrag_pipeline.query.release import Release
 
 _AUTHORS = ("author", "authors", "creator", "written_by", "byline")
@@ -155,21 +156,17 @@ def _named(question: AnalysedQuestion, documents: Mapping[str, Sentence]) -> lis
     ]
 
 
-def with_numbers(
-    question: AnalysedQuestion, sentences: Sequence[Sentence], said: Sequence[str]
-) -> list[str]:
-    """Return what sentences say, with the number by which a question calls their document.
+def tell_numbers(index: Release, question: AnalysedQuestion, units: Sequence[Unit]) -> None:
+    """Tell units with the number by which a question calls their document.
 
     Where they say something else of the question: a text hardly ever says its own number.
     """
     words = frozenset(question.terms)
-    numbers = _numbers(question, map(_title, sentences))
-    told = list(said)
-    for place, sentence in enumerate(sentences if numbers else ()):
-        number = numbers.get(_title(sentence), "")
-        if number and not (words - {*terms(number)}).isdisjoint(terms(told[place])):
-            told[place] = f"{told[place]} {number}"
-    return told
+    numbers = _numbers(question, (unit.title for unit in units))
+    for unit in units if numbers else ():
+        number = numbers.get(unit.title, "")
+        if number and not (words - {*terms(number)}).isdisjoint(terms(unit.told)):
+            unit.told = f"{unit.told} {number}"
 
 
 def _numbers(question: AnalysedQuestion, titles: Iterable[str]) -> dict[str, str]:

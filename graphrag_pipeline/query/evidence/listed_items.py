@@ -12,8 +12,8 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from graphrag_pipeline.core.records import SEPARATOR
 from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.query.evidence.sentences import Sentence
-from graphrag_pipeline.query.evidence.table_rows import CELL_END
-from graphrag_pipeline.query.evidence.worth import ITEM, LINES
+from graphrag_pipeline.query.evidence.units import CELL_END, ITEM, KEY, LINES, Unit
+from graphrag_pipeline.query.question import AnalysedQuestion
 
 _NUMBERED = re.compile(r"(?:.*\.)?\d+\.|.*[^\d.]\.(?=\d+$)")
 _LONGEST_VALUE, _LONGEST_ABOVE = 200, 80
@@ -22,26 +22,22 @@ _FEWEST_FIELDS, _MOST_FIELDS = 2, 40
 NameOf = Callable[[int], str | None]
 
 
-def by_items(
-    sentences: Sequence[Sentence], kinds: Sequence[str]
-) -> tuple[list[Sentence], list[str]]:
-    """Return sentences and their kinds, each item of a record's list in place of its lines."""
-    units: list[Sentence] = []
-    their_kinds: list[str] = []
+def by_items(question: AnalysedQuestion, units: Sequence[Unit]) -> list[Unit]:
+    """Return units, each item of a record's list in place of its lines."""
+    cut: list[Unit] = []
     read: dict[tuple[str, str], dict[int, int]] = {}
-    for sentence, kind in zip(sentences, kinds, strict=True):
-        group = _group(sentence.quote) if kind in LINES else ""
-        group = "" if kind == "key" and _is_of_values(group) else group
-        ends = read.setdefault((sentence.document_id, group), {})
-        if group and any(start <= sentence.start < end for start, end in ends.items()):
+    for unit in units:
+        group = _group(unit.sentence.quote) if unit.kind in LINES else ""
+        group = "" if unit.kind == KEY and _is_of_values(group) else group
+        ends = read.setdefault((unit.document_id, group), {})
+        if group and any(start <= unit.sentence.start < end for start, end in ends.items()):
             continue
-        item = _item(sentence, group) if group else None
+        item = _item(unit.sentence, group) if group else None
         if item is None or item.start not in ends:
-            units.append(item or sentence)
-            their_kinds.append(ITEM if item else kind)
+            cut.append(Unit(item, ITEM) if item else unit)
         if item:
             ends[item.start] = item.end
-    return units, their_kinds
+    return cut
 
 
 def item_told(item: Sentence, asked: Collection[str], name_of: NameOf) -> str:
@@ -93,11 +89,7 @@ def _item(sentence: Sentence, group: str) -> Sentence | None:
     ]
     if len(own) < _FEWEST_FIELDS or (_is_of_values(group) and not _fits(text, own)):
         return None
-    start, end = own[0][0], own[-1][1]
-    quote = text[start:end]
-    return sentence._replace(
-        last=sentence.place, start=offset + start, end=offset + end, first=quote, quote=quote
-    )
+    return sentence.part(offset + own[0][0], offset + own[-1][1])
 
 
 def _is_of_values(group: str) -> bool:

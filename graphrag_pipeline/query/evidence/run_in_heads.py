@@ -15,32 +15,31 @@ from graphrag_pipeline.query.memory.prose_cache import read_sentences
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.evidence.sentences import Sentence, Window
+    from graphrag_pipeline.query.evidence.units import Unit
     from graphrag_pipeline.query.question import AnalysedQuestion
+    from graphrag_pipeline.query.release import Release
 
 _LONGEST = 60  # characters, without an address behind them
 _ADDRESS = re.compile(r"\]\([^()\s]*\)")
 
 
-def with_run_in_heads(
-    question: AnalysedQuestion, sentences: Sequence[Sentence], said: Sequence[str]
-) -> list[str]:
-    """Return what sentences say, each with the head of its paragraph, if the question names that.
+def tell_run_in_heads(index: Release, question: AnalysedQuestion, units: Sequence[Unit]) -> None:
+    """Tell units with the head of their paragraph, if the question names that.
 
     The first of a paragraph, and others where they say something else of the question, too; of the
     head itself nothing.
     """
-    heads = heads_of(question, [(s.window, s.start) for s in sentences])
+    heads = heads_of(question, [(unit.sentence.window, unit.sentence.start) for unit in units])
     words = frozenset(question.terms)
-    told = list(said)
-    for place, (sentence, head) in enumerate(zip(sentences, heads, strict=True)):
-        if not head:
-            continue
-        if _is_first(sentence) or (words - {*terms(head)}).intersection(terms(said[place])):
-            told[place] = f"{said[place]} {head}"
-        before = sentences[place - 1] if place else sentence
-        if _is_first(sentence) and before.window is sentence.window:
-            told[place - 1] = ""
-    return told
+    before: Unit | None = None
+    for unit, head in zip(units, heads, strict=True):
+        if head:
+            is_first = _is_first(unit.sentence)
+            if is_first and before and before.sentence.window is unit.sentence.window:
+                before.told = ""
+            if is_first or (words - {*terms(head)}).intersection(terms(unit.told)):
+                unit.told = f"{unit.told} {head}"
+        before = unit
 
 
 def _is_first(sentence: Sentence) -> bool:

@@ -73,6 +73,11 @@ class Sentence(NamedTuple):
         """Whether it says what an option of a command does."""
         return OPTION.match(self.first) is not None and len(self.first.split()) > 1
 
+    def part(self, start: int, end: int) -> Sentence:
+        """Return what stands between two places of its window, which announces nothing."""
+        text = self.window.text(start, end)
+        return self._replace(last=self.place, start=start, end=end, first=text, quote=text)
+
     @property
     def citation(self) -> Citation:
         """A citation of its place, not numbered."""

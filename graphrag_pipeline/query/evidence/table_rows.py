@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING
 from graphrag_pipeline.core.records import SEPARATOR
 from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.query.evidence.sentences import Sentence
+from graphrag_pipeline.query.evidence.units import CELL_END, ROW, Unit
+from graphrag_pipeline.query.question import AnalysedQuestion
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
 
-ROW = "row"
-"""The kind of a row, beside the kinds of blocks."""
-CELL_END = "; "
-"""What stands between the cells of a row that is told with its heads."""
 _RULE = re.compile(r":?-+:?")
 _EDGE = re.compile(r"(?<!\\)\|")
 _MOST_CELLS = 60
@@ -34,22 +32,19 @@ GROUP BY b.document_id, b.start_char, d.text
 _Place = tuple[str, int]
 
 
-def by_rows(
-    sentences: Sequence[Sentence], kinds: Sequence[str]
-) -> tuple[list[Sentence], list[str]]:
-    """Return sentences and their kinds, each row of a table in place of what it was read in."""
-    rows: list[Sentence] = []
-    their_kinds: list[str] = []
-    read: set[tuple[str, int]] = set()
-    for sentence, kind in zip(sentences, kinds, strict=True):
-        within = [sentence] if kind != "table" else list(_rows(sentence))
-        for row in within:
-            place = (row.document_id, row.start)
-            if kind != "table" or place not in read:
-                read.add(place)
-                rows.append(row)
-                their_kinds.append(ROW if kind == "table" and row is not sentence else kind)
-    return rows, their_kinds
+def by_rows(question: AnalysedQuestion, units: Sequence[Unit]) -> list[Unit]:
+    """Return units, each row of a table in place of what it was read in."""
+    cut: list[Unit] = []
+    read: set[_Place] = set()
+    for unit in units:
+        if unit.kind != "table":
+            cut.append(unit)
+            continue
+        for row in _rows(unit.sentence):
+            if _place(row) not in read:
+                read.add(_place(row))
+                cut.append(Unit(row, unit.kind if row is unit.sentence else ROW))
+    return cut
 
 
 def _rows(sentence: Sentence) -> Iterator[Sentence]:
@@ -67,10 +62,7 @@ def _rows(sentence: Sentence) -> Iterator[Sentence]:
         begin += len(line) + 1
         following = text[begin : begin + len(line) + 1].partition("\n")[0]
         if line.strip() and not _is_rule(line) and not _is_rule(following):
-            end = start + len(line.rstrip())
-            yield sentence._replace(
-                last=sentence.place, start=start, end=end, first=line.rstrip(), quote=line.rstrip()
-            )
+            yield sentence.part(start, start + len(line.rstrip()))
 
 
 def _is_rule(line: str) -> bool:
@@ -78,13 +70,8 @@ def _is_rule(line: str) -> bool:
     return all(map(_RULE.fullmatch, _cells(line)))
 
 
-def with_heads(
-    index: Release,
-    sentences: Sequence[Sentence],
-    kinds: Sequence[str],
-    asked: Collection[str] = (),
-) -> list[str]:
-    """Return what sentences say, rows of tables with the head of each cell before it.
+def tell_rows(index: Release, question: AnalysedQuestion, units: Sequence[Unit]) -> None:
+    """Set what units say as their ``line``, of rows of tables with the head of each cell before it.
 
     What stands above the table is said first, where it says a word that is asked: whose results a
     table has is often said by a heading alone.
@@ -92,17 +79,19 @@ def with_heads(
     ``| Astrid | Norway |`` below ``| ship | country |`` is ``ship: Astrid; country: Norway``. A row
     without a head stays as it stands. Of a long table, the head is looked for in its document.
     """
-    rows = [sentence for sentence, kind in zip(sentences, kinds, strict=True) if kind == ROW]
-    heads = {(row.document_id, row.start): _heads_near(row) for row in rows}
-    far = [row for row in rows if not heads[row.document_id, row.start]]
+    rows = [unit.sentence for unit in units if unit.kind == ROW]
+    heads = {_place(row): _heads_near(row) for row in rows}
+    far = [row for row in rows if not heads[_place(row)]]
     heads |= _heads_far(index, far) if far else {}
-    return [
-        _under(_caption(sentence), asked)
-        + _told(sentence.quote, heads.get((sentence.document_id, sentence.start), []))
-        if kind == ROW
-        else sentence.quote
-        for sentence, kind in zip(sentences, kinds, strict=True)
-    ]
+    for unit in units:
+        unit.line = unit.sentence.quote
+        if unit.kind == ROW:
+            caption = _under(_caption(unit.sentence), question.terms)
+            unit.line = f"{caption}{_told(unit.line, heads.get(_place(unit.sentence), []))}"
+
+
+def _place(row: Sentence) -> _Place:
+    return row.document_id, row.start
 
 
 def _heads_near(row: Sentence) -> list[str]:
@@ -135,7 +124,7 @@ def _heads_far(index: Release, rows: Sequence[Sentence]) -> dict[_Place, list[st
     """Return the heads above rows, by their documents and places, as far as these tables go."""
     if not index.has_rows("blocks"):
         return {}
-    asked = {(row.document_id, row.start) for row in rows}
+    asked = set(map(_place, rows))
     ids, places = zip(*sorted(asked), strict=True)
     heads: dict[_Place, list[str]] = {}
     for table in index.rows(_TABLES, ids=list(ids), places=list(places), most=_LONGEST):

@@ -18,11 +18,12 @@ from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.query.asked_dates import asked_months, asked_periods
 from graphrag_pipeline.query.asked_documents import KEYS
 from graphrag_pipeline.query.evidence.latest import asks_for_latest, version_of
-from graphrag_pipeline.query.evidence.table_rows import CELL_END
+from graphrag_pipeline.query.evidence.units import CELL_END
 from graphrag_pipeline.query.question import AnalysedQuestion
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.evidence.sentences import Sentence
+    from graphrag_pipeline.query.evidence.units import Unit
     from graphrag_pipeline.query.evidence.widening import RankedPassage
     from graphrag_pipeline.query.release import Release
 
@@ -44,10 +45,8 @@ _Ranking = list[tuple["RankedPassage", "Sentence"]]
 _T = TypeVar("_T")
 
 
-def with_times(
-    index: Release, question: AnalysedQuestion, sentences: Sequence[Sentence], said: Sequence[str]
-) -> list[str]:
-    """Return what sentences say, with the question's words for a time if they are of that time.
+def tell_times(index: Release, question: AnalysedQuestion, units: Sequence[Unit]) -> None:
+    """Tell units of the time that a question says with its words for that.
 
     Those are the sentences of a document that was written then, and those that say a date of it,
     if they or the title say something else of the question. Where there are such, the time alone
@@ -55,57 +54,43 @@ def with_times(
     """
     periods = question.read(_periods)
     if not periods:
-        return list(said)
-    dates = _dates(index, sentences)
+        return
+    dates = _dates(index, [unit.sentence for unit in units])
     times = frozenset(word for words, _ in periods for word in terms(words))
     others = frozenset(question.terms) - times
-    words_of = [frozenset(line.split()) for line in terms_batch(said)]
-    titles = terms_batch([sentence.window.row["title"] for sentence in sentences])
-    is_asked = [
-        not others.isdisjoint(words.union(title.split()))
-        for words, title in zip(words_of, titles, strict=True)
-    ]
-    pairs = zip(sentences, said, strict=True)
-    said_days = [[*filter(None, (_named_date(s.window.row), *_said_dates(t)))] for s, t in pairs]
-    of_time = [
-        [words for words, period in periods if any(t.startswith(period) for t in (date, *days))]
-        for date, days in zip((_date(dates, s) for s in sentences), said_days, strict=True)
-    ]
+    words_of = [frozenset(line.split()) for line in terms_batch([unit.told for unit in units])]
+    titles = terms_batch([unit.title for unit in units])
     # Whoever asks for a day asks for all of it.
-    if any(len(period) == _DAY for _, period in periods):
-        is_asked = [asked or bool(then) for asked, then in zip(is_asked, of_time, strict=True)]
-    is_told = any(map(all, zip(is_asked, of_time, strict=True)))
-    together: list[str] = []
-    rows = zip(said, words_of, is_asked, of_time, said_days, strict=True)
-    for line, words, asked, then, days in rows:
-        if is_told and days and not then and not times <= words:
-            line = ""
-        elif asked:
-            line = " ".join((line, *then))
+    asks_day = any(len(period) == _DAY for _, period in periods)
+    rows: list[tuple[Unit, frozenset[str], bool, list[str], bool]] = []
+    for unit, words, title in zip(units, words_of, titles, strict=True):
+        days = [*filter(None, (_named_date(unit.row), *_said_dates(unit.told)))]
+        all_days = (_date(dates, unit.sentence), *days)
+        then = [w for w, period in periods if any(day.startswith(period) for day in all_days)]
+        is_asked = (asks_day and bool(then)) or not others.isdisjoint(words.union(title.split()))
+        rows.append((unit, words, is_asked, then, bool(days)))
+    is_told = any(is_asked and then for _, _, is_asked, then, _ in rows)
+    for unit, words, is_asked, then, is_dated in rows:
+        if is_told and is_dated and not then and not times <= words:
+            unit.told = ""
+        elif is_asked:
+            unit.told = " ".join((unit.told, *then))
         elif is_told:
-            line = " ".join(sorted(words - times))
-        together.append(line)
-    return together
+            unit.told = " ".join(sorted(words - times))
 
 
-def with_months(
-    question: AnalysedQuestion, lines: Sequence[str], records: Sequence[str]
-) -> list[str]:
-    """Return lines of records; the first dated one of each, with the month that a question says.
+def tell_months(index: Release, question: AnalysedQuestion, units: Sequence[Unit]) -> None:
+    """Tell the first dated line of each record with the month that a question says.
 
     Records of May are those whose first date is in May: an invoice of April may be due in May.
-    ``records`` says of each line which record it is of, "" of none.
     """
-    told = list(lines)
-    if not (months := asked_months(question)):
-        return told
+    months = asked_months(question)
     dated: set[str] = set()
-    for place, (line, record) in enumerate(zip(lines, records, strict=True)):
-        if not record or record in dated or not (said := _said_dates(line)):
-            continue
-        dated.add(record)
-        told[place] = " ".join((line, *(word for word, month in months if month in said[0])))
-    return told
+    for unit in units if months else ():
+        record = unit.record
+        if record and record not in dated and (said := _said_dates(unit.told)):
+            dated.add(record)
+            unit.told = " ".join((unit.told, *(word for word, m in months if m in said[0])))
 
 
 def with_date(question: AnalysedQuestion, line: str, record: str) -> str:

@@ -9,18 +9,19 @@ from functools import cache
 from graphrag_pipeline.core.prose import Prose
 from graphrag_pipeline.query.evidence.answer_kinds import AskedFor
 from graphrag_pipeline.query.evidence.sentences import Sentence
-from graphrag_pipeline.query.evidence.table_rows import ROW
+from graphrag_pipeline.query.evidence.units import (
+    DEFINITION,
+    KEY,
+    OF_RECORDS,
+    OPTION,
+    TITLE,
+    Unit,
+)
 from graphrag_pipeline.query.memory.prose_cache import read_sentences
 
 WORTH = {Prose.CODE: 0.35, Prose.FRAGMENT: 0.5, Prose.ITEM: 0.9, Prose.SENTENCE: 1.0}
 """What the score of a sentence is multiplied by, as it reads."""
-FACT, FIELD, TITLE, ITEM, OPTION = "fact", "field", "title", "item", "option"
-DEFINITION = "definition"
-"""The kind of what defines a name of code that is asked for."""
 _HEADINGS = frozenset(("heading", TITLE))
-LINES = frozenset((FIELD, "key", "value"))
-TOLD_BY_FIELD = LINES | {ROW, ITEM}
-OF_RECORDS = TOLD_BY_FIELD | {FACT}
 _STAMPED = re.compile(
     r"\[?(?:undated\]|\d\d:\d\d[\]:]|"
     r"\d{4}-\d\d-\d\d[T ]\d\d?:\d\d|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:)"
@@ -34,24 +35,19 @@ _READ_AT_ONCE, _READ_FOR_EACH = 24, 2
 
 
 def by_worth(
-    sentences: Sequence[Sentence],
-    texts: Sequence[str],
-    kinds: Sequence[str],
-    totals: Sequence[float],
-    most: int,
-    wanted: AskedFor | None,
+    units: Sequence[Unit], totals: Sequence[float], most: int, wanted: AskedFor | None
 ) -> list[tuple[int, float, bool]]:
-    """Return (place, score, leans) of texts, best first, totals weighed by what they read as.
+    """Return (place, score, leans) of units, best first, totals weighed by what they read as.
 
     Code and fragments stand only before any whole sentence, headings if they hold what is asked
     for, too, but for those of a list: the items of many hardly are sentences. As most of the time
     would go into reading, no more are read than may be among the best.
     """
     bounds = [
-        total * _most_worth(kind, sentence.announces)
-        for total, sentence, kind in zip(totals, sentences, kinds, strict=True)
+        total * _most_worth(unit.kind, unit.sentence.announces)
+        for total, unit in zip(totals, units, strict=True)
     ]
-    order = sorted(range(len(texts)), key=lambda place: -bounds[place])
+    order = sorted(range(len(units)), key=lambda place: -bounds[place])
     whole: list[tuple[int, float, bool]] = []
     others: list[tuple[int, float, bool]] = []
     enough = _READ_FOR_EACH * (most + SPARE)
@@ -60,25 +56,27 @@ def by_worth(
         scores = sorted((score for _, score, _ in whole), reverse=True)
         if len(scores) >= enough and scores[enough - 1] >= bounds[places[0]]:
             break
-        read = read_sentences([_lead(sentences[place], texts[place]) for place in places])
+        read = read_sentences([_lead(units[place]) for place in places])
         for place, (reads_as, leans) in zip(places, read, strict=True):
-            grade = _grade(sentences[place], reads_as, kinds[place])
+            unit = units[place]
+            grade = _grade(unit.sentence, reads_as, unit.kind)
             if grade == Prose.FRAGMENT and wanted and wanted.defines:
                 # What something is may be said at greater length than other prose.
-                grade = Prose.ITEM if wanted.holds(sentences[place]) >= 1 else grade
-            least = Prose.FRAGMENT if kinds[place] == "list" else Prose.ITEM
+                grade = Prose.ITEM if wanted.holds(unit.sentence) >= 1 else grade
+            least = Prose.FRAGMENT if unit.kind == "list" else Prose.ITEM
             scored = (place, totals[place] * WORTH[grade], leans)
             (whole if grade >= least else others).append(scored)
     best = max((score for _, score, _ in whole), default=0.0)
     for place, score, leans in others:
-        is_bare = kinds[place] in _HEADINGS and wanted and not wanted.holds(sentences[place])
+        unit = units[place]
+        is_bare = unit.kind in _HEADINGS and wanted and not wanted.holds(unit.sentence)
         if score > best and not (whole and is_bare):
             whole.append((place, score, leans))
     return sorted(whole, key=lambda scored: (-scored[1], scored[0]))
 
 
-def _lead(sentence: Sentence, text: str) -> str:
-    return sentence.read_as if sentence.announces else text
+def _lead(unit: Unit) -> str:
+    return unit.sentence.read_as if unit.sentence.announces else unit.said
 
 
 def _grade(sentence: Sentence, reads_as: Prose, kind: str) -> Prose:
@@ -112,7 +110,7 @@ def _best_of(kind: str, announces: bool) -> Prose:
 
 def _best_within(kind: str) -> Prose:
     if kind in OF_RECORDS:
-        return Prose.FRAGMENT if kind == "key" else Prose.ITEM
+        return Prose.FRAGMENT if kind == KEY else Prose.ITEM
     if kind in ("code", "table"):
         return Prose.CODE
     if kind in _HEADINGS:
