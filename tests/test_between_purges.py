@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -35,7 +36,8 @@ def purging(index: Workspace) -> Iterator[None]:
     """Let another process seem to be at work on a purge."""
     paths = index.paths
     with locked(paths.run_lock):
-        paths.run_process.write_text("1\n")
+        # As a process of another container may be called.
+        paths.run_process.write_text(f"{os.getpid()}\n")
         paths.purge_mark.touch()
         yield
         paths.purge_mark.unlink()

@@ -22,6 +22,8 @@ from graphrag_pipeline.store.limits import limits_of
 from graphrag_pipeline.store.vector_store import VectorStore
 
 log = logging.getLogger("graphrag_pipeline")
+_in_turn: set[Path] = set()
+"""The homes of the indexes that a run of this process works on."""
 
 
 class Workspace:
@@ -53,11 +55,12 @@ class Workspace:
 
         On a disk that takes nothing, nobody does.
         """
+        # The number of a process says little: each container has a process 1.
+        if self.home in _in_turn:
+            return False
         try:
-            if self.paths.run_process.read_text().strip() == str(os.getpid()):
-                return False
             return is_held(self.paths.run_lock)
-        except (OSError, UnicodeDecodeError):
+        except OSError:
             return False
 
     @property
@@ -81,6 +84,8 @@ class Workspace:
                 turn.enter_context(locked(lock, when_long=self._log_wait))
                 process.write_text(f"{os.getpid()}\n")
             turn.callback(process.unlink, missing_ok=True)
+            _in_turn.add(self.home)
+            turn.callback(_in_turn.discard, self.home)
             turn.enter_context(self.coordinating())
             sweep_home(self.home)
             turn.enter_context(self.store.session())
