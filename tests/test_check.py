@@ -37,7 +37,7 @@ from graphrag_pipeline.pipeline.updating import cut_batches, run_stages
 from graphrag_pipeline.planning.pending import pending_batches
 from graphrag_pipeline.query import QueryEngine
 from graphrag_pipeline.releases import older_releases
-from graphrag_pipeline.releases.kept_releases import file_of, release_ids
+from graphrag_pipeline.releases.kept_releases import file_of, published_release, release_ids
 from graphrag_pipeline.releases.older_releases import release_file
 from graphrag_pipeline.releases.rollback import rollback
 from graphrag_pipeline.releases.row_changes import undo_changes
@@ -556,6 +556,13 @@ def test_an_index_with_every_structure_is_ok_and_stays_as_it_is(tmp_path):
     assert list(checked.notes) == []
     assert checked.verdict == "ok"
     assert digests(index.home) == before
+
+
+def test_a_repair_puts_no_release_in_place_that_was_rolled_back(index):
+    before = rollback(index).now
+    index.paths.published.unlink()
+    repair(index)
+    assert published_release(index.home) == before
 
 
 def test_an_index_is_ok_after_a_rollback(index):

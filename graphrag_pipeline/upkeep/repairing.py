@@ -26,6 +26,7 @@ from graphrag_pipeline.pipeline.updating import run_stages
 from graphrag_pipeline.query.published_arrays import carry_arrays
 from graphrag_pipeline.releases.kept_releases import (
     changing_releases,
+    is_withdrawn,
     keep_published,
     put_back,
     whole_releases,
@@ -195,9 +196,11 @@ def carry_again(workspace: Workspace, problems: Sequence[Problem]) -> list[str]:
 
 
 def put_published_in_place(workspace: Workspace, problems: Sequence[Problem]) -> list[str]:
-    """Let readers see the newest release."""
+    """Let readers see the newest release that was not rolled back; where all were, the newest."""
     with changing_releases(workspace.home):
-        newest = max(whole_releases(workspace.home))
+        whole = whole_releases(workspace.home)
+        stay = [release for release in whole if not is_withdrawn(workspace.home, release)]
+        newest = max(stay or whole)
         put_back(workspace.home, newest)
     return [f"published release {newest}, which is kept"]
 
