@@ -377,6 +377,16 @@ def test_salvaged_entries_keep_their_last_use(tmp_path: Path) -> None:
     assert str(measure_cache(tmp_path).entries[0].newest_use) == "1970-01-06"
 
 
+def test_salvaged_notes_say_where_shared_answers_are(tmp_path: Path) -> None:
+    fill(tmp_path, 1)
+    notes = [("/one", b"1"), ("/one", b"2"), ("/two", b"1")]
+    with opened(tmp_path) as con:
+        con.executemany("INSERT INTO shared_entries VALUES (?, ?)", notes)
+    salvage(Home(tmp_path).calls, 0)
+    with opened(tmp_path) as con:
+        assert con.execute("SELECT * FROM shared_entries ORDER BY place, key").fetchall() == notes
+
+
 def test_the_command_shows_and_shrinks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GRAPHRAG_HOME", str(tmp_path))
     fill(tmp_path, 1000)

@@ -6,6 +6,7 @@ import contextlib
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from graphrag_pipeline.core.hardening.files import (
     link_or_copy,
@@ -20,8 +21,10 @@ from graphrag_pipeline.llm.database import open_database
 
 _TABLES = (
     *("responses", "embeddings", "embedding_widths", "llm_calls"),
-    *("sent_batches", "sent_requests"),
+    *("sent_batches", "sent_requests", "shared_entries"),
 )
+_BY_KEY = {"shared_entries": ("place || hex(key)", "place{0}, key{0}")}
+"""What tells apart the rows of tables whose rows have no numbers, and the order they lie in."""
 _BOUGHT = {
     "responses": (
         *("key", "model", "text", "prompt_tokens", "completion_tokens"),
@@ -141,11 +144,12 @@ def _readable_rows(
 
     What is between is looked up one by one, by the numbers that the table's index still knows.
     """
-    query = f"SELECT rowid, {columns} FROM {table} ORDER BY rowid"
-    seen: set[int] = set()
+    number, by = _BY_KEY.get(table, ("rowid", "rowid{0}"))
+    query = f"SELECT {number}, {columns} FROM {table} ORDER BY {by}"
+    seen: set[Any] = set()
     is_whole = False
     for order in ("", " DESC"):
-        is_whole = yield from _until_damage(damaged, query + order, seen)
+        is_whole = yield from _until_damage(damaged, query.format(order), seen)
         if is_whole:
             return
     by_number = f"SELECT {columns} FROM {table} WHERE rowid = ?"
@@ -155,7 +159,7 @@ def _readable_rows(
 
 
 def _until_damage(
-    damaged: sqlite3.Connection, query: str, seen: set[int]
+    damaged: sqlite3.Connection, query: str, seen: set[Any]
 ) -> Iterator[Sequence[tuple[object, ...]]]:
     """Yield rows until one cannot be read; return whether all could."""
     rows: list[tuple[object, ...]] = []
