@@ -89,6 +89,7 @@ class Lease:
 
     def let_go(self) -> None:
         """Let another coordinate; one who holds the lease meanwhile keeps it."""
+        self._is_lost = True
         self._ended.set()
         self._thread.join()
         with contextlib.suppress(StorageError):
