@@ -248,6 +248,8 @@ def test_rows_that_are_there_twice_and_values_of_all_kinds_come_back(tmp_path):
         CREATE TABLE twice (word VARCHAR, number DOUBLE);
         CREATE TABLE kinds (id VARCHAR, moment TIMESTAMPTZ, list INTEGER[], kept JSON, blob BLOB);
         CREATE TABLE "order" (id VARCHAR, "from" INTEGER);
+        CREATE TABLE came (id VARCHAR, word VARCHAR);
+        CREATE TABLE went (id VARCHAR, word VARCHAR);
     """
     with duckdb.connect(str(older)) as con:
         con.execute(f"""{tables}
@@ -255,14 +257,18 @@ def test_rows_that_are_there_twice_and_values_of_all_kinds_come_back(tmp_path):
             INSERT INTO twice VALUES ('a', 1), ('a', 1), ('a', 1), (NULL, 'nan'), ('b', NULL);
             INSERT INTO kinds VALUES ('x', '2020-01-01', [1, NULL], '{{"a": 1}}', '\\xAA'),
                 ('y', NULL, NULL, NULL, NULL), ('z', '2021-01-01', [], '[]', '');
-            INSERT INTO "order" VALUES ('a', 1), ('a', 2), ('b', 3)""")
+            INSERT INTO "order" VALUES ('a', 1), ('a', 2), ('b', 3);
+            INSERT INTO came VALUES ('a', 'x');
+            INSERT INTO went VALUES ('a', 'y'), ('a', 'z')""")
     with duckdb.connect(str(newer)) as con:
         con.execute(f"""{tables}
             INSERT INTO releases VALUES ('1', '2020-01-01'), ('2', '2020-01-02');
             INSERT INTO twice VALUES ('a', 1), ('c', 'inf'), ('c', 'inf');
             INSERT INTO kinds VALUES ('x', '2020-01-02', [1], '{{"a": 2}}', NULL),
                 ('y', '2020-01-01', [3], 'null', '\\x00'), ('new', NULL, NULL, NULL, NULL);
-            INSERT INTO "order" VALUES ('a', 2), ('a', 4), ('c', 3)""")
+            INSERT INTO "order" VALUES ('a', 2), ('a', 4), ('c', 3);
+            INSERT INTO came VALUES ('a', 'y'), ('a', 'z');
+            INSERT INTO went VALUES ('a', 'x')""")
     write_changes(older, newer, changes, LIMITS)
     shutil.copy(newer, tmp_path / "back")
     undo_changes(changes, tmp_path / "back", LIMITS)
