@@ -30,16 +30,18 @@ from graphrag_pipeline.core.errors import (
     StorageError,
 )
 from graphrag_pipeline.core.home import Home
-from graphrag_pipeline.core.settings import InputSettings, ReleaseSettings
+from graphrag_pipeline.core.settings import EmbeddingSettings, InputSettings, ReleaseSettings
 from graphrag_pipeline.graph.resolution.resolving import resolve_entities
 from graphrag_pipeline.marts.sql import query_published
 from graphrag_pipeline.query import QueryEngine, open_release, retrieve
 from graphrag_pipeline.releases import publishing
 from graphrag_pipeline.releases.diff import diff_releases
 from graphrag_pipeline.releases.kept_releases import (
+    UnknownReleaseError,
     changing_releases,
     file_of,
     find_release,
+    kept_file,
     list_releases,
     published_release,
     release_ids,
@@ -231,6 +233,14 @@ def test_a_rollback_stays_when_the_program_changes_and_not_the_index(indexed, mo
     assert publish(workspace_of(home, SMALL)).created
 
 
+def test_other_vectors_are_published_after_a_rollback_though_the_rows_are_the_same(indexed):
+    engine, made = indexed
+    rollback(engine.workspace, made[0])
+    other = EmbeddingSettings(dimensions=48)
+    engine.settings = SMALL.model_copy(update={"embeddings": other})
+    assert update(engine) not in made
+
+
 def test_a_release_that_was_made_by_other_rules_is_measured_by_none_of_these(indexed, monkeypatch):
     engine, _ = indexed
     monkeypatch.setattr(publishing, "GRAPH_VERSION", "next")
@@ -341,7 +351,21 @@ def test_a_clock_that_is_put_back_does_not_make_an_older_release_the_newest(inde
     engine.write({"more.md": "Ada Quill painted the Orlen Dam."})
     release = update(engine)
     assert release > made[-1]
+    with engine.store.read() as con:
+        first, last = con.execute(
+            "SELECT created_at FROM releases ORDER BY created_at DESC LIMIT 2"
+        ).fetchall()
+    assert first > last
     assert update(engine) == release
+
+
+def test_a_release_that_a_kill_left_unkept_or_marked_is_what_readers_see(indexed):
+    engine, made = indexed
+    home = engine.log.home
+    kept_file(home, made[2]).unlink()
+    assert rolled_back_from(home) is None
+    (home / "releases" / f"{made[2]}.withdrawn").touch()
+    assert not list_releases(home)[0].is_withdrawn
 
 
 def test_releases_are_let_go_by_number_and_their_vectors_reclaimed(indexed, monkeypatch):
@@ -380,6 +404,8 @@ def test_what_an_older_program_published_is_kept_by_the_next_run(indexed):
     home = engine.log.home
     shutil.rmtree(home / "releases")
     assert [release.id for release in list_releases(home)] == [made[2]]
+    with pytest.raises(UnknownReleaseError):
+        find_release(home, "")
     assert publish(workspace_of(home, SMALL)).created is False
     assert (home / "published.duckdb").samefile(home / "releases" / f"{made[2]}.duckdb")
     assert_whole(home, [made[2]])
