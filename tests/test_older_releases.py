@@ -273,6 +273,10 @@ def test_rows_that_are_there_twice_and_values_of_all_kinds_come_back(tmp_path):
     shutil.copy(newer, tmp_path / "back")
     undo_changes(changes, tmp_path / "back", LIMITS)
     assert rows(tmp_path / "back") == rows(older) != rows(newer)
+    with duckdb.connect(str(newer)) as con:
+        con.execute("INSERT INTO went VALUES ('b', 'of no release')")
+    with pytest.raises(StorageError, match="does not fit"):
+        undo_changes(changes, newer, LIMITS)
 
 
 def test_who_changes_releases_may_open_an_older_one_and_others_wait(four):
