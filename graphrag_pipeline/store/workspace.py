@@ -56,12 +56,9 @@ class Workspace:
         On a disk that takes nothing, nobody does.
         """
         # The number of a process says little: each container has a process 1.
-        if self.home in _in_turn:
-            return False
-        try:
-            return is_held(self.paths.run_lock)
-        except OSError:
-            return False
+        with contextlib.suppress(OSError):
+            return self.home not in _in_turn and is_held(self.paths.run_lock)
+        return False
 
     @property
     def is_purging(self) -> bool:
