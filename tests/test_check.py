@@ -400,6 +400,9 @@ DAMAGES = {
         lambda w: w.paths.published.unlink(),
         "published.duckdb: the file is not there, and releases are kept",
     ),
+    "what is published is cut, and is kept by itself": Damage(
+        lambda w: _cut_published(w), "published.duckdb: the file cannot be read"
+    ),
     "the newest release is cut": Damage(
         lambda w: cut(w.paths.published), "duckdb: the file cannot be read ("
     ),
@@ -498,6 +501,13 @@ def _change_release(workspace: Workspace) -> None:
     path.chmod(0o644)
     with duckdb.connect(str(path)) as con:
         con.execute("UPDATE entities SET description = 'changed'")
+
+
+def _cut_published(workspace: Workspace) -> None:
+    """Cut it where the disk knows no links, so that the release is there under its own name."""
+    data = workspace.paths.published.read_bytes()
+    workspace.paths.published.unlink()
+    workspace.paths.published.write_bytes(data[: len(data) // 2])
 
 
 def _publish_by_hand(workspace: Workspace) -> None:

@@ -107,11 +107,13 @@ def _files(home: Path) -> list[tuple[str, int, int]]:
 
 def find_wrong_published(workspace: Workspace) -> Iterator[Problem]:
     """Yield whether readers see another release than they should."""
-    home = workspace.home
-    published, newest = published_release(home), max(whole_releases(home), default=None)
-    what = ""
-    if newest and not Home(home).published.is_file():
+    home, file = workspace.home, workspace.paths.published
+    published, whole = published_release(home), whole_releases(home)
+    newest, what = max(whole, default=None), ""
+    if newest and not file.is_file():
         what = "the file is not there, and releases are kept"
+    elif file.is_file() and not published and not any(map(file.samefile, whole.values())):
+        what = "the file cannot be read"
     elif newest and published and published < newest and not is_withdrawn(home, newest):
         what = f"it is release {published}, and the newest, {newest}, was not rolled back"
     if what:

@@ -28,6 +28,7 @@ from graphrag_pipeline.releases.kept_releases import (
     changing_releases,
     is_withdrawn,
     keep_published,
+    published_release,
     put_back,
     whole_releases,
 )
@@ -197,12 +198,16 @@ def carry_again(workspace: Workspace, problems: Sequence[Problem]) -> list[str]:
 
 def put_published_in_place(workspace: Workspace, problems: Sequence[Problem]) -> list[str]:
     """Let readers see the newest release that was not rolled back; where all were, the newest."""
-    with changing_releases(workspace.home):
-        whole = whole_releases(workspace.home)
-        stay = [release for release in whole if not is_withdrawn(workspace.home, release)]
-        newest = max(stay or whole)
-        put_back(workspace.home, newest)
-    return [f"published release {newest}, which is kept"]
+    home = workspace.home
+    with changing_releases(home):
+        aside = "" if published_release(home) else put_aside(workspace.paths.published)
+        whole = whole_releases(home)
+        stay = [release for release in whole if not is_withdrawn(home, release)]
+        newest = max(stay or whole, default="")
+        if newest:
+            put_back(home, newest)
+    done = [f"published release {newest}, which is kept"] if newest else finish(workspace)
+    return [*done, *([f"the damaged file is {aside}"] if aside else [])]
 
 
 def embed_releases_again(workspace: Workspace, problems: Sequence[Problem]) -> list[str]:
