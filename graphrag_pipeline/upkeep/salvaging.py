@@ -147,10 +147,8 @@ def _readable_rows(
     number, by = _BY_KEY.get(table, ("rowid", "rowid{0}"))
     query = f"SELECT {number}, {columns} FROM {table} ORDER BY {by}"
     seen: set[Any] = set()
-    is_whole = False
     for order in ("", " DESC"):
-        is_whole = yield from _until_damage(damaged, query.format(order), seen)
-        if is_whole:
+        if (yield from _until_damage(damaged, query.format(order), seen)):
             return
     by_number = f"SELECT {columns} FROM {table} WHERE rowid = ?"
     for number in sorted(_numbers(damaged, table) - seen):
