@@ -106,6 +106,9 @@ ONE = [
     (("John Fitzgerald Kennedy", P, "ab"), ("John F. Kennedy", P, "a")),
     (("Ebenezer Scrooge", P, "ab"), ("Scrooge, Ebenezer", P, "a")),
     (("Vincent van Gogh", P, "ab"), ("van Gogh", P, "a")),
+    (("Oskar Kovarna", P, "a"), ("Oskar", "OTHER", "ab")),
+    (("Oskar Kovarna", P, "a"), ("Oskar", P, "a")),
+    (("Rurik", P, "ab"), ("King Rurik", P, "a")),
     (("İzmir", G, "ab"), ("Izmir", G, "c")),
     (("Jean-Luc Godard", P, "ab"), ("Jean Luc Godard", P, "c")),
     (("Acme Tools", ORG, "ab"), ("Acme Tools, Inc.", ORG, "c")),
@@ -138,6 +141,10 @@ TWO = [
     (("1.5 kg", C, "a"), ("15 kg", C, "a")),
     (("David", P, "ab"), ("Larry David", P, "c")),
     (("Anna K.", P, "ab"), ("K.", P, "a")),
+    (("Oskar Kovarna", P, "a"), ("Oskar", P, "abc")),
+    (("Will Kovarna", P, "a"), ("Will", "OTHER", "a")),
+    (("Captain Astley", P, "a"), ("Captain", "OTHER", "a")),
+    (("Mirela Hadrow", P, "a"), ("MIRELA", "OTHER", "a")),
 ]
 
 
@@ -181,6 +188,15 @@ def test_in_documents_of_one_of_them_alone_a_last_name_means_that_one():
     people = (("John Smith", P, "ab"), ("Mary Smith", P, "cd"))
     assert merged(*people, ("Smith", P, "a")) == {("Smith", "John Smith")}
     assert merged(*people, ("Smith", P, "ae")) == set()
+
+
+def test_a_given_name_alone_means_whom_its_documents_name_so():
+    people = (("Oskar Kovarna", P, "ab"), ("Oskar Hadrow", P, "cd"))
+    assert merged(*people, ("Oskar", "OTHER", "a")) == {("Oskar", "Oskar Kovarna")}
+    assert merged(*people, ("Oskar", "OTHER", "ae")) == set()
+    assert merged(*people, ("Oskar", "OTHER", "bc")) == set()
+    assert merged(people[0], ("Oskar", P, "a"), ("Jan Oskar", P, "a")) == set()
+    assert merged(*people, ("Óskar", P, "a"), ("Oskar", P, "bc")) == {("Óskar", "Oskar")}
 
 
 @pytest.mark.parametrize(("of_him", "is_one"), [("ab", True), ("a", False)])

@@ -99,7 +99,8 @@ def _alike(con: duckdb.DuckDBPyConnection, members: Sequence[tuple]) -> Iterator
                 told = documents.get(id, frozenset())
                 names[id] = Entity(id, take_apart(title, type_), told, is_open=is_open)
             block.append(names[id])
-        pairs = resolve_bearers(block) if kind == LAST else resolve_alike(kind, key, block)
+        is_last = kind == LAST
+        pairs = resolve_bearers(key, block) if is_last else resolve_alike(kind, key, block)
         yield from _rows(kind, key, pairs)
 
 

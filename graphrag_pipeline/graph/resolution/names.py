@@ -69,6 +69,12 @@ class Name:
         last = self.last
         return not (is_given_name(last) or usually_lower(last) or is_place(last.capitalize()))
 
+    @property
+    def parts(self) -> set[str]:
+        """The words that may name a person alone: the last name, and the first of a person."""
+        first = self.given[0] if self.given and self.type == PERSON else ""
+        return {self.last, first if len(first) > 1 else ""} - {""}
+
     @cached_property
     def spellings(self) -> frozenset[str]:
         """Keys of which equal things that are only spelled otherwise share one."""

@@ -2,16 +2,18 @@
 
 Names are compared within a last name. A person is a set of full names that agree; a name that
 says less (an initial, a last name) is taken for a person only if nobody else bears it: in the
-whole corpus, or at least in every document where the lesser name stands.
+whole corpus, or at least in every document where the lesser name stands. So is a given name alone.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
+from graphrag_pipeline.extraction.rules.entity_types import may_be_given
+from graphrag_pipeline.extraction.rules.words import usually_lower
 from graphrag_pipeline.graph.resolution.names import PERSON, given_agree
 from graphrag_pipeline.graph.resolution.pairs import SHARED, Entity, Pair
 
@@ -38,23 +40,54 @@ class _Person:
         return {name.name.sex for name in self.names} - {""}
 
 
-def resolve_bearers(bearers: Sequence[Entity]) -> list[Pair]:
-    """Return which names that share a last name mean the same person, and which might and do not.
+def resolve_bearers(key: str, bearers: Sequence[Entity]) -> list[Pair]:
+    """Return which names of a word mean the same person, and which might and do not.
 
-    Of more than MOST_OF_A_NAME nothing can be said.
+    It is their last name, their first, or all of it. Of more than MOST_OF_A_NAME nothing can be
+    said.
     """
-    bearers = sorted(bearers, key=lambda entity: entity.rank)
     pairs: list[Pair] = []
-    full = [bearer for bearer in bearers if bearer.name.given]
+    families: dict[str, list[Entity]] = defaultdict(list)
+    for bearer in sorted(bearers, key=lambda entity: entity.rank):
+        families[bearer.name.last].append(bearer)
+    full = [bearer for bearer in families[key] if bearer.name.given]
     people = _same_full_names(full, pairs)
     people = _shorter_full_names(people, pairs)
-    lesser = [bearer for bearer in bearers if not bearer.name.given]
+    lesser = [bearer for bearer in families.pop(key) if not bearer.name.given]
+    called = [
+        person
+        for names in families.values()
+        for person in _shorter_full_names(_same_full_names(names, []), [])
+    ]
+    alone = [name for name in lesser if called and _may_be_given(key, name)]
+    _find_called(alone, [*called, *people], pairs)
+    lesser = [name for name in lesser if name not in alone]
     if people:
         for name in lesser:
             _find_bearer(name, people, lesser, pairs)
     else:
         _without_full_name(lesser, pairs)
     return pairs
+
+
+def _may_be_given(word: str, name: Entity) -> bool:
+    """Whether a name of one word may be whom others call by it, and is no word besides."""
+    if name.name.honorific or name.title.isupper():
+        return False
+    return not usually_lower(word) or (name.name.type == PERSON and may_be_given(word))
+
+
+def _find_called(alone: Sequence[Entity], people: Sequence[_Person], pairs: list[Pair]) -> None:
+    """Take a given name for the one person it can mean: José and Jose for the same one."""
+    if not alone:
+        return
+    documents = frozenset().union(*(name.documents for name in alone))
+    target = _only_bearer(replace(alone[0], documents=documents), people, is_rare=True)
+    if target is None:
+        pairs.extend(pair for name in alone for pair in _ambiguous(name, people))
+        return
+    rule = "only bearer of the name" if len(people) == 1 else "only bearer in its documents"
+    pairs.extend(_pair(name, target.first, rule, 0.8) for name in alone)
 
 
 def _same_full_names(full: Sequence[Entity], pairs: list[Pair]) -> list[_Person]:
@@ -110,7 +143,9 @@ def _says_more(fuller: Entity, lesser: Entity) -> bool:
     )
 
 
-def _only_bearer(name: Entity, people: Sequence[_Person]) -> _Person | None:
+def _only_bearer(
+    name: Entity, people: Sequence[_Person], *, is_rare: bool = False
+) -> _Person | None:
     """Return the one person of these who occurs where the name does.
 
     Nobody if there are others in the corpus and the name stands also without him, or if it mostly
@@ -120,7 +155,7 @@ def _only_bearer(name: Entity, people: Sequence[_Person]) -> _Person | None:
     if len(bearers) != 1:
         return None
     n_missing = len(name.documents - bearers[0].documents)
-    allowed = len(name.documents) // 2 if len(people) == 1 and name.name.is_rare else 0
+    allowed = len(name.documents) // 2 if len(people) == 1 and (is_rare or name.name.is_rare) else 0
     return bearers[0] if n_missing <= allowed else None
 
 

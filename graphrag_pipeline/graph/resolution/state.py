@@ -220,9 +220,9 @@ def _keys(entity: Entity) -> Iterator[tuple[str, str]]:
     name = entity.name
     yield from ((SPELLING, key) for key in name.spellings if key)
     yield from ((INITIALS, key) for key in name.initials)
+    yield from ((LAST, part) for part in name.parts)
     likely = (
         (PLURAL, name.singular),
-        (LAST, name.last),
         (ACRONYM, name.acronym),
     )
     yield from (pair for pair in likely if pair[1])
