@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 
 import networkx as nx
+import numpy as np
 import polars as pl
 import pytest
 from artefacts import copy_of
@@ -14,7 +15,7 @@ from conftest import Engine, build
 from graphrag_pipeline.core.identity import make_id
 from graphrag_pipeline.core.settings import CommunitySettings, Settings
 from graphrag_pipeline.graph.clustering import Graph, build_hierarchy, hierarchical_leiden
-from graphrag_pipeline.graph.communities import update_communities
+from graphrag_pipeline.graph.communities import _names, _titles, update_communities
 from graphrag_pipeline.releases import invariants
 from graphrag_pipeline.structures.registry import ask_for_clustering
 
@@ -203,6 +204,15 @@ def test_a_community_is_titled_by_its_members_and_counts_them(tmp_path):
     engine = build(tmp_path, {"a.txt": "Alice Smith met Bob Jones in Paris."})
     rows = engine.rows("SELECT title, size, n_relationships FROM communities")
     assert rows == [("Alice Smith, Bob Jones, Paris", 3, 3)]
+
+
+def test_of_names_at_the_edge_those_that_texts_say_often_title_a_community():
+    told = {"Moe Hall": (3, 9), "Ann Lee": (1, 1), "Jan Berg": (2, 8), "Tom Ray": (1, 6)}
+    rows = [(title, *counts, True) for title, counts in told.items()]
+    columns = ["title", "degree", "frequency", "named"]
+    names = _names(pl.DataFrame(rows, schema=columns, orient="row"))
+    star = Graph(names["title"], np.array([0, 0, 0]), np.array([1, 2, 3]), np.ones(3))
+    assert _titles(names, np.zeros(4, dtype=np.int64), star) == {0: "Moe Hall, Tom Ray, Jan Berg"}
 
 
 def test_an_entity_that_changes_only_its_type_is_seen(tmp_path):

@@ -407,3 +407,9 @@ def test_an_entity_is_called_by_its_acronym_where_that_is_written_more_often(tmp
     engine.index()
     assert "Harbour Tide Register" in titles()
     assert "HTR" not in titles()
+
+
+def test_a_name_that_is_in_capitals_at_times_is_no_acronym(tmp_path):
+    said = "Ida Brandt came. Brandt read it. Brandt wrote. Brandt left. BRANDT sat. BRANDT slept."
+    engine = build_graph(tmp_path, {"a.txt": said})
+    assert engine.rows("SELECT title FROM entities WHERE type = 'PERSON'") == [("Ida Brandt",)]

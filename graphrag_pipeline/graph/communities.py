@@ -31,7 +31,7 @@ from graphrag_pipeline.store.index_store import (
     assign_identifiers,
 )
 
-COMMUNITIES_VERSION = "3"
+COMMUNITIES_VERSION = "4"
 _STATE = "communities_state"
 CLUSTERED, REPAIRED, IMPROVED, ADOPTED = "clustered", "repaired", "improved", "adopted"
 _TITLE_ENTITIES = 3
@@ -321,7 +321,8 @@ def _titles(names: pl.DataFrame, label: Ints, within: Graph) -> dict[int, str]:
 
     A name counts by its relationships within the community times the share of all its
     relationships that these are: what is connected with everything everywhere says nothing of a
-    community. A name that another of the title holds is left out.
+    community. What hardly any text says counts for less. A name that another of the title holds is
+    left out.
     """
     nodes = np.flatnonzero(label >= 0)
     inside = np.bincount(np.concatenate([within.source, within.target]), minlength=len(label))
@@ -329,7 +330,10 @@ def _titles(names: pl.DataFrame, label: Ints, within: Graph) -> dict[int, str]:
         names[nodes]
         .with_columns(community=label[nodes], inside=inside[nodes])
         .with_columns(
-            own=pl.col("weight") * pl.col("inside") ** 2 / pl.max_horizontal("degree", "inside", 1)
+            own=pl.col("weight")
+            * pl.col("frequency").log1p()
+            * pl.col("inside") ** 2
+            / (pl.max_horizontal("degree", "inside") + 1)
         )
         .sort(
             ["community", "plain", "own", "weight", "degree", "frequency", "rank"],

@@ -47,7 +47,7 @@ from graphrag_pipeline.store.index_store import (
 )
 from graphrag_pipeline.store.limits import parts_within
 
-GRAPH_VERSION = "14"
+GRAPH_VERSION = "15"
 # In fewer chunks than this, nothing is so frequent that chance says with what it meets.
 _COMMON_FREQUENCY = 10
 # So many texts are handed to the tokeniser at once.
@@ -109,10 +109,12 @@ FROM placed WHERE by_rule IS NOT NULL GROUP BY entity;
 CREATE OR REPLACE TEMP TABLE new_kept AS
 WITH titled AS (
     SELECT id, arg_max(title, (
-        own OR coalesce(n > own_n AND regexp_full_match(title, '[A-Z]{2,7}'), false),
+        own OR coalesce(n > own_n AND n = written_n AND regexp_full_match(title, '[A-Z]{2,7}'),
+                        false),
         NOT (contains(title, ' ') AND title = upper(title) AND title <> lower(title)), n, title
     )) AS title
-    FROM (SELECT *, sum(n) FILTER (own) OVER (PARTITION BY id) AS own_n FROM (
+    FROM (SELECT *, sum(n) FILTER (own) OVER (PARTITION BY id) AS own_n,
+                 max(n) OVER (PARTITION BY id, lower(title)) AS written_n FROM (
         SELECT id, title, bool_or(own) AS own, sum(n) AS n FROM named GROUP BY ALL)) GROUP BY id),
 typed AS (
     SELECT id, arg_max(type, (
