@@ -70,6 +70,9 @@ def test_a_text_is_graded_by_what_it_reads_as(texts, grades):
         ("* The *Anna Marisol* was\n  a [barquentine](https://a.example/b).[12]", None),
         ("- The **Anna Marisol** was a `barquentine`.¶", None),
         ("The Anna Marisol was a&nbsp;barquentine [1, 3].", None),
+        ('The Anna Marisol was a [barquentine](https://a.example/b "Ships").', None),
+        ('The Anna Marisol was a [barquentine]({% page "/ships/" %}).', None),
+        ("The [[id:7][Anna Marisol]] was a [[barquentine]].", None),
         ("x [0] &lt; y_1 and *two * stars", "x < y_1 and *two * stars"),
     ],
 )

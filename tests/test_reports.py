@@ -272,6 +272,17 @@ def test_a_report_without_evidence_is_still_a_report():
     assert report.full_content == "# A, B\n\n2 entities and 1 relationships around A, B.\n"
 
 
+def test_a_report_is_summed_up_by_what_it_finds_first():
+    told = [sentence(f"Ilse Maravin wrote letter {n} in Horta.", 9.0 - n, "a") for n in range(3)]
+    assert write("A, B", 2, 1, 1.0, told, {}, 5).summary == f"{told[0].text} {told[1].text}"
+
+
+def test_who_speaks_is_not_what_is_spoken_of():
+    said = ["MOE HALL: It was late.", "Slate is what Moe Hall sells.", "MOE HALL: I sell slate."]
+    told = pl.DataFrame({"title": "Moe Hall, Slate", "text": said})
+    assert told.select(extractive._n_named()).to_series().to_list() == [0, 2, 1]
+
+
 def test_the_full_content_is_markdown_of_title_summary_and_findings():
     finding = Finding("A – B", "A met B.", "c", 0, 8)
     report = ReportText("T", "S.", 1.0, "why", (finding,))

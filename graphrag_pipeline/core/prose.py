@@ -53,7 +53,8 @@ _DIGIT_SHARE = 0.25
 _CAPITAL_SHARE = 0.75
 
 _BULLET = r"^\s*(?:[-*+•‣·◦–—]|\(?\d{1,3}[.)]|\(?[a-z][.)]|#{1,6})\s+"
-_SPEAKER = r"^(?:\p{Lu}[^\s:]*\s?)+:\s+"
+SPEAKER = r"^(?:\p{Lu}[^\s:]*\s?)+:\s+"
+"""Who speaks a text, in capitals and with a colon."""
 _MARK = re.compile(r"[&¶\xad\u200b\ufeff\[*_`]")
 """What stands in every text that one of the next finds anything in."""
 _MARKS = (
@@ -64,7 +65,8 @@ _MARKS = (
     (r"&gt;", ">"),
     (r"&amp;", "&"),
     (r"[¶\x{ad}\x{200b}\x{feff}]", ""),
-    (r"!?\[([^\[\]]+)\]\([^()\s]*\)", r"\1"),
+    (r"!?\[([^\[\]]+)\]\([^()\s]*(?:\s[^()]*)?\)", r"\1"),
+    (r"\[\[(?:[^\[\]]+\]\[)?([^\[\]]+)\]\]", r"\1"),
     (r"\s?\[(?:\d{1,3}(?:\s?[,;–-]\s?\d{1,3})*|citation needed|note \d+)\]", ""),
     (r"\*\*([^*\s](?:[^*]*[^*\s])?)\*\*", r"\1"),
     (r"(^|[\s(“\"])[*_]([^*_\s](?:[^*_]*[^*_\s])?)[*_]($|[\s).,;:!?”\"])", r"\1\2\3"),
@@ -176,7 +178,7 @@ def _read(texts: Sequence[str]) -> tuple[list[str], npt.NDArray[np.int64], npt.N
     column = _Texts(texts)
     row, bullet = column.has(_ROW), column.has(_BULLET)
     plain = column.readable()
-    said = plain.replaced(_SPEAKER, "", 1)
+    said = plain.replaced(SPEAKER, "", 1)
     code = said.is_code() | row
     whole = said.is_whole() & ~plain.has(_FILE_NAME)
     grade = np.where(whole, np.where(~bullet, Prose.SENTENCE, Prose.ITEM), Prose.FRAGMENT)
@@ -202,7 +204,7 @@ def n_spoken(texts: Sequence[str]) -> list[int]:
 
 def without_speaker(text: str) -> str:
     """Return a text without the name of who speaks it, in capitals and with a colon."""
-    return _compiled(_SPEAKER).sub("", text, count=1)
+    return _compiled(SPEAKER).sub("", text, count=1)
 
 
 class _Texts:

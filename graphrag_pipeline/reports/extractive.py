@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 import polars as pl
 
-from graphrag_pipeline.core.prose import REPEATED_IN, Prose, n_spoken, read_prose
+from graphrag_pipeline.core.prose import REPEATED_IN, SPEAKER, Prose, n_spoken, read_prose
 from graphrag_pipeline.core.settings import ReportSettings, fingerprint
 from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.reports.contexts import Context
@@ -21,7 +21,7 @@ from graphrag_pipeline.store.frames import put_rows
 from graphrag_pipeline.store.hierarchy import GRAPH, Hierarchy
 from graphrag_pipeline.store.index_store import IndexStore
 
-EXTRACTIVE_VERSION = "11"
+EXTRACTIVE_VERSION = "12"
 _READER = "extractive:reader"
 _TITLES_SHOWN = 3
 # Of so many sentences of a community, the best by score, it is asked what they read as.
@@ -268,7 +268,7 @@ def _finding(sentence: ReportSentence, titles: dict[str, str]) -> Finding:
 
 def _summary(title: str, n_entities: int, n_relationships: int, findings: Sequence[Finding]) -> str:
     size = f"{n_entities} entities and {n_relationships} relationships around {title}."
-    return " ".join([size, *(finding.explanation for finding in findings[:2])])
+    return " ".join(finding.explanation for finding in findings[:2]) or size
 
 
 def _read_material(
@@ -347,10 +347,10 @@ _IN_ORDER = (
 
 
 def _n_named() -> pl.Expr:
-    """Return how many of the names in a title a text says."""
+    """Return how many of the names in a title a text says, but for whoever says it."""
     names = pl.col("title").str.to_lowercase().str.split(", ")
     parts = [names.list.get(place, null_on_oob=True) for place in range(_TITLES_SHOWN)]
-    text = pl.col("text").str.to_lowercase()
+    text = pl.col("text").str.replace(SPEAKER, "").str.to_lowercase()
     said = [text.str.contains(part.fill_null("\0"), literal=True) for part in parts]
     return pl.sum_horizontal(said)
 
