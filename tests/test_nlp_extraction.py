@@ -184,6 +184,26 @@ def test_a_speaker_label_is_a_person_related_to_what_is_said():
     assert "Yeah" not in titles(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "is_title"),
+    [
+        ('"Give Way!" cried Moe Hall, and so they did.', False),
+        ('"What Now?"\n\nThe tide fell.', False),
+        ('"Come, Moe," the man said.', False),
+        ('In "What Now?" the tide falls.', True),
+        ('Her book "The Old Quay," of 1921, is lost.', True),
+    ],
+)
+def test_what_is_said_is_no_title_of_a_work(text, is_title):
+    assert ("WORK" in kinds(text).values()) == is_title
+
+
+def test_formulas_name_nothing():
+    text = r"Let $X_i$ be what Moe Hall costs, $5 to $10 a day, and \(Y_n \le Z_n\) his wages."
+    more = "\n\n\\begin{align*}\nQ_1 &= Sigma_2\n\\end{align*}\n\nSo $\\Gamma A$ is."
+    assert {name for name in titles(text + more) if name[0].isupper()} == {"Moe Hall"}
+
+
 def test_headings_in_capitals_give_names_and_not_function_words():
     found = titles("STAVE ONE\n\nMARLEY'S GHOST\n\nMarley was dead: to begin with.")
     assert "MARLEY'S GHOST" in found

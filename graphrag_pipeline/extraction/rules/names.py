@@ -60,6 +60,7 @@ _CONSTANTS = word_lists("nlp_names.txt")["constant"]
 _ROLES = word_lists("nlp_names.txt")["role_in_brackets"]
 _PARTS = word_lists("nlp_names.txt")["part"]
 _NUMBERS = word_lists("nlp_english.txt")["number"]
+_SPEECH = word_lists("nlp_names.txt")["speech"] | word_lists("nlp_names.txt")["speech_before"]
 _FOR_IN_GERMAN = "für"
 _GERMAN_ARTICLES = word_lists("nlp_names.txt")["german_article"]
 
@@ -383,10 +384,20 @@ def _quoted_titles(text: str, tokens: Tokens) -> Iterator[Mention]:
             end -= 1
         first = bisect_left(tokens.starts, start)
         stop = bisect_left(tokens.starts, end)
-        if first < stop and _reads_as_title(tokens.texts[first:stop]):
-            several = sum(map(str.isalpha, (word[:1] for word in tokens.texts[first:stop]))) > 1
+        words = tokens.texts[first:stop]
+        if first < stop and _reads_as_title(words) and not _is_spoken(text, match):
+            several = sum(map(str.isalpha, (word[:1] for word in words))) > 1
             kind = types.WORK if several else types.OTHER
             yield Mention(start, end, kind, tokens.sentence_of[first])
+
+
+def _is_spoken(text: str, quoted: re.Match[str]) -> bool:
+    """Say whether somebody says what is quoted: "Come, Ned!" cried Ann; or a whole line says it."""
+    if quoted[0][-2] not in ",!?—":
+        return False
+    after = text[quoted.end() : quoted.end() + 40].partition("\n")[0].casefold().split()[:3]
+    is_line = not after and text[quoted.start() - 1 : quoted.start()] in ("", "\n")
+    return (is_line and quoted[0][-2] != ",") or any(w.strip(",.;:") in _SPEECH for w in after)
 
 
 def _reads_as_title(words: list[str]) -> bool:

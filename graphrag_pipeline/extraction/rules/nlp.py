@@ -39,6 +39,7 @@ from graphrag_pipeline.extraction.rules.links import (
 from graphrag_pipeline.extraction.rules.log_lines import blank_heads
 from graphrag_pipeline.extraction.rules.names import Mention, find_names
 from graphrag_pipeline.extraction.rules.noun_phrases import find_noun_phrases
+from graphrag_pipeline.extraction.rules.numbers import blank_formulas
 from graphrag_pipeline.extraction.rules.records import type_of_name
 from graphrag_pipeline.extraction.rules.repeated_terms import find_repeated_terms
 from graphrag_pipeline.extraction.rules.sentences import Span, sentence_spans
@@ -49,7 +50,7 @@ from graphrag_pipeline.extraction.rules.words import Lexicon, usually_lower
 if TYPE_CHECKING:
     import polars as pl
 
-NLP_VERSION = "28"
+NLP_VERSION = "29"
 _DESCRIPTION = 400
 _CARRIED = 6
 _SLICE = 200  # chunks
@@ -253,7 +254,7 @@ def _pairs(mentions: list[_Named], options: NlpOptions) -> Iterator[tuple[_Named
 def _read(
     text: str, blocks: Sequence[Block], options: NlpOptions, lexicons: dict[str, Lexicon]
 ) -> _Reading:
-    written, text = text, blank_heads(blank_addresses(text))
+    written, text = text, blank_heads(blank_formulas(blank_addresses(text)))
     formulas, correspondents = letter_parts(text)
     text = without(text, formulas) if formulas else text
     sentences = _with_addresses(_sentences(text, blocks), text, written)

@@ -1,4 +1,4 @@
-"""Numbers and money beside names, which are no part of them."""
+"""Numbers, money and formulas beside names, which are no part of them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,13 @@ from graphrag_pipeline.extraction.rules.tokens import Tokens
 _MONEY = word_lists("nlp_names.txt")["money"]
 _BY_NUMBER = word_lists("nlp_names.txt")["money_by_number"]
 _SUMS = _MONEY | _BY_NUMBER
+_FORMULA = re.compile(
+    r"\$\$[^$]{1,2000}\$\$|\$(?=[^\s$])[^$\n]{0,300}?(?<=[^\s\\])\$(?!\d)"
+    r"|\\\[.{1,2000}?\\\]|\\\(.{1,300}?\\\)"
+    r"|\\begin\{((?:align|equation|gather|multline|array|cases|split)\*?)\}.{1,3000}?\\end\{\1\}",
+    re.S,
+)
+_NO_SPACE = re.compile(r"\S")
 _GROUPED = re.compile(r"\d{1,3}(?:[.,'’]\d{3})+(?:[.,]\d\d)?")
 
 
@@ -44,3 +51,10 @@ def without_number(classes: str, first: int, stop: int) -> int:
     """Leave a page's or note's number out of a person's name: Mrs. Cratchit 54."""
     bare = first + len(classes[first:stop].rstrip("DY"))
     return bare if classes[first] == "H" and bare - first > 1 else stop
+
+
+def blank_formulas(text: str) -> str:
+    """Return a text of the same length in which formulas of TeX are blank: they name nothing."""
+    if "$" not in text and "\\" not in text:
+        return text
+    return _FORMULA.sub(lambda match: _NO_SPACE.sub(" ", match[0]), text)
