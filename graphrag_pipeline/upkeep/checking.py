@@ -31,107 +31,27 @@ from graphrag_pipeline.upkeep.problems import Problem, Verification
 from graphrag_pipeline.upkeep.purging import between_purges
 
 VERIFICATIONS = (
-    Verification(
-        "leftovers",
-        "no file of a process that was killed is left",
-        other_files.find_leftovers,
-        repairing.remove_leftovers,
-    ),
-    Verification(
-        "calls",
-        "the answers of models, and the ledger of calls, are whole",
-        other_files.find_damaged_calls,
-        repairing.salvage_calls,
-    ),
-    Verification(
-        "index_file",
-        "every block of index.duckdb can be read",
-        index_tables.find_unreadable,
-        repairing.rebuild_index_file,
-    ),
-    Verification(
-        "schema",
-        "the index has a schema that this program knows",
-        index_tables.find_newer_schema,
-    ),
-    Verification(
-        "rows",
-        "rows refer to rows that are there, and say what they were made from",
-        index_tables.find_broken_rows,
-        repairing.restore_rows,
-    ),
-    Verification(
-        "same_as_release",
-        "the tables are those of the release that was made of them",
-        index_tables.find_other_than_release,
-        repairing.restore_rows,
-    ),
-    Verification(
-        "graph",
-        "entities and relationships are those that the mentions make",
-        index_tables.find_other_graph,
-        repairing.restore_rows,
-    ),
-    Verification(
-        "manifests",
-        "manifests can be read, and the index has taken in what they say",
-        other_files.find_wrong_manifests,
-        repairing.restore_rows,
-    ),
+    Verification("leftovers", other_files.find_leftovers, repairing.remove_leftovers),
+    Verification("calls", other_files.find_damaged_calls, repairing.salvage_calls),
+    Verification("index_file", index_tables.find_unreadable, repairing.rebuild_index_file),
+    Verification("schema", index_tables.find_newer_schema),
+    Verification("rows", index_tables.find_broken_rows, repairing.restore_rows),
+    Verification("same_as_release", index_tables.find_other_than_release, repairing.restore_rows),
+    Verification("graph", index_tables.find_other_graph, repairing.restore_rows),
+    Verification("manifests", other_files.find_wrong_manifests, repairing.restore_rows),
     # Before vectors: made of an index that says other versions of them, a release would have other
     # rows, and older ones are told from those.
+    Verification("releases", release_files.find_broken_releases, repairing.publish_again),
+    Verification("vector_files", vector_tables.find_changed_files, repairing.set_changed_aside),
+    Verification("vectors", vector_tables.find_wrong_vectors, repairing.embed_again),
+    Verification("arrays", other_files.find_damaged_arrays, repairing.carry_again),
+    Verification("published", release_files.find_wrong_published, repairing.put_published_in_place),
     Verification(
-        "releases",
-        "every block of the releases can be read, and their content is that of their hash",
-        release_files.find_broken_releases,
-        repairing.publish_again,
+        "release_vectors", release_files.find_wrong_release_vectors, repairing.embed_releases_again
     ),
-    Verification(
-        "vector_files",
-        "the files of vectors are as they were written",
-        vector_tables.find_changed_files,
-        repairing.set_changed_aside,
-    ),
-    Verification(
-        "vectors",
-        "every row has the vector of its text, and no other vector is there",
-        vector_tables.find_wrong_vectors,
-        repairing.embed_again,
-    ),
-    Verification(
-        "arrays",
-        "what releases carry for questions is as it was written",
-        other_files.find_damaged_arrays,
-        repairing.carry_again,
-    ),
-    Verification(
-        "published",
-        "readers see the newest release that was not rolled back",
-        release_files.find_wrong_published,
-        repairing.put_published_in_place,
-    ),
-    Verification(
-        "release_vectors",
-        "the vectors that releases name are there",
-        release_files.find_wrong_release_vectors,
-        repairing.embed_releases_again,
-    ),
-    Verification(
-        "tags",
-        "the versions of vectors that releases name are protected, and no others",
-        release_files.find_wrong_tags,
-        repairing.set_tags,
-    ),
-    Verification(
-        "other_files",
-        "evaluations, marts and what packages keep in the home are whole",
-        other_files.find_damaged_files,
-    ),
-    Verification(
-        "history",
-        "the history of Dagster's runs is whole",
-        other_files.find_damaged_history,
-    ),
+    Verification("tags", release_files.find_wrong_tags, repairing.set_tags),
+    Verification("other_files", other_files.find_damaged_files),
+    Verification("history", other_files.find_damaged_history),
 )
 """What is verified, in the order in which it is repaired: each rests on those before it."""
 

@@ -38,13 +38,14 @@ from graphrag_pipeline.upkeep.problems import Problem, unreadable
 from graphrag_pipeline.upkeep.row_checks import (
     DOCUMENT_CHECKS,
     GRAPH_CHECKS,
+    HIERARCHY_CHECKS,
     MENTION_CHECKS,
+    REPORT_CHECKS,
+    REPORTED_CHECKS,
     Broken,
     broken_chunks,
     broken_rows,
-    hierarchy_checks,
-    report_checks,
-    reported_checks,
+    checks_of,
 )
 
 FILE = "index.duckdb"
@@ -271,11 +272,11 @@ def _in_communities(con: duckdb.DuckDBPyConnection, settings: Settings) -> Itera
     """Yield what is broken in communities and reports that are not behind the graph."""
     if not communities_current(con, settings.communities):
         return
-    yield from broken_rows(con, hierarchy_checks(GRAPH))
+    yield from broken_rows(con, checks_of(GRAPH, HIERARCHY_CHECKS))
     writer = report_writer(settings)
     if not reports_current(con, settings.reports, writer):
         return
-    yield from broken_rows(con, report_checks(GRAPH))
+    yield from broken_rows(con, checks_of(GRAPH, REPORT_CHECKS))
     failed = {id for (id,) in con.execute("SELECT community_id FROM report_failures").fetchall()}
     outdated = outdated_reports(con, settings.reports, writer).keys() - failed
     if outdated:
@@ -306,6 +307,6 @@ def structure_violations(
                 yield Broken(step.table, check.what, row[0])
     if structure.hierarchy is None or not is_clustered:
         return
-    yield from broken_rows(con, hierarchy_checks(structure.hierarchy))
+    yield from broken_rows(con, checks_of(structure.hierarchy, HIERARCHY_CHECKS))
     if len(steps) == len(structure.steps):
-        yield from broken_rows(con, reported_checks(structure.hierarchy))
+        yield from broken_rows(con, checks_of(structure.hierarchy, REPORTED_CHECKS))

@@ -76,6 +76,5 @@ class Verification:
     """
 
     name: str
-    about: str
     find: Callable[[Workspace], Iterable[Problem]]
     repair: Callable[[Workspace, Sequence[Problem]], Sequence[str]] | None = None

@@ -44,12 +44,13 @@ from graphrag_pipeline.upkeep.problems import REPAIR, Problem, problem_of_some, 
 from graphrag_pipeline.upkeep.row_checks import (
     DOCUMENT_CHECKS,
     GRAPH_CHECKS,
+    HIERARCHY_CHECKS,
     MENTION_CHECKS,
+    REPORT_CHECKS,
     Broken,
     broken_chunks,
     broken_rows,
-    hierarchy_checks,
-    report_checks,
+    checks_of,
 )
 from graphrag_pipeline.upkeep.vector_tables import VectorFaults, reading_vectors, wanted_hashes
 
@@ -272,8 +273,8 @@ def is_verifiable(con: duckdb.DuckDBPyConnection) -> bool:
 def _broken(con: duckdb.DuckDBPyConnection, settings: Settings | None) -> Iterator[Broken]:
     yield from broken_rows(con, (*DOCUMENT_CHECKS, *MENTION_CHECKS, *GRAPH_CHECKS))
     yield from broken_chunks(con)
-    yield from broken_rows(con, hierarchy_checks(GRAPH))
-    yield from broken_rows(con, report_checks(GRAPH))
+    yield from broken_rows(con, checks_of(GRAPH, HIERARCHY_CHECKS))
+    yield from broken_rows(con, checks_of(GRAPH, REPORT_CHECKS))
     if settings is not None:
         for structure in made_structures(con, settings):
             yield from structure_violations(con, structure, structure.steps, is_clustered=True)

@@ -205,93 +205,79 @@ GRAPH_CHECKS = (
 """The graph, and what it rests on."""
 
 
-def hierarchy_checks(hierarchy: Hierarchy) -> Iterator[RowCheck]:
-    """Yield the checks of a hierarchy of communities: of members and parents."""
-    names = {"communities": hierarchy.views[0]}
-    yield _of_a_community(hierarchy, "members")
-    yield RowCheck(
-        "hierarchy_members",
-        f"members of {names['communities']} that are no entities",
-        hierarchy.sql(
-            """SELECT m.entity_id FROM {members} m
-               ANTI JOIN {entities} e ON e.id = m.entity_id"""
-        ),
-    )
-    yield RowCheck(
-        "hierarchy_communities",
-        f"{names['communities']} whose parent is not there",
-        hierarchy.sql(
-            """SELECT c.id FROM {communities} c ANTI JOIN {communities} p ON p.id = c.parent_id
-               WHERE c.parent_id IS NOT NULL"""
-        ),
-    )
-    yield RowCheck(
-        "hierarchy_communities",
-        f"{names['communities']} with another number of members than is noted",
-        hierarchy.sql(
-            """SELECT c.id FROM {communities} c LEFT JOIN (
-                   SELECT community_id, count(DISTINCT entity_id) AS n FROM {members}
-                   GROUP BY community_id) m ON m.community_id = c.id
-               WHERE coalesce(n, 0) <> c.size"""
-        ),
-    )
-    yield RowCheck(
-        "hierarchy_members",
-        f"entities that are not in one of {names['communities']} at each level",
-        hierarchy.sql(ENTITIES_COVERED_ONCE),
-    )
-
-
-def reported_checks(hierarchy: Hierarchy) -> Iterator[RowCheck]:
-    """Yield the checks that reports, and those that failed, are of communities."""
-    yield _of_a_community(hierarchy, "reports")
-    yield _of_a_community(hierarchy, "failures")
-
-
-def _of_a_community(hierarchy: Hierarchy, table: str) -> RowCheck:
+def _of_a_community(table: str) -> RowCheck:
     return RowCheck(
         f"hierarchy_{table}",
-        f"rows of {hierarchy.name} whose community is not there",
-        hierarchy.sql(
-            f"""SELECT t.community_id FROM {{{table}}} t
-                ANTI JOIN {{communities}} c ON c.id = t.community_id"""
-        ),
+        "rows of {name} whose community is not there",
+        f"""SELECT t.community_id FROM {{{table}}} t
+            ANTI JOIN {{communities}} c ON c.id = t.community_id""",
     )
 
 
-def report_checks(hierarchy: Hierarchy) -> Iterator[RowCheck]:
-    """Yield the checks of the reports on a hierarchy's communities, and of what they cite."""
-    yield from reported_checks(hierarchy)
-    yield RowCheck(
-        "hierarchy_reports",
-        f"{hierarchy.views[0]} without a report",
-        hierarchy.sql(COMMUNITIES_REPORTED),
-    )
-    cited = hierarchy.sql(
-        "(SELECT id, unnest(findings) AS finding FROM {reports} WHERE len(findings) > 0)"
-    )
-    yield RowCheck(
+HIERARCHY_CHECKS = (
+    _of_a_community("members"),
+    RowCheck(
+        "hierarchy_members",
+        "members of {communities} that are no entities",
+        "SELECT m.entity_id FROM {members} m ANTI JOIN {entities} e ON e.id = m.entity_id",
+    ),
+    RowCheck(
+        "hierarchy_communities",
+        "{communities} whose parent is not there",
+        """SELECT c.id FROM {communities} c ANTI JOIN {communities} p ON p.id = c.parent_id
+           WHERE c.parent_id IS NOT NULL""",
+    ),
+    RowCheck(
+        "hierarchy_communities",
+        "{communities} with another number of members than is noted",
+        """SELECT c.id FROM {communities} c LEFT JOIN (
+               SELECT community_id, count(DISTINCT entity_id) AS n FROM {members}
+               GROUP BY community_id) m ON m.community_id = c.id
+           WHERE coalesce(n, 0) <> c.size""",
+    ),
+    RowCheck(
+        "hierarchy_members",
+        "entities that are not in one of {communities} at each level",
+        ENTITIES_COVERED_ONCE,
+    ),
+)
+"""Members and parents of the communities of a hierarchy, of which :func:`checks_of` makes them."""
+
+REPORTED_CHECKS = (_of_a_community("reports"), _of_a_community("failures"))
+"""Reports, and those that failed, are of communities."""
+
+_CITED = "(SELECT id, unnest(findings) AS finding FROM {reports} WHERE len(findings) > 0)"
+REPORT_CHECKS = (
+    *REPORTED_CHECKS,
+    RowCheck("hierarchy_reports", "{communities} without a report", COMMUNITIES_REPORTED),
+    RowCheck(
         "hierarchy_reports",
         "findings that cite a chunk that is not there",
-        f"""SELECT f.id FROM {cited} f ANTI JOIN chunks c ON c.id = f.finding.chunk_id
+        f"""SELECT f.id FROM {_CITED} f ANTI JOIN chunks c ON c.id = f.finding.chunk_id
             WHERE f.finding.chunk_id IS NOT NULL""",
-    )
-    yield RowCheck(
+    ),
+    RowCheck(
         "hierarchy_reports",
         "findings that cite a place outside of their document",
-        f"""SELECT f.id FROM {cited} f JOIN chunks c ON c.id = f.finding.chunk_id
+        f"""SELECT f.id FROM {_CITED} f JOIN chunks c ON c.id = f.finding.chunk_id
             JOIN documents d ON d.id = c.document_id
             WHERE f.finding.start_char > f.finding.end_char OR f.finding.end_char > d.n_chars""",
-    )
-    if hierarchy.has_history:
-        yield RowCheck(
-            "report_elements",
-            "rows of a community without a report",
-            hierarchy.sql(
-                """SELECT e.community_id FROM report_elements e
-                   ANTI JOIN {reports} r ON r.community_id = e.community_id"""
-            ),
-        )
+    ),
+    RowCheck(
+        "report_elements",
+        "rows of a community without a report",
+        """SELECT e.community_id FROM report_elements e
+           ANTI JOIN {reports} r ON r.community_id = e.community_id""",
+    ),
+)
+"""The reports on the communities of the graph, and what they cite."""
+
+
+def checks_of(hierarchy: Hierarchy, checks: Iterable[RowCheck]) -> Iterator[RowCheck]:
+    """Yield checks whose words and queries stand for any hierarchy as those of one."""
+    for check in checks:
+        what = check.what.format(communities=hierarchy.views[0], name=hierarchy.name)
+        yield RowCheck(check.table, what, hierarchy.sql(check.broken))
 
 
 def broken_rows(con: duckdb.DuckDBPyConnection, checks: Iterable[RowCheck]) -> Iterator[Broken]:
