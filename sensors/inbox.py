@@ -34,7 +34,6 @@ from graphrag_pipeline.sensors.runs import (
     unfinished_runs,
 )
 from graphrag_pipeline.store.snapshots import snapshot_folder
-from graphrag_pipeline.store.workspace import Workspace
 
 MOST_ATTEMPTS = 3
 _MOST_REQUESTS = 50
@@ -72,7 +71,8 @@ def build_inbox_sensor(
         if not folders:
             return dg.SkipReason(_why_not_to_look(settings))
         try:
-            _cut(index.workspace, folders)
+            for folder in folders:
+                cut_batches(index.workspace, folder, settle_seconds=settings.input.settle_seconds)
             pending = pending_batches(index.workspace, most_attempts=MOST_ATTEMPTS)
         except (BusyError, RemovalError) as error:
             return dg.SkipReason(str(error))
@@ -116,11 +116,6 @@ def _why_not_to_look(settings: Settings) -> str:
         f"input.folder {settings.input.folder!r} does not exist: create it and put documents "
         "in, or name another in the settings"
     )
-
-
-def _cut(workspace: Workspace, folders: Sequence[Path]) -> None:
-    for folder in folders:
-        cut_batches(workspace, folder, settle_seconds=workspace.settings.input.settle_seconds)
 
 
 def _new_partitions(

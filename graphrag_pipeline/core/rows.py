@@ -128,12 +128,9 @@ def _inert(value: object) -> str:
 
 
 def _any_can_hold(encoded: str) -> str:
-    return _escaped(encoded).encode("utf-8", "replace").decode()
-
-
-def _escaped(encoded: str) -> str:
     """Return JSON in which what is not shown but does something is escaped, as JSON can."""
-    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", encoded)
+    escaped = _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", encoded)
+    return escaped.encode("utf-8", "replace").decode()
 
 
 def _key(name: object) -> str:

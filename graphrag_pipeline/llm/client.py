@@ -351,7 +351,7 @@ class ModelClient:
 
     async def _kept(self, request: ChatRequest, key: bytes) -> CachedResponse | None:
         """Return the answer that is kept; one that cannot be used is dropped."""
-        response = await self._found(request, key)
+        response = await self._paid.response(key, self.options.model, request.stage)
         if response is None:
             return None
         try:
@@ -361,9 +361,6 @@ class ModelClient:
             return None
         await asyncio.sleep(0)
         return response
-
-    async def _found(self, request: ChatRequest, key: bytes) -> CachedResponse | None:
-        return await self._paid.response(key, self.options.model, request.stage)
 
     async def _keep(
         self, request: ChatRequest, key: bytes | None, answer: ChatAnswer, turn: CallTurn

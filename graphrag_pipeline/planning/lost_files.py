@@ -39,7 +39,7 @@ def require_files(workspace: Workspace, folder: Path) -> None:
     files = {
         uri: source
         for uri, source in log.sources().items()
-        if source.root != SITES and not is_import(source)
+        if source.root != SITES and not is_import(source.root)
     }
     reasons = _why_unread(log)
     unread = {uri for uri in files if ending_of(uri) in reasons}

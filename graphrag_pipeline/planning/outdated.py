@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import duckdb
@@ -16,7 +16,7 @@ from graphrag_pipeline.graph.descriptions import Descriptions, descriptions_to_m
 from graphrag_pipeline.ingest.documents import BatchDocuments
 from graphrag_pipeline.ingest.to_extract import EXTRACTED, chunks_extracted
 from graphrag_pipeline.llm.configured import configured_embedder
-from graphrag_pipeline.llm.estimates import Chunks, Effect, ExtractedChunk
+from graphrag_pipeline.llm.estimates import Chunks, Growth
 from graphrag_pipeline.planning.learned import learn_effect
 from graphrag_pipeline.reports.inputs import MIN_SIZE
 from graphrag_pipeline.reports.levels import outdated_reports, reports_current
@@ -70,10 +70,8 @@ class IndexState:
 
     ``net_chunks`` are the chunks to come less the ``n_lost`` ones that go.
     ``outdated`` are the communities to report on again for what is known by now; a new chunk
-    touches ``of_a_chunk`` of all ``communities``, on average. ``current`` are the names of the
-    structures that belong to the graph as it is. ``new_entities`` are guessed from
-    the names in the chunks to come. ``effect`` is what these will change,
-    ``extracted`` what extracting from one takes, both learned from those there are.
+    touches ``of_a_chunk`` of all ``communities``, on average. ``growth`` has what needs no more to
+    be known than the index.
     """
 
     staged: Chunks = field(default_factory=Chunks)
@@ -83,16 +81,10 @@ class IndexState:
     of_a_chunk: float = 0.0
     outdated: frozenset[str] = frozenset()
     report_tokens: float | None = None
-    mean_context: float | None = None
     merges: Sequence[Descriptions] = ()
     texts: Sequence[str] = ()
     failed_reports: int = 0
-    indexed: Chunks = field(default_factory=Chunks)
-    rows: Mapping[str, int] = field(default_factory=dict)
-    current: frozenset[str] = frozenset()
-    effect: Effect | None = None
-    new_entities: float = 0.0
-    extracted: ExtractedChunk | None = None
+    growth: Growth = field(default_factory=Growth)
 
 
 def look_at_index(
@@ -134,16 +126,18 @@ def look_at_index(
         of_a_chunk=value_of(con, _COMMUNITIES_OF_A_CHUNK) or 0,
         outdated=frozenset(outdated),
         report_tokens=report_tokens,
-        mean_context=value_of(con, _CONTEXT),
         merges=merges,
         texts=_texts_to_embed(con, settings),
         failed_reports=count_rows(con, "report_failures"),
-        indexed=chunks_of(con.sql("SELECT n_tokens FROM chunks").pl()),
-        rows=counts(con, wanted_structures(settings)),
-        current=current_structures(con, settings),
-        effect=effect,
-        new_entities=0.0 if effect else guess_entities(_coming_texts(con, todo, staged)),
-        extracted=learn_extraction(con, settings),
+        growth=Growth(
+            indexed=chunks_of(con.sql("SELECT n_tokens FROM chunks").pl()),
+            rows=counts(con, wanted_structures(settings)),
+            current=current_structures(con, settings),
+            effect=effect,
+            entities=0.0 if effect else guess_entities(_coming_texts(con, todo, staged)),
+            extracted=learn_extraction(con, settings),
+            mean_context=value_of(con, _CONTEXT),
+        ),
     )
 
 

@@ -8,7 +8,7 @@ estimated (``estimates``). Nothing is written and the model is not asked.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -210,7 +210,8 @@ def _plan(
     read = documents.read_changes(to_read, sources, log, settings)
     chunks = _chunks(read.documents, settings)
     todo = _to_extract(workspace, chunks, read)
-    index = IndexState(net_chunks=chunks_of(todo).full, new_entities=guess_entities(todo))
+    new_entities = Growth(entities=guess_entities(todo))
+    index = IndexState(net_chunks=chunks_of(todo).full, growth=new_entities)
     if workspace.exists:
         uris = {change.uri for change in changes} | {c.origin for c in changes if c.origin}
         with workspace.store.read() as con:
@@ -229,6 +230,7 @@ def _plan(
         with workspace.store.read() as con:
             again = _reasons(con, workspace, pending, unchanged)
             reread = find_rereading(con, read, again, chunks, todo, stages)
+    is_due = bool(new or pending or stages or recluster)
     counts = {action: sum(c.action == action for c in new) for action in ACTIONS}
     return Plan(
         changes=counts,
@@ -242,7 +244,7 @@ def _plan(
         to_retry=int(todo["failed"].sum()) + index.failed_reports,
         question=log.question(folder, new, settings.batches) if folder else None,
         space=space_for(workspace.settings, changes),
-        is_due=bool(new or pending or stages or recluster) or _refresh_is_due(workspace),
+        is_due=is_due or (workspace.exists and refresh_needed(workspace)),
         stages=stages,
         assumptions=[*_said_of(todo, index), *_assumed(settings, growth, stages)] if stages else [],
         local_vectors=local_vectors(settings, growth, sample),
@@ -280,10 +282,6 @@ def _assumed(settings: Settings, growth: Growth, stages: Sequence[StagePlan]) ->
     yield from assumptions(settings, growth, stages)
     yield from said_of_window(settings)
     yield from said_of_extractor(settings)
-
-
-def _refresh_is_due(workspace: Workspace) -> bool:
-    return workspace.exists and refresh_needed(workspace)
 
 
 def _changes(
@@ -337,7 +335,8 @@ def _growth(workspace: Workspace, todo: pl.DataFrame, index: IndexState) -> Grow
     new_texts = [f"{title}\n{text}" for title, text in todo.select("title", "text").iter_rows()]
     tokens = [sum(map(len, merge.parts)) / 4 for merge in index.merges]
     reports, context = _reports(index, total)
-    return Growth(
+    return replace(
+        index.growth,
         unasked=unasked,
         begun=begun,
         answered=n_answered,
@@ -347,13 +346,6 @@ def _growth(workspace: Workspace, todo: pl.DataFrame, index: IndexState) -> Grow
         reports=reports,
         report_context=context,
         texts=[_unknown(workspace, texts) for texts in (index.texts, new_texts) if texts],
-        indexed=index.indexed,
-        rows=index.rows,
-        current=index.current,
-        effect=index.effect,
-        entities=index.new_entities,
-        extracted=index.extracted,
-        mean_context=index.mean_context,
         history=_history(workspace),
     )
 
@@ -364,10 +356,10 @@ def _reports(index: IndexState, chunks: Chunks) -> tuple[float, float | None]:
     They are known ones, those new chunks touch, and new ones.
     """
     outdated, rest = len(index.outdated), index.communities - len(index.outdated)
-    if index.effect:
+    if effect := index.growth.effect:
         # What replaces other chunks falls to the communities of those, which are known.
         share = max(index.net_chunks, 0.0) / chunks.full * rest / max(index.communities, 1)
-        late = index.effect.reports.times(share)
+        late = effect.reports.times(share)
         known = (index.report_tokens or 0.0) * outdated
         number = outdated + late.number
         return number, (known + late.tokens) / number if number else None
@@ -375,7 +367,7 @@ def _reports(index: IndexState, chunks: Chunks) -> tuple[float, float | None]:
     if rest > 0:
         missed = 1 - min(1.0, index.of_a_chunk / index.communities)
         touched = rest * (1 - missed**chunks.number)
-    new = max(index.net_chunks, 0.0) / (chunks.full or 1.0) * index.new_entities
+    new = max(index.net_chunks, 0.0) / (chunks.full or 1.0) * index.growth.entities
     new *= REPORTS_PER_ENTITY
     number = min(outdated + touched + new, index.communities + new)
     return number, index.report_tokens
@@ -415,11 +407,11 @@ def _said_of(todo: pl.DataFrame, index: IndexState) -> list[str]:
             f"{counted(index.n_lost, 'chunk goes or changes', 'chunks go or change')}: the reports "
             "on all communities named there are written again"
         )
-    if index.effect:
+    if effect := index.growth.effect:
         sentences.append(
             "new chunks change as much as those of this index would if they were the new ones: "
-            f"{index.effect.reports.number:,.0f} of the {index.communities:,} reports, "
-            f"{index.effect.few:,.0f} to {index.effect.many:,.0f} in most cases"
+            f"{effect.reports.number:,.0f} of the {index.communities:,} reports, "
+            f"{effect.few:,.0f} to {effect.many:,.0f} in most cases"
         )
     elif index.of_a_chunk:
         sentences.append(

@@ -86,20 +86,15 @@ class Look:
 
 
 @dataclass(frozen=True)
-class _Comparison:
-    """Differences from the corpus, how the files looked, and what was written of that before."""
-
-    changes: Sequence[SourceChange]
-    entries: Mapping[str, FileStats]
-    written: Mapping[str, FileStats]
-
-
-@dataclass(frozen=True)
 class _Looked:
-    """A look into a folder, and what it rests on: the files, the limits and the manifests."""
+    """A look into a folder, and what it rests on: the files, the limits and the manifests.
+
+    ``entries`` say how the files looked, ``written`` what was written down of that before.
+    """
 
     look: Look
-    compared: _Comparison
+    entries: Mapping[str, FileStats]
+    written: Mapping[str, FileStats]
     given: tuple[Path, int, float]
     manifests: tuple[tuple[str, int, int, int], ...]
 
@@ -254,7 +249,7 @@ class BatchLog:
                 raise RemovalError(question)
             batches = [self._write(root, part) for part in _parts(changes, limits)]
             apply_changes(sources, changes, batch="", root=root)
-            self._remember(looked.compared, sources, root)
+            self._remember(looked, sources, root)
             return batches
 
     def look(
@@ -271,29 +266,14 @@ class BatchLog:
         looked = self._look(folder, max_bytes, settle_seconds)
         if remember:
             self._looked = looked if looked.look.changes else None
-            self._remember(looked.compared, self.sources(), self.root_name(folder))
+            self._remember(looked, self.sources(), self.root_name(folder))
             self.note_left_out(folder, looked.look.left_out)
         return looked.look
 
     def _look(self, folder: Path, max_bytes: int, settle_seconds: float) -> _Looked:
+        """Compare what is in a folder with the corpus; files that look as they did are not read."""
         root, folded = self.root_name(folder), self._fold()
         scan = scan_folder(folder, self.home, self._selection(root))
-        seen = self._compare(scan, folder, root, folded.sources, max_bytes, settle_seconds)
-        changes = with_days(seen.changes, _known(folded.sources, root))
-        changes = with_names(changes, folded.sources, root)
-        look = Look(tuple(changes), tuple(scan.left_out))
-        return _Looked(look, seen, (folder, max_bytes, settle_seconds), folded.manifests)
-
-    def _compare(
-        self,
-        scan: Scan,
-        folder: Path,
-        root: str,
-        sources: Mapping[str, Source],
-        max_bytes: int,
-        settle_seconds: float,
-    ) -> _Comparison:
-        """Compare what is in a folder with the corpus; files that look as they did are not read."""
         written = load_seen(Home(self.home).seen)
         before = {**(written if self._trusts_written else {}), **self._read}
         files = SeenFiles(
@@ -303,15 +283,17 @@ class BatchLog:
             self.verify_days,
             lambda path: _sha256(folder / path, self._bounds(folder)),
         )
-        known = _known(sources, root)
-        changes = _changes(scan, root, known, max_bytes, settle_seconds, sha256_of=files.sha256)
-        comparison = _Comparison(list(changes), files.entries, written)
+        known = _known(folded.sources, root)
+        found = _changes(scan, root, known, max_bytes, settle_seconds, sha256_of=files.sha256)
+        changes = with_names(with_days(list(found), known), folded.sources, root)
         self._read |= {
             uri: seen for uri, seen in files.entries.items() if seen is not written.get(uri)
         }
-        return comparison
+        look = Look(tuple(changes), tuple(scan.left_out))
+        given = (folder, max_bytes, settle_seconds)
+        return _Looked(look, files.entries, written, given, folded.manifests)
 
-    def _remember(self, seen: _Comparison, sources: Mapping[str, Source], root: str) -> None:
+    def _remember(self, seen: _Looked, sources: Mapping[str, Source], root: str) -> None:
         """Write down how the files of the corpus looked, where that is news."""
         others = seen.written.keys() & (sources.keys() - _known(sources, root).keys())
         entries = {uri: seen.written[uri] for uri in others}
@@ -495,7 +477,7 @@ def _known(sources: Mapping[str, Source], root: str) -> dict[str, Source]:
         for uri, source in sources.items()
         if uri.startswith(prefix)
         if source.root != SITES
-        if not is_import(source) and not (uri.startswith("/") and not prefix)
+        if not is_import(source.root) and not (uri.startswith("/") and not prefix)
     }
 
 
@@ -602,15 +584,16 @@ def _changes(
         if stat.st_size <= max_bytes:
             sha256 = sha256_of(uri, stat, relative)
         is_link = relative in scan.links
+        looks = (stat.st_size, stat.st_mtime_ns)
         if before is None:
             action = "add"
-        elif before.sha256 != sha256 or not (sha256 or _untouched(before, stat)):
+        elif before.sha256 != sha256 or not (sha256 or (before.n_bytes, before.mtime_ns) == looks):
             action = "change"
         elif before.is_link != is_link:
             action = "name"
         else:
             continue
-        yield SourceChange(uri, action, sha256, stat.st_size, stat.st_mtime_ns, is_link=is_link)
+        yield SourceChange(uri, action, sha256, *looks, is_link=is_link)
     unknown, left_out = (set(map(printable, paths)) for paths in (scan.unreadable, scan.excluded))
     for uri in sorted(sources.keys() - uris):
         # What another scan found in a place that this one leaves out is that other scan's.
@@ -623,14 +606,6 @@ def _is_in(path: str, places: Set[str]) -> bool:
     """Whether a path, or a folder it lies in, is one of these."""
     ends = (n for n, character in enumerate(path) if character == "/")
     return bool(places) and (path in places or any(path[:end] in places for end in ends))
-
-
-def _untouched(before: Source | None, stat: os.stat_result) -> bool:
-    return (
-        before is not None
-        and before.n_bytes == stat.st_size
-        and before.mtime_ns == stat.st_mtime_ns
-    )
 
 
 def _unprintable(uri: str) -> str:

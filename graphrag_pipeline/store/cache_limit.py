@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.settings import Settings
@@ -33,10 +33,11 @@ class CacheUse:
 
 def measure_use(settings: Settings) -> CacheUse:
     """Return what the cache takes, by stage and purpose. Raises StorageError."""
+    place = calls_place(settings)
     return CacheUse(
-        size=measure_cache(calls_place(settings)),
+        size=measure_cache(place),
         limit_bytes=cache_limit(settings),
-        shared=_shared(settings),
+        shared=str(shared_place(place, settings.llm.shared_cache) or ""),
     )
 
 
@@ -49,18 +50,7 @@ def vacuum(settings: Settings) -> CacheUse:
     before = measure_cache(place).file_bytes
     dropped = trim_cache(place, limit) if limit else {}
     vacuum_cache(place)
-    return CacheUse(
-        size=measure_cache(place),
-        limit_bytes=limit,
-        bytes_before=before,
-        dropped=dropped,
-        shared=_shared(settings),
-    )
-
-
-def _shared(settings: Settings) -> str:
-    place = shared_place(calls_place(settings), settings.llm.shared_cache)
-    return str(place or "")
+    return replace(measure_use(settings), bytes_before=before, dropped=dropped)
 
 
 def cache_limit(settings: Settings) -> int:

@@ -194,7 +194,7 @@ class IndexStore:
                 self._open(turn).execute("CHECKPOINT")
                 # DuckDB's lock on a file it has open is lost when the file is read beside it.
                 turn.close()
-                (write or _copy)(self.path, beside)
+                (write or shutil.copyfile)(self.path, beside)
                 if meanwhile is not None:
                     meanwhile()
         except (OSError, duckdb.Error) as error:
@@ -254,7 +254,7 @@ class IndexStore:
         try:
             self._take(turn)
             yield turn
-            keep = turn.in_session and self._is_small()
+            keep = turn.in_session and self._size() <= _SMALL_BYTES
         finally:
             turn.end(keep=keep)
 
@@ -271,9 +271,6 @@ class IndexStore:
             raise StorageError(
                 f"cannot write in {self.path.parent}: {error.strerror or error}"
             ) from error
-
-    def _is_small(self) -> bool:
-        return self._size() <= _SMALL_BYTES
 
     def _size(self) -> int:
         try:
@@ -672,8 +669,3 @@ def fill_copy(con: duckdb.DuckDBPyConnection) -> None:
             con.execute("COMMIT; CHECKPOINT packed; BEGIN")
             n_held = 0
     con.execute("COMMIT")
-
-
-def _copy(source: Path, target: Path) -> None:
-    with source.open("rb") as incoming, target.open("wb") as outgoing:
-        shutil.copyfileobj(incoming, outgoing, 1 << 22)

@@ -74,9 +74,9 @@ def changed_files(changes: Mapping[str, int]) -> str:
     return ", ".join(counted(number, _COUNTED[name]) for name, number in changes.items() if number)
 
 
-def is_import(source: Source) -> bool:
-    """Whether a source was imported, and is no file of a folder."""
-    return source.root.startswith(_IMPORT)
+def is_import(root: str) -> bool:
+    """Whether the sources of a root were imported, and are no files of a folder."""
+    return root.startswith(_IMPORT)
 
 
 def apply_changes(
@@ -112,7 +112,7 @@ def _content(uri: str, source: Source) -> tuple[str, str]:
 
     What is imported, and web pages, which are removed by rules of their own, have one name each.
     """
-    if source.sha256 is None or is_import(source) or is_address(uri):
+    if source.sha256 is None or is_import(source.root) or is_address(uri):
         return "", uri
     return source.sha256, ending_of(uri).lower()
 

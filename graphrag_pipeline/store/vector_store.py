@@ -185,7 +185,8 @@ class VectorStore:
         target_rows = _wanted(rows, embedder)
         with _writing(self.uri):
             target = self._open_for(table, embedder, len(target_rows))
-            plan = _plan(target_rows, _stored(target), gone, by_terms=stored(embedder).by_terms)
+            there = _scan(target, ["id", "content_hash", "level", "batch"])
+            plan = _plan(target_rows, there, gone, by_terms=stored(embedder).by_terms)
             _embed(target, table, target_rows.take(plan.embed), embedder)
             for part in _slices(target_rows.take(plan.refresh), SLICE_ROWS):
                 _upsert(target, _with_stored_vectors(part, target))
@@ -697,10 +698,6 @@ def _filled(column: pa.ChunkedArray) -> pa.ChunkedArray:
     import pyarrow as pa
 
     return column.fill_null(-1 if pa.types.is_integer(column.type) else "\0")
-
-
-def _stored(table: LanceTable) -> pa.Table:
-    return _scan(table, ["id", "content_hash", "level", "batch"])
 
 
 def _wanted(rows: pa.Table, embedder: Embedder) -> pa.Table:

@@ -113,12 +113,12 @@ def _in_their_folders(
     workspace: Workspace, uris: Sequence[str], sources: Mapping[str, Source]
 ) -> list[str]:
     """Return those of the files that a scan of their folders shows."""
-    roots = {batch.root for batch in workspace.batches.batches()}
-    roots = {root for root in roots if not is_import(_placed(root))}
+    roots = {batch.root for batch in workspace.batches.batches() if not is_import(batch.root)}
     shown: set[str] = set()
     for root in sorted(roots):
         shown |= _shown(workspace, root)
-    return [uri for uri in uris if uri in shown and not _is_import(sources.get(uri))]
+    shown -= {uri for uri, source in sources.items() if is_import(source.root)}
+    return [uri for uri in uris if uri in shown]
 
 
 def _shown(workspace: Workspace, root: str) -> set[str]:
@@ -133,14 +133,6 @@ def _shown(workspace: Workspace, root: str) -> set[str]:
         return set()
     prefix = "" if root == "." else f"{root}/"
     return {f"{prefix}{path}" for path in scan_folder(folder, workspace.home, log.selection).files}
-
-
-def _placed(root: str) -> Source:
-    return Source(batch="", root=root, sha256=None, n_bytes=0, mtime_ns=0, identity="")
-
-
-def _is_import(source: Source | None) -> bool:
-    return source is not None and is_import(source)
 
 
 def _some(uris: Sequence[str]) -> str:

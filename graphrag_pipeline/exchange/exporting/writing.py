@@ -86,7 +86,8 @@ class Writer:
                     continue
                 part, query, separator = piece
                 counts[part] = 0
-                for lines in self._lines(query):
+                for batch in self.con.sql(query).to_arrow_reader(_BATCH_ROWS):
+                    lines = batch.column("line").to_pylist()
                     file.write(separator if counts[part] else "")
                     file.write(separator.join(lines))
                     counts[part] += len(lines)
@@ -110,10 +111,6 @@ class Writer:
         """Return what was written until now, in order."""
         sizes = {name: _size(self._folder / name) for name in self._rows}
         return tuple(WrittenFile(name, self._rows[name], sizes[name]) for name in self._rows)
-
-    def _lines(self, query: str) -> Iterator[list[str]]:
-        for batch in self.con.sql(query).to_arrow_reader(_BATCH_ROWS):
-            yield batch.column("line").to_pylist()
 
 
 def _size(path: Path) -> int:
