@@ -136,7 +136,21 @@ class Build:
         StorageError where it cannot be written, BusyError where a purge has taken it away.
         """
         with changing_releases(self.home):
-            return self._put_in_place()
+            self.check_there()
+            # Whoever asked dbt's adapter for metadata has the file open under its first name.
+            new_file = self._file.rename(self.folder / "done.duckdb")
+            try:
+                with duckdb.connect(str(new_file)) as con:
+                    con.execute("DROP SCHEMA IF EXISTS staging CASCADE")
+                    con.execute("CHECKPOINT")
+                forbid_writing(new_file)
+                replace_durably(new_file, Home(self.home).marts)
+            except (OSError, duckdb.Error) as error:
+                reason = first_line(error)
+                raise StorageError(f"cannot write {Home(self.home).marts}: {reason}") from error
+            origin = built_marts(self.home)
+            assert origin is not None
+            return origin
 
     def check_there(self) -> None:
         """Raise BusyError where a purge has taken away what the build reads."""
@@ -146,23 +160,6 @@ class Build:
     @property
     def _pinned(self) -> Path:
         return self.folder / "release.duckdb"
-
-    def _put_in_place(self) -> Marts:
-        self.check_there()
-        # Whoever asked dbt's adapter for metadata has the file open under its first name.
-        new_file = self._file.rename(self.folder / "done.duckdb")
-        try:
-            with duckdb.connect(str(new_file)) as con:
-                con.execute("DROP SCHEMA IF EXISTS staging CASCADE")
-                con.execute("CHECKPOINT")
-            forbid_writing(new_file)
-            replace_durably(new_file, Home(self.home).marts)
-        except (OSError, duckdb.Error) as error:
-            reason = first_line(error)
-            raise StorageError(f"cannot write {Home(self.home).marts}: {reason}") from error
-        origin = built_marts(self.home)
-        assert origin is not None
-        return origin
 
 
 def dbt_environment() -> dict[str, str]:

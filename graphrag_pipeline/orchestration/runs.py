@@ -66,6 +66,8 @@ from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.registry import ask_for_clustering
 
 if TYPE_CHECKING:
+    from dagster_shared.error import SerializableErrorInfo
+
     from graphrag_pipeline.index import Index, Update
 
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
@@ -387,13 +389,8 @@ def _run(
 
 
 def _was_interrupted(result: dg.ExecuteInProcessResult) -> bool:
-    for event in result.all_events:
-        error = event.step_failure_data.error if event.is_step_failure else None
-        while error:
-            if error.cls_name == dg.DagsterExecutionInterruptedError.__name__:
-                return True
-            error = error.cause
-    return False
+    errors = (error for event in result.all_events for error in _errors(event))
+    return any(e.cls_name == dg.DagsterExecutionInterruptedError.__name__ for e in errors)
 
 
 def _exit_code(result: dg.ExecuteInProcessResult) -> int:
@@ -426,21 +423,22 @@ def _step_error(event: dg.DagsterEvent) -> str:
         return f"{event.step_key}: {failure.user_failure_data.description}"
     if _ran_out_of_memory(event):
         return f"{event.step_key}: {OutOfMemoryError()}"
-    error = failure.error
-    while error and error.cause:
-        error = error.cause
-    message = error.message.strip().splitlines()[0] if error else "unknown error"
+    errors = [*_errors(event)]
+    message = errors[-1].message.strip().splitlines()[0] if errors else "unknown error"
     return f"{event.step_key}: {message}"
 
 
 def _ran_out_of_memory(event: dg.DagsterEvent) -> bool:
     """Whether it was Dagster itself that got no more memory."""
-    error = event.step_failure_data.error
+    return any(says_out_of_memory(each.cls_name or "", each.message) for each in _errors(event))
+
+
+def _errors(event: dg.DagsterEvent) -> Iterator[SerializableErrorInfo]:
+    """Yield the error of a step that failed, what it was raised from, and so on."""
+    error = event.step_failure_data.error if event.is_step_failure else None
     while error:
-        if says_out_of_memory(error.cls_name or "", error.message):
-            return True
+        yield error
         error = error.cause
-    return False
 
 
 def _add_partitions(instance: dg.DagsterInstance, keys: Sequence[str]) -> Iterator[Sequence[str]]:

@@ -112,8 +112,16 @@ class IndexStore:
     @contextlib.contextmanager
     def read(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """Yield a connection for reading; the file is created if it is not there."""
-        with self._connection() as con:
-            yield con
+        with self._used() as turn:
+            con = _cursor(self._open(turn))
+            try:
+                yield con
+            except duckdb.OutOfMemoryException:
+                raise
+            except (duckdb.IOException, duckdb.TransactionException) as error:
+                raise StorageError(f"cannot use {self.path}: {first_line(error)}") from error
+            finally:
+                con.close()
 
     @contextlib.contextmanager
     def transaction(self, *, is_counted: bool = True) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -121,7 +129,7 @@ class IndexStore:
 
         One that changes nothing that stages read need not be counted in :attr:`n_changes`.
         """
-        with self._connection() as con:
+        with self.read() as con:
             self._turn().n_changes += is_counted
             con.execute("BEGIN")
             try:
@@ -199,19 +207,6 @@ class IndexStore:
                     meanwhile()
         except (OSError, duckdb.Error) as error:
             raise StorageError(f"cannot write {target}: {first_line(error)}") from error
-
-    @contextlib.contextmanager
-    def _connection(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        with self._used() as turn:
-            con = _cursor(self._open(turn))
-            try:
-                yield con
-            except duckdb.OutOfMemoryException:
-                raise
-            except (duckdb.IOException, duckdb.TransactionException) as error:
-                raise StorageError(f"cannot use {self.path}: {first_line(error)}") from error
-            finally:
-                con.close()
 
     def _open(self, turn: _Turn) -> duckdb.DuckDBPyConnection:
         if turn.database is None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import itertools
 import os
 import re
 import threading
@@ -185,7 +184,7 @@ class VectorStore:
         target_rows = _wanted(rows, embedder)
         with _writing(self.uri):
             target = self._open_for(table, embedder, len(target_rows))
-            there = _scan(target, ["id", "content_hash", "level", "batch"])
+            there = _rows(target, ["id", "content_hash", "level", "batch"])
             plan = _plan(target_rows, there, gone, by_terms=stored(embedder).by_terms)
             _embed(target, table, target_rows.take(plan.embed), embedder)
             for part in _slices(target_rows.take(plan.refresh), SLICE_ROWS):
@@ -233,11 +232,7 @@ class VectorStore:
                 if tables is not None and table not in tables:
                     continue
                 versions[table] = lance_table.version
-                tags = lance_table.tags
-                if release in tags.list():
-                    tags.update(release, lance_table.version)
-                else:
-                    tags.create(release, lance_table.version)
+                _set_tag(lance_table, release, lance_table.version)
                 self._put_on_disk(table, lance_table)
         return versions
 
@@ -246,9 +241,7 @@ class VectorStore:
         lance_table = _open(self._db, table)
         if lance_table is not None:
             with _writing(self.uri):
-                change = lance_table.tags
-                is_there = release in change.list()
-                (change.update if is_there else change.create)(release, version)
+                _set_tag(lance_table, release, version)
 
     def forget(self, table: str, ids: Sequence[str]) -> None:
         """Remove rows of a table: the next :meth:`sync` embeds them again."""
@@ -378,6 +371,11 @@ class VectorStore:
         return _keyed(cast("LanceTable", created))
 
 
+def _set_tag(table: LanceTable, release: str, version: int) -> None:
+    tags = table.tags
+    (tags.update if release in tags.list() else tags.create)(release, version)
+
+
 def _read(read: _Method) -> _Method:
     """Let a method of a snapshot raise DamagedVectorsError for whatever LanceDB raises of files."""
 
@@ -500,7 +498,7 @@ class VectorSnapshot(TextSearch):
         query = self._checked_query(table, vector)
         if in_memory is None:
             assert lance_table is not None
-            found, matrix = _matrix(_with_ids(lance_table, ids))
+            found, matrix = _matrix(_rows(lance_table, _ID_AND_VECTOR, ids))
             in_memory = HeldVectors(len(found), [(found, matrix)], matrix.shape[1])
         return in_memory.similarities(query, ids)
 
@@ -510,8 +508,7 @@ class VectorSnapshot(TextSearch):
         lance_table = self._table(table)
         if lance_table is None:
             return {}
-        parts = (_scan(lance_table, ["id", "text"], _has_id(part)) for part in _batched(ids))
-        rows = itertools.chain.from_iterable(part.to_pylist() for part in parts)
+        rows = _rows(lance_table, ["id", "text"], ids).to_pylist()
         return {row["id"]: row["text"] for row in rows}
 
     @_read
@@ -536,7 +533,7 @@ class VectorSnapshot(TextSearch):
         lance_table = self._table(table)
         if lance_table is None:
             return [], np.empty((0, 0), np.float32)
-        ids, vectors = _stored_matrix(_scan(lance_table, _ID_AND_VECTOR))
+        ids, vectors = _stored_matrix(_rows(lance_table, _ID_AND_VECTOR))
         # Arrow sorts rows that have lists ten times as slowly.
         order = sorted(range(len(ids)), key=ids.__getitem__)
         return [ids[place] for place in order], vectors[order]
@@ -629,9 +626,7 @@ class VectorSnapshot(TextSearch):
             return None
 
         def read(ids: Sequence[str] | None) -> tuple[list[str], npt.NDArray[np.floating[Any]]]:
-            if ids is None:
-                return _stored_matrix(_scan(lance_table, _ID_AND_VECTOR))
-            return _stored_matrix(_with_ids(lance_table, ids))
+            return _stored_matrix(_rows(lance_table, _ID_AND_VECTOR, ids))
 
         return sparse_arrays(text.ids, text.versions, read, before)
 
@@ -650,10 +645,12 @@ class VectorSnapshot(TextSearch):
         if lance_table is None:
             none = np.empty(0, np.bytes_), np.empty(0, np.uint64)
             return full_text(*none, lambda _: _no_terms())
-        rows = _scan(lance_table, ["id", "content_hash"])
+        rows = _rows(lance_table, ["id", "content_hash"])
         ids, digests = (fixed_bytes(rows[name].combine_chunks()) for name in rows.column_names)
         versions = np.frombuffer(bytes.fromhex(digests.astype("S16").tobytes().decode()), np.uint64)
-        return full_text(ids, versions, functools.partial(_terms_with_ids, lance_table), before)
+        return full_text(
+            ids, versions, functools.partial(_rows, lance_table, _ID_AND_TERMS), before
+        )
 
 
 @dataclass(frozen=True)
@@ -915,32 +912,22 @@ def _dimensions(table: LanceTable) -> int:
     return table.schema.field(_VECTOR).type.list_size
 
 
-def _scan(table: LanceTable, columns: list[str], where: Expr | None = None) -> pa.Table:
-    query: Any = table.search().select(columns)
-    return (query if where is None else query.where(where)).to_arrow()
-
-
 def _vectors_of(table: LanceTable, ids: Sequence[str]) -> dict[str, npt.NDArray[np.float32]]:
-    return dict(zip(*_matrix(_with_ids(table, ids)), strict=True))
+    return dict(zip(*_matrix(_rows(table, _ID_AND_VECTOR, ids)), strict=True))
 
 
-def _with_ids(table: LanceTable, ids: Sequence[str]) -> pa.Table:
-    """Return ids and vectors of those rows that the table holds."""
+def _rows(table: LanceTable, columns: list[str], ids: Sequence[str] | None = None) -> pa.Table:
+    """Return columns of those rows that the table holds: of some ids, or of all for None."""
     import pyarrow as pa
 
-    parts = _batched(list(dict.fromkeys(ids)))
-    scans = [_scan(table, _ID_AND_VECTOR, _has_id(part)) for part in parts]
-    return pa.concat_tables(scans) if scans else table.schema.empty_table().select(_ID_AND_VECTOR)
-
-
-def _terms_with_ids(table: LanceTable, ids: Sequence[str] | None) -> pa.Table:
-    """Return the ids and terms of rows: of those with some ids, or of all."""
-    import pyarrow as pa
+    def query() -> Any:
+        return table.search().select(columns)
 
     if ids is None:
-        return _scan(table, _ID_AND_TERMS)
-    parts = _batched(ids)
-    return pa.concat_tables(_scan(table, _ID_AND_TERMS, _has_id(part)) for part in parts)
+        return query().to_arrow()
+    parts = _batched(list(dict.fromkeys(ids)))
+    found = [query().where(_has_id(part)).to_arrow() for part in parts]
+    return pa.concat_tables(found) if found else table.schema.empty_table().select(columns)
 
 
 def _no_terms() -> pa.Table:
