@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from graphrag_pipeline.cli import console
-from graphrag_pipeline.cli.left_out import show_left_out
 from graphrag_pipeline.cli.wording import amount, money
 from graphrag_pipeline.core.extras import commands_for
 from graphrag_pipeline.core.rows import one_line
 from graphrag_pipeline.core.text import counted
 
 _MOST_UNREAD = 10
+_MOST_RULES = 10
 _NUMBER = re.compile(r"\d+")
 
 _NOT_IMPORTED = frozenset(
@@ -105,8 +105,7 @@ def _show_warnings(summary: dict[str, Any]) -> None:
 
 def _show_imported(imported: dict[str, Any]) -> None:
     counts = {name: number for name, number in imported["counts"].items() if number}
-    for warning in imported["warnings"]:
-        console.note(f"warning: {warning}")
+    _show_warnings(imported)
     if imported["done_before"]:
         console.say("The same files were imported before.")
         return
@@ -292,3 +291,39 @@ def _show_published(summary: dict[str, Any]) -> None:
         names = ("documents", "chunks", "entities", "relationships")
         held = ", ".join(f"{release[name]:,} {name}" for name in names)
         console.fact("", f"it holds {held}; the counts above are those of the index")
+
+
+def show_left_out(rules: Sequence[Mapping[str, Any]]) -> None:
+    """Print how many files and folders are left out, by which rules, and the first of each."""
+    if not rules:
+        return
+    console.fact(
+        "left out",
+        counted(sum(rule["number"] for rule in rules), "file or folder", "files and folders"),
+    )
+    for rule in rules[:_MOST_RULES]:
+        console.say_whole(f"  {rule['number']:>6,}  {_rule(rule)}: {_names(rule)}")
+    console.more(len(rules) - _MOST_RULES)
+
+
+def _rule(rule: Mapping[str, Any]) -> str:
+    from graphrag_pipeline.store.ignoring import BY_DEFAULT
+    from graphrag_pipeline.store.scanning import BROKEN, INCLUDE, LINKS, SPECIAL
+
+    by = rule["by"]
+    in_words = {
+        LINKS: "links out of the folder (input.follow_links)",
+        INCLUDE: "match no pattern of input.include",
+        BROKEN: "broken links",
+        SPECIAL: "pipes, sockets and devices, which are never read",
+    }
+    if by in in_words:
+        return in_words[by]
+    origin = "input.default_excludes" if by == BY_DEFAULT else by
+    return f"{one_line(rule['pattern'])} ({one_line(origin)})"
+
+
+def _names(rule: Mapping[str, Any]) -> str:
+    """Return the first names of what a rule leaves out."""
+    more = " ..." if rule["number"] > len(rule["names"]) else ""
+    return ", ".join(map(one_line, rule["names"])) + more

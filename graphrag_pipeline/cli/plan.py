@@ -19,8 +19,7 @@ from graphrag_pipeline.cli.command import (
     settings_for_runs,
     settings_here,
 )
-from graphrag_pipeline.cli.index_views import show_unread
-from graphrag_pipeline.cli.left_out import show_left_out
+from graphrag_pipeline.cli.index_views import show_left_out, show_unread
 from graphrag_pipeline.cli.wording import amount, money
 from graphrag_pipeline.core.progress import about
 from graphrag_pipeline.core.rows import one_line

@@ -262,22 +262,18 @@ def _faults(path: Path, release: str, settings: Settings) -> Iterator[Broken]:
                 # All but what the hash does not cover is proven by it.
                 yield from broken_rows(con, (*MENTION_CHECKS, *GRAPH_CHECKS))
                 return
-        yield from _broken(con, settings if facts[2] == config_hash(settings) else None)
+        yield from broken_rows(con, (*DOCUMENT_CHECKS, *MENTION_CHECKS, *GRAPH_CHECKS))
+        yield from broken_chunks(con)
+        yield from broken_rows(con, checks_of(GRAPH, HIERARCHY_CHECKS))
+        yield from broken_rows(con, checks_of(GRAPH, REPORT_CHECKS))
+        if facts[2] == config_hash(settings):
+            for structure in made_structures(con, settings):
+                yield from structure_violations(con, structure, structure.steps, is_clustered=True)
 
 
 def is_verifiable(con: duckdb.DuckDBPyConnection) -> bool:
     """Whether a release was made with views and rules of this program, which are in its hash."""
     return get_meta(con, VIEWS_MADE_BY) == made_by() and comments_current(con)
-
-
-def _broken(con: duckdb.DuckDBPyConnection, settings: Settings | None) -> Iterator[Broken]:
-    yield from broken_rows(con, (*DOCUMENT_CHECKS, *MENTION_CHECKS, *GRAPH_CHECKS))
-    yield from broken_chunks(con)
-    yield from broken_rows(con, checks_of(GRAPH, HIERARCHY_CHECKS))
-    yield from broken_rows(con, checks_of(GRAPH, REPORT_CHECKS))
-    if settings is not None:
-        for structure in made_structures(con, settings):
-            yield from structure_violations(con, structure, structure.steps, is_clustered=True)
 
 
 def _vector_faults(

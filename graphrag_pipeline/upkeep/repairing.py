@@ -131,11 +131,11 @@ def rebuild_index_file(workspace: Workspace, problems: Sequence[Problem]) -> lis
 
 def restore_rows(workspace: Workspace, problems: Sequence[Problem]) -> list[str]:
     """Restore tables from the release that was made of them, or let the next run make them."""
-    source = release_of_index(workspace)
-    if source is not None and not faults_of(source, source_id(workspace), workspace.settings):
+    source, release = release_of_index(workspace), newest_of_index(workspace) or ""
+    if source is not None and not faults_of(source, release, workspace.settings):
         restored = _restore_tables(workspace, source)
         if restored:
-            return [f"restored {', '.join(restored)} from release {source_id(workspace)}"]
+            return [f"restored {', '.join(restored)} from release {release}"]
         if restored is not None:
             return []
     return _outdate(workspace, {problem.where.partition(", ")[2] for problem in problems})
@@ -254,11 +254,6 @@ def finish(workspace: Workspace) -> list[str]:
         return ["what is behind is made by the next graphrag-pipeline index, from what was bought"]
     _, release = run_stages(workspace)
     return [f"brought the index up to date; release {release.id} is published"]
-
-
-def source_id(workspace: Workspace) -> str:
-    """Return the id of the newest release, by the index."""
-    return newest_of_index(workspace) or ""
 
 
 def _table_of(problem: Problem) -> str:
