@@ -43,17 +43,19 @@ STAGES = (extraction, graph, reports)
 
 def estimate(settings: Settings, growth: Growth) -> Iterator[StagePlan]:
     """Yield what each stage that asks a model will take; stages with no call are left out."""
-    estimates = _estimates(settings, growth)
-    for calls in (calls for each in estimates for calls in each.calls):
+    for calls in (calls for each in _estimates(settings, growth) for calls in each.calls):
         yield from _priced(settings, calls, growth.history.get(calls.stage))
     if settings.embeddings.embedder == "llm":
-        embedding = _embedding(growth, _to_embed(settings, growth, estimates))
+        embedding = _embedding(growth, to_embed(settings, growth))
         yield from _priced(settings, embedding)
 
 
 def to_embed(settings: Settings, growth: Growth) -> list[Embedded]:
     """Return the texts that the vector tables will need."""
-    return _to_embed(settings, growth, _estimates(settings, growth))
+    tables = {table.name for table in vector_tables(settings)}
+    guessed = (texts for each in _estimates(settings, growth) for texts in each.texts)
+    known = [Embedded(texts.number, texts.n_bytes / BYTES_PER_TOKEN) for texts in growth.texts]
+    return [*known, *(each for each in guessed if not each.table or each.table in tables)]
 
 
 def _estimates(settings: Settings, growth: Growth) -> list[Estimate]:
@@ -107,13 +109,6 @@ def assumptions(settings: Settings, growth: Growth, stages: Sequence[StagePlan])
 def unpriced_models(stages: Sequence[StagePlan]) -> list[str]:
     """Return the models whose price is not known."""
     return sorted({stage.model for stage in stages if stage.cost is None})
-
-
-def _to_embed(settings: Settings, growth: Growth, estimates: Sequence[Estimate]) -> list[Embedded]:
-    tables = {table.name for table in vector_tables(settings)}
-    guessed = (texts for each in estimates for texts in each.texts)
-    known = [Embedded(texts.number, texts.n_bytes / BYTES_PER_TOKEN) for texts in growth.texts]
-    return [*known, *(each for each in guessed if not each.table or each.table in tables)]
 
 
 def _embedding(growth: Growth, texts: Sequence[Embedded]) -> ModelCalls:
