@@ -11,10 +11,10 @@ from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.llm.configured import configured_embedder
 from graphrag_pipeline.pipeline.stages import VectorStage
 from graphrag_pipeline.resources import IndexResource
+from graphrag_pipeline.store.vector_store import VectorChanges
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.registry import vector_tables
 from graphrag_pipeline.structures.structure import VectorTable
-from graphrag_pipeline.structures.vector_tables import VectorChanges
 
 GROUP = "embeddings"
 VECTORS_POOL = "vectors"

@@ -29,11 +29,11 @@ from graphrag_pipeline.releases.publishing import PublishedRelease, current_rele
 from graphrag_pipeline.reports.levels import LevelReports, update_reports
 from graphrag_pipeline.reports.model_writer import report_writer
 from graphrag_pipeline.store.index_store import IndexStore
+from graphrag_pipeline.store.vector_store import VectorChanges
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.registry import update_step, vector_tables
 from graphrag_pipeline.structures.structure import Check, Outcome, Step, Structure, VectorTable
 from graphrag_pipeline.structures.updating import embed_table, in_order
-from graphrag_pipeline.structures.vector_tables import VectorChanges
 
 T = TypeVar("T")
 Counts = Callable[[duckdb.DuckDBPyConnection, Workspace, T], Mapping[str, int]]

@@ -118,10 +118,9 @@ class DamagedVectorsError(VectorStoreError):
 
 
 @dataclass(frozen=True)
-class SyncResult:
+class VectorChanges:
     """The result of one :meth:`VectorStore.sync` of a table."""
 
-    table: str
     reused: int
     """Wanted rows whose vector was there already."""
     embedded: int
@@ -153,7 +152,7 @@ class VectorStore:
         rows: pa.Table,
         embedder: Embedder,
         gone: Sequence[str] | None = None,
-    ) -> SyncResult:
+    ) -> VectorChanges:
         """Make a table hold exactly these rows, embedding only what is new or changed.
 
         A row is kept when its id is there with the same content hash and the same embedder; where
@@ -193,8 +192,7 @@ class VectorStore:
                 target.delete(_has_id(part))
             _refresh_indexes(target)
             self._put_on_disk(table, target)
-        return SyncResult(
-            table=table,
+        return VectorChanges(
             reused=target.count_rows() - len(plan.embed),
             embedded=len(plan.embed),
             removed=len(plan.remove),

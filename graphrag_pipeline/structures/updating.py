@@ -8,10 +8,11 @@ from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.core.spreading import spread
 from graphrag_pipeline.llm.configured import configured_embedder
+from graphrag_pipeline.store.vector_store import VectorChanges
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.registry import vector_tables, wanted_structures
 from graphrag_pipeline.structures.structure import Step, Structure, VectorTable
-from graphrag_pipeline.structures.vector_tables import VectorChanges, update_vectors
+from graphrag_pipeline.structures.vector_tables import update_vectors
 
 EMBEDDINGS = "embedding"
 """The kind of work that others may stand in for."""

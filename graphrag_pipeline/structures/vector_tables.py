@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -16,7 +15,7 @@ from graphrag_pipeline.llm.embedders import Embedder
 from graphrag_pipeline.store.frames import put_rows, value_of
 from graphrag_pipeline.store.hashing import hash_of
 from graphrag_pipeline.store.index_store import IndexStore, get_meta, set_meta
-from graphrag_pipeline.store.vector_store import VectorStore
+from graphrag_pipeline.store.vector_store import VectorChanges, VectorStore
 from graphrag_pipeline.structures.structure import VectorTable
 
 if TYPE_CHECKING:
@@ -112,16 +111,6 @@ def _systems_reading(table: str) -> set[str]:
     }
 
 
-@dataclass(frozen=True)
-class VectorChanges:
-    """Rows of a vector table kept, embedded and removed; ``version`` is LanceDB's."""
-
-    reused: int
-    embedded: int
-    removed: int
-    version: int
-
-
 def update_vectors(
     store: IndexStore, vectors: VectorStore, embedder: Embedder, table: VectorTable
 ) -> VectorChanges:
@@ -142,7 +131,7 @@ def update_vectors(
         is_as_left = (
             is_by
             and before.startswith(f"{embedder.name}:")
-            and vectors.version(table.name) == version_of(con, table)
+            and vectors.version(table.name) == version_of(con, table.name)
             and con.execute(_IS_KNOWN, [table.name]).fetchone() is not None
         )
         values = {"vectors": table.name, "is_as_left": is_as_left}
@@ -159,7 +148,7 @@ def update_vectors(
         con.execute(_REMEMBER_CHANGED, [table.name])
         set_meta(con, _key(table), f"{state}@{changes.version}")
         set_meta(con, terms_key(table.name), analysis_version())
-    return VectorChanges(changes.reused, changes.embedded, changes.removed, changes.version)
+    return changes
 
 
 def rows_of(con: duckdb.DuckDBPyConnection, table: VectorTable, only: str = "") -> pa.Table:
@@ -193,19 +182,15 @@ def note_versions(con: duckdb.DuckDBPyConnection, versions: Mapping[str, int]) -
         set_meta(con, f"{_ANEW}{name}", f"{get_meta(con, f'{_KEY}{name}')}>{version}")
 
 
-def version_of(con: duckdb.DuckDBPyConnection, table: VectorTable) -> int:
-    """Return the version of a vector table that holds what the index held when it was made."""
-    return _version(con, table.name)
-
-
 def noted_versions(con: duckdb.DuckDBPyConnection) -> dict[str, int]:
     """Return the version of every vector table that the index knows, by the table's name."""
     rows = con.execute("SELECT key FROM meta WHERE starts_with(key, ?)", [_KEY]).fetchall()
     names = sorted(key.removeprefix(_KEY) for (key,) in rows)
-    return {name: _version(con, name) for name in names}
+    return {name: version_of(con, name) for name in names}
 
 
-def _version(con: duckdb.DuckDBPyConnection, name: str) -> int:
+def version_of(con: duckdb.DuckDBPyConnection, name: str) -> int:
+    """Return the version of a vector table that holds what the index held when it was made."""
     state = get_meta(con, f"{_KEY}{name}") or "@0"
     of, _, version = (get_meta(con, f"{_ANEW}{name}") or "").rpartition(">")
     return int(version if of == state else state.rsplit("@", 1)[1])

@@ -264,7 +264,7 @@ def _embed(workspace: Workspace, table: VectorTable) -> str:
     """Bring a vector table up to date; return what that took, nothing where it was."""
     with workspace.store.read() as con:
         wanted = rows_of(con, table)
-        version = version_of(con, table)
+        version = version_of(con, table.name)
     faults = VectorFaults(workspace, table.name, version, "")
     with contextlib.suppress(StorageError):
         faults.read()

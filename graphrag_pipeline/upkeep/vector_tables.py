@@ -83,7 +83,7 @@ def find_wrong_vectors(workspace: Workspace) -> Iterator[Problem]:
         made = made_vector_tables(con, settings)
         stale = stale_tables(con, embedder.name, made)
         tables = {
-            table.name: (version_of(con, table), wanted_hashes(con, table))
+            table.name: (version_of(con, table.name), wanted_hashes(con, table))
             for table in made
             if table not in stale
         }
