@@ -73,7 +73,7 @@ class SeenFiles:
 
     def sha256(self, uri: str, stat: os.stat_result, path: str) -> str | None:
         """Return the hash of a file's content, which is read only where it may have changed."""
-        looks = (stat.st_size, stat.st_mtime_ns, _changed(stat), stat.st_ino)
+        looks = _looks(stat)
         before = self._before.get(uri)
         if before is not None and before[:4] != looks:
             before = None
@@ -123,6 +123,10 @@ def save_seen(path: Path, entries: Mapping[str, FileStats]) -> None:
     text = json.dumps(entries, separators=(",", ":"))
     with contextlib.suppress(StorageError):
         write_beside(path, text.encode())
+
+
+def _looks(stat: os.stat_result) -> tuple[int, int, int, int]:
+    return stat.st_size, stat.st_mtime_ns, _changed(stat), stat.st_ino
 
 
 def _changed(stat: os.stat_result) -> int:
