@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import itertools
 from collections.abc import Callable, Sequence
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
+from pypdfium2 import PdfDocument
 from reportlab.lib.pagesizes import A4
 from reportlab.pdfgen.canvas import Canvas
 
@@ -19,6 +21,8 @@ from graphrag_pipeline.ingest.reading import ReadingOptions, ReadResult, read_fi
 from graphrag_pipeline.ingest.reading.blocks import clean_places
 from graphrag_pipeline.ingest.reading.cleaning import clean_text
 from graphrag_pipeline.ingest.reading.model import ReadDocument
+from graphrag_pipeline.ingest.reading.pdf_lines import read_pieces
+from graphrag_pipeline.ingest.reading.pdf_rules import rules_of
 from graphrag_pipeline.ingest.reading.pdf_text import rows_of, write_text
 from graphrag_pipeline.query import QueryEngine
 
@@ -27,7 +31,7 @@ LEFT_COLUMN = [f"The harbour of Tarn has {n} old piers of stone" for n in range(
 RIGHT_COLUMN = [f"A lighthouse keeper saw {n} ships in the fog" for n in range(8)]
 
 
-def pdf(*pages: Callable[[Canvas], None], title: str = "") -> bytes:
+def pdf(*pages: Callable[[Canvas], object], title: str = "") -> bytes:
     """Return a PDF of pages, each drawn by a function."""
     file = io.BytesIO()
     canvas = Canvas(file, pagesize=A4)
@@ -535,3 +539,107 @@ def test_labels_drawn_apart_from_what_stands_beside_them_are_said_with_it() -> N
     ):
         assert "date: 31" not in apart
     assert "Date: Ship" not in text(labels, ["Ship to:", *values[1:]])
+
+
+def ruled(
+    canvas: Canvas, rows: Sequence[Sequence[tuple[int, str]]], edges: Sequence[int], pitch: int = 16
+) -> None:
+    """Draw a table with rules around its cells; a cell is its width in columns, and its text."""
+    canvas.setFont("Times-Roman", 10)
+    for number, row in enumerate(rows):
+        top, place = TOP - number * pitch, 0
+        canvas.line(edges[0], top, edges[-1], top)
+        for width, text in row:
+            left, right = edges[place], edges[place + width]
+            canvas.line(left, top, left, top - pitch)
+            canvas.drawCentredString((left + right) / 2, top - pitch + 5, text)
+            place += width
+        canvas.line(edges[-1], top, edges[-1], top - pitch)
+    canvas.line(edges[0], TOP - len(rows) * pitch, edges[-1], TOP - len(rows) * pitch)
+
+
+NARROW = (72, 120, 146, 172, 198, 224)
+BODY = [
+    [(1, quay), *((1, n) for n in figures)]
+    for quay, *figures in (
+        ("North Quay", "112", "4,310", "140", "5,020"),
+        ("Salt Pier", "58", "1,940", "61", "2,015"),
+        ("Old Basin", "17", "480", "12", "350"),
+    )
+]
+
+
+def test_rules_divide_cells_that_stand_close_and_say_what_a_head_is_over() -> None:
+    heads = [
+        [(1, ""), (2, "2023"), (2, "2024")],
+        [(1, "Quay"), (1, "Ships"), (1, "Tons"), (1, "Ships"), (1, "Tons")],
+    ]
+    document = only(pdf(lambda canvas: ruled(canvas, [*heads, *BODY], NARROW)))
+    assert document.text.split("\n") == [
+        "| Quay | 2023 Ships | 2023 Tons | 2024 Ships | 2024 Tons |",
+        "| --- | --- | --- | --- | --- |",
+        "| North Quay | 112 | 4,310 | 140 | 5,020 |",
+        "| Salt Pier | 58 | 1,940 | 61 | 2,015 |",
+        "| Old Basin | 17 | 480 | 12 | 350 |",
+    ]
+
+
+@pytest.mark.parametrize(
+    "first",
+    [[(5, "Harbour traffic")], [(3, "Port: Tarn"), (2, "Of: 2024")], [(1, ""), (4, "Year: 2024")]],
+)
+def test_captions_and_labels_above_a_head_are_no_part_of_it(first: list[tuple[int, str]]) -> None:
+    head = [(1, "Quay"), (1, "Ships"), (1, "Tons"), (1, "Crews"), (1, "Tugs")]
+    text = only(pdf(lambda canvas: ruled(canvas, [first, head, *BODY], NARROW))).text
+    assert "| North Quay | 112 | 4,310 | 140 | 5,020 |" in text
+    assert f"{first[-1][1]} Tons" not in text
+    assert all(said in text for _, said in first)
+
+
+def test_a_second_row_of_numbers_is_no_head_below_wide_cells() -> None:
+    rows = [
+        [(1, "Vote"), (2, "Measure 48"), (2, "Measure 49")],
+        [(1, "Tarn"), (1, "Yes"), (1, "90"), (1, "Yes"), (1, "109")],
+        [(1, "Osvik"), (1, "No"), (1, "142"), (1, "No"), (1, "105")],
+        [(1, "Varde"), (1, "No"), (1, "17"), (1, "Yes"), (1, "31")],
+    ]
+    text = only(pdf(lambda canvas: ruled(canvas, rows, NARROW))).text
+    assert "| Tarn | Yes | 90 | Yes | 109 |" in text
+    assert "Measure 48 90" not in text
+
+
+def test_a_line_over_the_first_column_and_others_is_no_head_of_them() -> None:
+    head = [(1, "Quay"), (1, "Ships"), (1, "Tons"), (1, "Crews"), (1, "Tugs")]
+
+    def draw(canvas: Canvas) -> None:
+        ruled(canvas, [head, *BODY], NARROW)
+        write(canvas, ["Traffic of the three quays"], x=NARROW[0], y=TOP + 5)
+        write(canvas, ["in 2024"], x=NARROW[-2], y=TOP + 5)
+
+    text = only(pdf(draw)).text
+    assert "Traffic of the three quays" in text
+    assert "quays Ships" not in text
+    assert "| North Quay | 112 | 4,310 | 140 | 5,020 |" in text
+
+
+def test_a_box_behind_a_word_and_a_picture_divide_no_line() -> None:
+    before, line = (
+        "Set the field named ",
+        "Set the field named tide_level to 4 before the gate opens.",
+    )
+
+    def draw(canvas: Canvas) -> None:
+        write(canvas, [line])
+        place = LEFT + canvas.stringWidth(before) - 1
+        canvas.rect(place, TOP - 3, 42, 13)
+        picture = canvas.beginPath()
+        picture.moveTo(place, TOP - 40)
+        for step in range(8):
+            picture.lineTo(place + step % 2, TOP + 8 * step)
+        canvas.drawPath(picture)
+        canvas.line(LEFT + 8, TOP - 40, LEFT + 8, TOP + 40)  # through a word
+
+    with contextlib.closing(PdfDocument(pdf(draw))) as document:
+        page = document[0]
+        pieces = read_pieces(page.get_textpage(), 0, rules_of(page, 0))
+    assert [piece.text for piece in pieces] == [line]

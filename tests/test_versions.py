@@ -65,7 +65,9 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
     f"{_READERS}:office": _reading(
         "cell_formats charts docx docx_notes epub equations opendocument pptx sheets table_head"
     ),
-    f"{_READERS}:PDF": _reading("ocr pdf pdf_forms pdf_layout pdf_lines pdf_tables pdf_text"),
+    f"{_READERS}:PDF": _reading(
+        "ocr pdf pdf_forms pdf_layout pdf_lines pdf_rules pdf_tables pdf_text"
+    ),
     f"{_READERS}:records": (
         *_reading("chats library_records record_columns records script_archives slack sql_dumps"),
         *_reading("table_head tables tables_beside"),

@@ -30,6 +30,7 @@ from graphrag_pipeline.ingest.reading.pdf_layout import (
     without_running_heads,
 )
 from graphrag_pipeline.ingest.reading.pdf_lines import quarter_turns, read_pieces
+from graphrag_pipeline.ingest.reading.pdf_rules import rules_of
 from graphrag_pipeline.ingest.reading.pdf_tables import with_tables
 from graphrag_pipeline.ingest.reading.pdf_text import rows_of, write_text
 
@@ -141,7 +142,8 @@ def _pages(document: PdfDocument, options: ReadingOptions, filled: list[str]) ->
         page = document[number]
         text_page = page.get_textpage()
         turns = quarter_turns(text_page)
-        pieces = with_fields(document, page, read_pieces(text_page, turns), turns, filled)
+        drawn = read_pieces(text_page, turns, rules_of(page, turns))
+        pieces = with_fields(document, page, drawn, turns, filled)
         text_page.close()
         page.close()
         pages.append(in_reading_order(pieces))

@@ -15,7 +15,8 @@ from graphrag_pipeline.core.records import SEPARATOR
 from graphrag_pipeline.ingest.reading.blocks import Block
 from graphrag_pipeline.ingest.reading.cleaning import one_line
 from graphrag_pipeline.ingest.reading.facts import outside
-from graphrag_pipeline.ingest.reading.pdf_lines import LinePiece, turned_back
+from graphrag_pipeline.ingest.reading.pdf_lines import LinePiece
+from graphrag_pipeline.ingest.reading.pdf_rules import turned_back
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfDocument, PdfPage
@@ -69,7 +70,7 @@ def _middle(piece: LinePiece) -> float:
 
 
 def _in_line(field: LinePiece, line: Sequence[LinePiece]) -> LinePiece:
-    _, _, _, bottom, top, height, _ = line[0]
+    _, _, _, bottom, top, height, *_ = line[0]
     right = min(field.right, field.left + _WIDTH * height * len(field.text))
     return field._replace(right=right, bottom=bottom, top=top, height=height)
 

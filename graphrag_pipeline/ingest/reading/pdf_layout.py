@@ -17,6 +17,7 @@ from itertools import accumulate, groupby, pairwise
 from typing import NamedTuple
 
 from graphrag_pipeline.ingest.reading.pdf_lines import LinePiece
+from graphrag_pipeline.ingest.reading.pdf_rules import Span
 
 _GUTTER = 8  # points: no narrower strip divides columns
 _MIDDLE = (0.2, 0.8)  # of the page's width: where a strip is looked for
@@ -50,18 +51,23 @@ LEAST_CELLS = 3
 
 
 class RowCell(NamedTuple):
-    """A piece of a line that stands apart from others, with its place in points."""
+    """A piece of a line that stands apart from others, with its place in points.
+
+    ``within`` are the places of the rules on both sides of it, if there are any.
+    """
 
     text: str
     left: float
     right: float
+    within: Span | None = None
 
 
 class Row(NamedTuple):
     """One line of a column, with its place in points, to an eighth.
 
     ``column`` numbers the parts of a page in the order of reading; ``cells`` are the pieces of the
-    line, if it has several; ``table`` is the number of the table whose row it is, 0 for none.
+    line, if it has several or stands between rules; ``table`` is the number of the table whose row
+    it is, 0 for none.
     """
 
     text: str
@@ -324,7 +330,7 @@ def _number(eighths: int) -> float:
 
 
 def _row(pieces: Sequence[LinePiece], column: int) -> Row:
-    text, left, right, bottom, _, height, _ = pieces[0]
+    text, left, right, bottom, _, height, *_ = pieces[0]
     if len(pieces) > 1:
         text = " ".join(piece.text for piece in pieces)
         left = min(piece.left for piece in pieces)
@@ -332,5 +338,6 @@ def _row(pieces: Sequence[LinePiece], column: int) -> Row:
         bottom = min(piece.bottom for piece in pieces)
         height = max(piece.height for piece in pieces)
     left, right, bottom, height = map(_rounded, (left, right, bottom, height))
-    cells = tuple(RowCell(p.text, p.left, p.right) for p in pieces) if len(pieces) > 1 else ()
-    return Row(text, left, right, bottom, height, column, cells)
+    has_cells = len(pieces) > 1 or pieces[0].within is not None
+    cells = tuple(RowCell(p.text, p.left, p.right, p.within) for p in pieces)
+    return Row(text, left, right, bottom, height, column, cells if has_cells else ())

@@ -2,7 +2,7 @@
 
 PDFium gives the characters of a page in the order in which they were drawn, with line ends of its
 own. A line that goes over the gap between two columns is one line to it, so lines are divided where
-a gap is wider than words stand apart.
+a gap is wider than words stand apart, and where a rule stands in it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from graphrag_pipeline.ingest.reading.pdf_rules import Box, Rules, Span, turned_back
+
 if TYPE_CHECKING:
     from pypdfium2 import PdfTextPage
 
@@ -22,6 +24,7 @@ _LINE = re.compile(f"[^\r\n{SOFT_HYPHEN}]*{SOFT_HYPHEN}?")
 _WORD = re.compile(r"\S+")
 _WIDE_GAP = 0.8  # of the height of a line
 _LOOKED_AT = 20  # characters of a page that tell how it is turned
+_NEAR = 1.0  # points: no more of a word stands over a rule after it
 _NARROW = 0.25  # of its height: a word whose characters are as wide needs no look at its end
 
 
@@ -29,7 +32,8 @@ class LinePiece(NamedTuple):
     """Part of a line without a wide gap; places in points, from the page's left and bottom.
 
     ``height`` is that of its fonts, from the lowest descender to the highest ascender, on average
-    over its characters; ``line`` is the number of the line that it is of.
+    over its characters; ``line`` is the number of the line that it is of. ``within`` is where rules
+    stand on both sides of it, as around the cell of a table.
     """
 
     text: str
@@ -39,10 +43,7 @@ class LinePiece(NamedTuple):
     top: float
     height: float
     line: int
-
-
-Box = tuple[float, float, float, float]
-"""Left, right, bottom and top."""
+    within: Span | None = None
 
 
 def quarter_turns(page: PdfTextPage) -> int:
@@ -56,19 +57,7 @@ def quarter_turns(page: PdfTextPage) -> int:
     return max(turns, key=lambda turn: (turns[turn], -turn), default=0)
 
 
-def turned_back(box: Box, turns: int) -> Box:
-    """Return a place on a page that is turned until its text is upright.
-
-    >>> turned_back((10, 20, 100, 130), 3)
-    (100, 130, -20, -10)
-    """
-    left, right, bottom, top = box
-    for _ in range(turns):
-        left, right, bottom, top = -top, -bottom, left, right
-    return left, right, bottom, top
-
-
-def read_pieces(page: PdfTextPage, turns: int) -> list[LinePiece]:
+def read_pieces(page: PdfTextPage, turns: int, rules: Rules) -> list[LinePiece]:
     """Return the pieces of a page's lines, in the order in which the page draws them.
 
     Text that is turned by quarters to the right is read as if it were upright.
@@ -79,13 +68,13 @@ def read_pieces(page: PdfTextPage, turns: int) -> list[LinePiece]:
     number = 0
     for match in _LINE.finditer(text):
         if match.group().strip():
-            pieces += _pieces(text, match.start(), match.end(), number, box)
+            pieces += _pieces(text, match.start(), match.end(), number, box, rules)
             number += 1
     return pieces
 
 
 def _pieces(
-    text: str, start: int, end: int, number: int, box: Callable[[int], Box | None]
+    text: str, start: int, end: int, number: int, box: Callable[[int], Box | None], rules: Rules
 ) -> Iterator[LinePiece]:
     """Yield the pieces of the line that is characters [start, end) of a page.
 
@@ -100,11 +89,17 @@ def _pieces(
         if place is not None:
             start_x, end_x, low, high = place
             height = heights / n_chars if n_chars else 0.0
-            if n_chars and start_x - latest > (_NARROW * (stop - before) + _WIDE_GAP) * height:
+            may_stand_apart = start_x - latest > (_NARROW * (stop - before) + _WIDE_GAP) * height
+            is_ruled = rules.divide(latest, start_x, low, high)
+            if n_chars and (may_stand_apart or is_ruled):
                 ended = box(stop - 1)
                 right = max(right, ended[1]) if ended else right
-                if start_x - right > _WIDE_GAP * height:
-                    yield LinePiece(text[begin:stop], left, right, bottom, top, height, number)
+                is_ruled = is_ruled and rules.divide(right - _NEAR, start_x, low, high)
+                if start_x - right > _WIDE_GAP * height or is_ruled:
+                    within = rules.around(left, right, bottom, top)
+                    yield LinePiece(
+                        text[begin:stop], left, right, bottom, top, height, number, within
+                    )
                     begin, n_chars, heights = first, 0, 0.0
             if not n_chars:
                 left, right, bottom, top = place
@@ -119,7 +114,8 @@ def _pieces(
         stop = last
     if n_chars and (ended := box(stop - 1)):
         right = max(right, ended[1])
-    yield LinePiece(text[begin:stop], left, right, bottom, top, heights / max(n_chars, 1), number)
+    height, within = heights / max(n_chars, 1), rules.around(left, right, bottom, top)
+    yield LinePiece(text[begin:stop], left, right, bottom, top, height, number, within)
 
 
 def _boxes(page: PdfTextPage, turns: int, *, has_same_places: bool) -> Callable[[int], Box | None]:

@@ -13,9 +13,12 @@ from itertools import chain, groupby, pairwise
 
 from graphrag_pipeline.ingest.reading.html_lines import n_names
 from graphrag_pipeline.ingest.reading.pdf_layout import LEAST_CELLS, Row, RowCell
+from graphrag_pipeline.ingest.reading.pdf_rules import Span
 from graphrag_pipeline.ingest.reading.table_head import (
+    Spans,
     head_of,
     is_number,
+    is_year,
     joined_names,
     markdown_lines,
     names_numbers,
@@ -47,11 +50,11 @@ class _Line:
 
 @dataclass(slots=True)
 class _Table:
-    """Lines with the column of each of their cells; `columns` are left and right ends."""
+    """Lines with the columns of each of their cells; `columns` are left and right ends."""
 
-    columns: list[tuple[float, float]]
+    columns: list[Span]
     lines: list[_Line]
-    places: list[list[int]] = field(default_factory=list)
+    places: list[list[range]] = field(default_factory=list)
     head: Sequence[Sequence[str]] = ()
 
 
@@ -148,11 +151,21 @@ def _trimmed(part: list[_Line]) -> Iterator[list[_Line]]:
     if len(several) < 2:
         return
     first, last = several[0], several[-1] + 1
-    while first and part[first - 1].bottom - part[first].bottom < _WITHIN * part[first].height:
+    while first and _leads(part[first - 1], part[first]):
         first -= 1
     while last < len(part) and _ends_row(part[last - 1], part[last]):
         last += 1
     yield part[first:last]
+
+
+def _leads(line: _Line, following: _Line) -> bool:
+    """Whether a line of one cell belongs to the row after it, or stands over cells of it."""
+    apart = line.bottom - following.bottom
+    ruled = line.cells[0].within
+    cells = [(cell.left, cell.right) for cell in following.cells]
+    return apart < _WITHIN * following.height or (
+        ruled is not None and len(_over(cells, ruled)) > 1
+    )
 
 
 def _ends_row(before: _Line, line: _Line) -> bool:
@@ -183,27 +196,58 @@ def _around(lines: Sequence[_Line], start: int, fullest: int) -> tuple[_Table, i
     return table, max(end, fullest + 1)
 
 
-def _places(columns: list[tuple[float, float]], line: _Line, *, may_span: bool) -> list[int] | None:
-    """Return the column of each cell of a line, None if it keeps to none; columns grow by it."""
+def _places(columns: list[Span], line: _Line, *, may_span: bool) -> list[range] | None:
+    """Return the columns of each cell of a line, None if it keeps to none; columns grow by it.
+
+    One that may span several is over those between its rules, if it has any.
+    """
     if len(columns) > _MOST_COLUMNS or _LEADERS in "".join(
         cell.text for cell in line.cells
     ).replace(" ", ""):
         return None
-    places: list[int] = []
+    ruled = _between_rules(columns, line) if may_span else []
+    places: list[range] = []
     grown = list(columns)
-    for cell in line.cells:
-        over = [n for n, (a, b) in enumerate(grown) if cell.left < b and a < cell.right]
+    for number, cell in enumerate(line.cells):
+        over = ruled[number] if ruled else _over(grown, (cell.left, cell.right))
         is_wide = len(over) > 1
-        if not over or (is_wide and not (may_span and len(line.cells) > 1)) or over[0] in places:
+        is_taken = any(over.start in place for place in places)
+        may_be_wide = ruled or (may_span and len(line.cells) > 1)
+        if not over or is_taken or (is_wide and not may_be_wide):
             return None
-        places.append(over[0])
+        places.append(over if ruled else over[:1])
         if not is_wide:
-            a, b = grown[over[0]]
-            grown[over[0]] = (min(a, cell.left), max(b, cell.right))
+            a, b = grown[over.start]
+            grown[over.start] = (min(a, cell.left), max(b, cell.right))
     if any(a[1] > b[0] for a, b in pairwise(grown)):
         return None
     columns[:] = grown
     return places
+
+
+def _between_rules(columns: Sequence[Span], line: _Line) -> list[range]:
+    """Return the columns between the rules of each cell of a head; none if two are over one.
+
+    No rule need stand beside the first column, and what stands over that and others is a caption.
+    A label of a form is no head.
+    """
+    places: list[range] = []
+    for cell in line.cells:
+        over = _over(columns, cell.within) if cell.within else range(0)
+        if over.start == 0 and len(line.cells) > 1:
+            over = _over(columns, (cell.left, cell.right))
+        is_caption = len(over) > 1 and (over.start == 0 or ":" in cell.text)
+        if not over or is_caption:
+            return []
+        places.append(over)
+    is_over_one = any(place.stop > after.start for place, after in pairwise(places))
+    return [] if is_over_one else places
+
+
+def _over(columns: Sequence[Span], span: Span) -> range:
+    """Return the columns that something is over or under."""
+    over = [n for n, (left, right) in enumerate(columns) if span[0] < right and left < span[1]]
+    return range(over[0], over[-1] + 1) if over else range(0)
 
 
 def _is_table(table: _Table) -> bool:
@@ -224,14 +268,15 @@ def _is_table(table: _Table) -> bool:
     return filled >= _FILLED * n_columns * several
 
 
-def _cells(table: _Table) -> list[list[str]]:
-    """Return the rows of a table."""
+def _cells(table: _Table, *, spanning: bool = False) -> list[list[str]]:
+    """Return the rows of a table, ``spanning`` ones with their text in all columns of a cell."""
     rows: list[list[str]] = []
     for numbers in _groups(table):
         parts: list[list[str]] = [[] for _ in table.columns]
         for number in numbers:
-            for cell, place in zip(table.lines[number].cells, table.places[number], strict=True):
-                parts[place].append(cell.text.strip())
+            for cell, over in zip(table.lines[number].cells, table.places[number], strict=True):
+                for place in over if spanning else over[:1]:
+                    parts[place].append(cell.text.strip())
         rows.append([" ".join(cell) for cell in parts])
     return rows
 
@@ -258,7 +303,7 @@ def _groups(table: _Table) -> list[list[int]]:
         return groups
     groups = [[0]]
     for number, distance in enumerate(apart, 1):
-        of_above = table.places[number][0] > 0 and len(table.places[number]) == 1
+        of_above = table.places[number][0].start > 0 and len(table.places[number]) == 1
         if distance < _WITHIN * lines[number].height or (
             of_above and distance <= _CLOSE * lines[number].height
         ):
@@ -268,9 +313,9 @@ def _groups(table: _Table) -> list[list[int]]:
     return groups
 
 
-def _is_row(lines: Sequence[Sequence[int]]) -> bool:
-    filled = set(chain.from_iterable(lines))
-    return sum(len(places) == len(filled) for places in lines) <= 1
+def _is_row(lines: Sequence[Sequence[range]]) -> bool:
+    filled = set(chain.from_iterable(chain.from_iterable(lines)))
+    return sum(sum(map(len, places)) == len(filled) for places in lines) <= 1
 
 
 def _has_columns(table: _Table, other: _Table) -> bool:
@@ -282,8 +327,10 @@ def _has_columns(table: _Table, other: _Table) -> bool:
 def _as_markdown(table: _Table, first: Row, number: int, before: _Table | None) -> Iterator[Row]:
     rows = _cells(table)
     if before is None:
-        n_heads = _n_heads(rows)
-        table.head = rows[:n_heads]
+        spanning = _cells(table, spanning=True)
+        n_heads = _n_heads(spanning, list(_spans(table)))
+        table.head = spanning[:n_heads]
+        rows = [*table.head, *rows[n_heads:]]
     else:
         n_heads, table.head = 0, before.head
         size = len(table.head)
@@ -292,13 +339,26 @@ def _as_markdown(table: _Table, first: Row, number: int, before: _Table | None) 
         yield first._replace(text=text, table=number)
 
 
-def _n_heads(rows: Sequence[Sequence[str]]) -> int:
+def _spans(table: _Table) -> Iterator[tuple[int, int, int, int]]:
+    """Yield the cells over several columns: first and last row and column of each."""
+    for row, numbers in enumerate(_groups(table)):
+        for over in table.places[numbers[0]] if len(numbers) == 1 else ():
+            if len(over) > 1:
+                yield row, row, over[0], over[-1]
+
+
+def _n_heads(rows: Sequence[Sequence[str]], spans: Spans) -> int:
     """Return how many rows name the columns: by words for that, or as they stand over numbers.
 
     What else the first row of a page has may be a row like the others.
     """
     if not (names_numbers(rows) or n_names(rows, {})):
         return 0
-    head = head_of(rows)
-    is_named = head.names and not head.captions and all(joined_names(rows[: head.n_rows])[1:])
+    head = head_of(rows, spans)
+    if not head.names or head.captions:
+        return 0
+    names = joined_names(rows[: head.n_rows])[1:]
+    is_named = all(any(map(str.isalnum, name)) for name in names)
+    further = (cell for row in rows[1 : head.n_rows] for cell in row)
+    is_named = is_named and not any(is_number(cell) and not is_year(cell) for cell in further)
     return head.n_rows if is_named else 0
