@@ -1,4 +1,4 @@
-"""Packages whose names are imported with their first use, so that importing them costs nothing."""
+"""Packages and modules that are imported with their first use, so naming them costs nothing."""
 
 from __future__ import annotations
 
@@ -36,3 +36,15 @@ def lazy_names(package: str, file: str) -> tuple[Callable[[str], Any], Callable[
         return sorted({*vars(sys.modules[package]), *module_of})
 
     return get, list_names
+
+
+class LazyModule:
+    """A module of another package, imported when something in it is first asked for."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(import_module(self._name), name)
+        setattr(self, name, value)
+        return value

@@ -1,6 +1,6 @@
 """Whole sentences of running prose, told from code, headings, list items and rows of tables.
 
-A light rule on whole columns: length, how the text begins and ends, brackets and quotes that close,
+A light rule: length, how the text begins and ends, brackets and quotes that close,
 few symbols, and in English a finite verb. It asks no model and knows no grammar.
 """
 
@@ -9,18 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
-from functools import cache, cached_property
+from functools import cache
 from typing import TYPE_CHECKING
 
+from graphrag_pipeline.core.lazy import LazyModule
 from graphrag_pipeline.core.word_lists import word_lists
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
     import pyarrow as pa
     import regex
-
-    Settled = npt.NDArray[np.bool_] | None
+else:
+    pa, regex = LazyModule("pyarrow"), LazyModule("regex")
 
 
 class Prose(IntEnum):
@@ -154,42 +153,44 @@ def read_prose(texts: Sequence[str]) -> pa.Table:
     gone, and no word is changed. ``grade`` is its :class:`Prose` as a number. ``leans`` says
     whether it begins with words that lean on the sentence before, such as He, But or In this.
     """
-    import pyarrow as pa
-
-    plain, grade, leans = _read(texts)
+    plain, grade, leans = zip(*map(_read, texts), strict=True) if texts else ((), (), ())
     return pa.table(
         {
             "plain": pa.array(plain, pa.string()),
             "grade": pa.array(grade, pa.int8()),
-            "leans": pa.array(leans),
+            "leans": pa.array(leans, pa.bool_()),
         }
     )
 
 
 def grades(texts: Sequence[str]) -> list[tuple[Prose, bool]]:
     """Return the (grade, leans) of :func:`read_prose` of each text."""
-    _, grade, leans = _read(texts)
-    return list(zip(map(Prose, grade.tolist()), leans.tolist(), strict=True))
+    return [(grade, leans) for _, grade, leans in map(_read, texts)]
 
 
-def _read(texts: Sequence[str]) -> tuple[list[str], npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    import numpy as np
-
-    column = _Texts(texts)
-    row, bullet = column.has(_ROW), column.has(_BULLET)
-    plain = column.readable()
-    said = plain.replaced(SPEAKER, "", 1)
-    code = said.is_code() | row
-    whole = said.is_whole() & ~plain.has(_FILE_NAME)
-    grade = np.where(whole, np.where(~bullet, Prose.SENTENCE, Prose.ITEM), Prose.FRAGMENT)
-    grade[code] = Prose.CODE
-    leans = said.says(_LEANS_SPACED) | said.says(_LEANS_LATER) | said.has(_LEANS_UNSPACED)
-    return plain.texts, grade, leans
+def _read(text: str) -> tuple[str, Prose, bool]:
+    plain = _readable(text)
+    said = without_speaker(plain)
+    small = said.lower()
+    leans = _has(_LEANS_SPACED, small) or _has(_LEANS_LATER, small) or _has(_LEANS_UNSPACED, said)
+    if _has(_ROW, text) or _is_code(said):
+        return plain, Prose.CODE, leans
+    if not _is_whole(said, small) or _has(_FILE_NAME, plain):
+        return plain, Prose.FRAGMENT, leans
+    return plain, Prose.ITEM if _has(_BULLET, text) else Prose.SENTENCE, leans
 
 
 def readable(texts: Sequence[str]) -> list[str]:
     """Return texts as a reader wants them: the ``plain`` of :func:`read_prose`."""
-    return _Texts(texts).readable().texts
+    return list(map(_readable, texts))
+
+
+def _readable(text: str) -> str:
+    text = _replaced(_BULLET, "", text, 1)
+    if _MARK.search(text):
+        for pattern, instead in _MARKS:
+            text = _replaced(pattern, instead, text)
+    return _replaced(_SPACES, " ", text).strip()
 
 
 def n_spoken(texts: Sequence[str]) -> list[int]:
@@ -204,157 +205,86 @@ def n_spoken(texts: Sequence[str]) -> list[int]:
 
 def without_speaker(text: str) -> str:
     """Return a text without the name of who speaks it, in capitals and with a colon."""
-    return _compiled(SPEAKER).sub("", text, count=1)
+    return _replaced(SPEAKER, "", text, 1)
 
 
-class _Texts:
-    """Texts, and what their characters say of each: arrays of numbers and of truth values."""
+def _is_code(text: str) -> bool:
+    return (
+        not _has(r"\p{L}", text)
+        or _n(_CODE, text) > min(len(text.split()) * _CODE_SHARE, _MOST_CODE)
+        or _n(_SYMBOL, text) > len(text) * _SYMBOL_SHARE + 1
+        or _n(_DIGIT, text) > len(text) * _DIGIT_SHARE + 4
+    )
 
-    def __init__(self, texts: Iterable[str]) -> None:
-        self.texts = list(texts)
 
-    @cached_property
-    def _small(self) -> list[str]:
-        return [text.lower() for text in self.texts]
+def _is_whole(text: str, small: str) -> bool:
+    """Whether a text is a whole sentence; ``small`` is the same in small letters."""
+    chars, words = len(text), len(text.split())
+    if _n(_UNSPACED, text) > chars * _UNSPACED_SHARE:
+        is_long_enough = _LEAST_UNSPACED <= chars <= _MOST_UNSPACED
+    else:
+        is_long_enough = words >= _LEAST_WORDS and _LEAST_CHARS <= chars <= _MOST_CHARS
+    return (
+        is_long_enough
+        and _has(_BEGINS, text)
+        and _has(_ENDS, text)
+        and _is_closed(text)
+        and _n(_CAPITALISED, text) + _has(r"^\p{Lu}", text) <= words * _CAPITAL_SHARE
+        and (_has_verb(text, small) or _is_foreign(text, small))
+        and not _has(_POINTER, small)
+    )
 
-    def has(self, pattern: str, settled: Settled = None) -> npt.NDArray[np.bool_]:
-        return _finding(pattern, self._unsettled(self.texts, settled))
 
-    def says(self, pattern: str, settled: Settled = None) -> npt.NDArray[np.bool_]:
-        """Whether a text has a word, in whatever letters; of ``settled`` ones no one asks."""
-        return _finding(pattern, self._unsettled(self._small, settled))
+def _has_verb(text: str, small: str) -> bool:
+    return (
+        _says_any("verb", small)
+        or _has(_PRESENT_VERB, text)
+        or _has(_REGULAR_VERB, small)
+        or _has(_ORDER, small)
+    )
 
-    def says_any(self, section: str, settled: Settled = None) -> npt.NDArray[np.bool_]:
-        """Whether a text has one of the words of a section, in the same way."""
-        import numpy as np
 
-        words, others = _told_apart(section)
-        pairs = zip(self._small_words, self._unsettled(self._small, settled), strict=True)
-        return np.array(
-            [
-                bool(text) and (not words.isdisjoint(own) or others(text) is not None)
-                for own, text in pairs
-            ],
-            bool,
-        )
+def _is_foreign(text: str, small: str) -> bool:
+    """Whether a text is in another language than English, whose verbs are not known."""
+    is_other = _has(_NOT_LATIN, small) or _says_any("foreign", small) or _has(_ACCENTED, text)
+    return is_other and not _says_any("english", small)
 
-    def _unsettled(self, texts: list[str], settled: Settled) -> list[str]:
-        if settled is None:
-            return texts
-        pairs = zip(texts, settled.tolist(), strict=True)
-        return ["" if is_settled else text for text, is_settled in pairs]
 
-    @cached_property
-    def _small_words(self) -> list[list[str]]:
-        find = _compiled(r"\w+").findall
-        return [(_ASCII_WORD if text.isascii() else find)(text) for text in self._small]
+def _is_closed(text: str) -> bool:
+    """Whether every bracket and quote that opens closes."""
+    return (
+        text.count('"') % 2 == 0
+        and (not _has(_OPEN_SINGLE, text) or _has(_CLOSED_SINGLE, text))
+        and all(text.count(opening) == text.count(closing) for opening, closing in _PAIRS)
+    )
 
-    def n(self, pattern: str) -> npt.NDArray[np.int32]:
-        import numpy as np
 
-        find, may_find = _compiled(pattern).findall, _may_find(pattern)
-        return np.array([len(find(text)) if may_find(text) else 0 for text in self.texts], np.int32)
+def _has(pattern: str, text: str) -> bool:
+    return bool(_may_find(pattern)(text) and _compiled(pattern).search(text))
 
-    @cached_property
-    def n_words(self) -> npt.NDArray[np.int32]:
-        import numpy as np
 
-        return np.array([len(text.split()) for text in self.texts], np.int32)
+def _n(pattern: str, text: str) -> int:
+    return len(_compiled(pattern).findall(text)) if _may_find(pattern)(text) else 0
 
-    def n_literally(self, characters: str) -> npt.NDArray[np.int32]:
-        import numpy as np
 
-        return np.array([text.count(characters) for text in self.texts], np.int32)
+def _replaced(pattern: str, instead: str, text: str, most: int = 0) -> str:
+    if not _may_find(pattern)(text):
+        return text
+    return _compiled(pattern).sub(instead, text, count=most)
 
-    @cached_property
-    def n_chars(self) -> npt.NDArray[np.int32]:
-        import numpy as np
 
-        return np.array([len(text) for text in self.texts], np.int32)
-
-    def replaced(self, pattern: str, instead: str, most: int | None = None) -> _Texts:
-        sub, may_find = _compiled(pattern).sub, _may_find(pattern)
-        return _Texts(
-            [sub(instead, text, count=most or 0) if may_find(text) else text for text in self.texts]
-        )
-
-    def trimmed(self) -> _Texts:
-        return _Texts([text.strip() for text in self.texts])
-
-    def readable(self) -> _Texts:
-        return self.replaced(_BULLET, "", 1).unmarked().replaced(_SPACES, " ").trimmed()
-
-    def unmarked(self) -> _Texts:
-        marked = [place for place, text in enumerate(self.texts) if _MARK.search(text)]
-        plain = _Texts([self.texts[place] for place in marked])
-        for pattern, instead in _MARKS:
-            plain = plain.replaced(pattern, instead)
-        texts = list(self.texts)
-        for place, text in zip(marked, plain.texts, strict=True):
-            texts[place] = text
-        return _Texts(texts)
-
-    def is_code(self) -> npt.NDArray[np.bool_]:
-        import numpy as np
-
-        most = np.minimum(self.n_words * _CODE_SHARE, _MOST_CODE)
-        return (
-            ~self.has(r"\p{L}")
-            | (self.n(_CODE) > most)
-            | (self.n(_SYMBOL) > self.n_chars * _SYMBOL_SHARE + 1)
-            | (self.n(_DIGIT) > self.n_chars * _DIGIT_SHARE + 4)
-        )
-
-    def is_whole(self) -> npt.NDArray[np.bool_]:
-        import numpy as np
-
-        chars, words = self.n_chars, self.n_words
-        unspaced = self.n(_UNSPACED) > chars * _UNSPACED_SHARE
-        enough = np.where(
-            unspaced,
-            (chars >= _LEAST_UNSPACED) & (chars <= _MOST_UNSPACED),
-            (words >= _LEAST_WORDS) & (chars >= _LEAST_CHARS) & (chars <= _MOST_CHARS),
-        )
-        has_verb = self.says_any("verb")
-        has_verb = has_verb | self.has(_PRESENT_VERB, has_verb)
-        has_verb = has_verb | self.says(_REGULAR_VERB, has_verb)
-        has_verb = has_verb | self.says(_ORDER, has_verb)
-        foreign = self.says(_NOT_LATIN, has_verb) | self.says_any("foreign", has_verb)
-        foreign = foreign | self.has(_ACCENTED, foreign | has_verb)
-        other_language = foreign & ~self.says_any("english", ~foreign | has_verb)
-        return (
-            enough
-            & self.has(_BEGINS)
-            & self.has(_ENDS)
-            & self._is_closed()
-            & (self.n(_CAPITALISED) + self.has(r"^\p{Lu}") <= words * _CAPITAL_SHARE)
-            & (has_verb | other_language)
-            & ~self.says(_POINTER)
-        )
-
-    def _is_closed(self) -> npt.NDArray[np.bool_]:
-        """Whether every bracket and quote that opens closes."""
-        closed = self.n_literally('"') % 2 == 0
-        closed &= ~self.has(_OPEN_SINGLE) | self.has(_CLOSED_SINGLE)
-        for opening, closing in _PAIRS:
-            closed &= self.n_literally(opening) == self.n_literally(closing)
-        return closed
+def _says_any(section: str, small: str) -> bool:
+    """Whether a text in small letters has one of the words of a section."""
+    words, others = _told_apart(section)
+    find = _ASCII_WORD if small.isascii() else _compiled(r"\w+").findall
+    return not words.isdisjoint(find(small)) or others(small) is not None
 
 
 @cache
 def _compiled(pattern: str) -> regex.Pattern[str]:
     """Compile a pattern once; ``\\x{...}`` in it is a character."""
-    import regex
-
     plain = re.sub(r"\\x\{(\w+)\}", lambda code: chr(int(code[1], 16)), pattern)
     return regex.compile(plain)
-
-
-def _finding(pattern: str, texts: Sequence[str]) -> npt.NDArray[np.bool_]:
-    import numpy as np
-
-    search, may_find = _compiled(pattern).search, _may_find(pattern)
-    return np.array([bool(may_find(text) and search(text)) for text in texts], bool)
 
 
 @cache
