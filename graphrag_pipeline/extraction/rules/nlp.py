@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from graphrag_pipeline.core.lazy import LazyModule
 from graphrag_pipeline.core.records import field_words
 from graphrag_pipeline.core.text import normalize_title
 from graphrag_pipeline.core.word_lists import word_lists
@@ -49,6 +50,8 @@ from graphrag_pipeline.extraction.rules.words import Lexicon, usually_lower
 
 if TYPE_CHECKING:
     import polars as pl
+else:
+    pl = LazyModule("polars")
 
 NLP_VERSION = "29"
 _DESCRIPTION = 400
@@ -106,8 +109,6 @@ def extract_nlp(chunks: pl.DataFrame, options: NlpOptions) -> Extraction:
     (lists of structs of ``start``, ``end`` and ``kind``), and ``title``, what the document is
     called: it is related to what the document links to.
     """
-    import polars as pl
-
     lexicons: dict[str, Lexicon] = {}
     entities = [pl.DataFrame(schema=ENTITY_MENTIONS)]
     relationships = [pl.DataFrame(schema=RELATIONSHIP_MENTIONS)]
@@ -134,8 +135,6 @@ def extract_nlp(chunks: pl.DataFrame, options: NlpOptions) -> Extraction:
 
 def _frame(rows: Sequence[tuple[object, ...]], schema: Mapping[str, type]) -> pl.DataFrame:
     """Return rows as a frame, made column by column, which takes half the time."""
-    import polars as pl
-
     return pl.DataFrame(dict(zip(schema, zip(*rows, strict=True), strict=False)), schema=schema)
 
 
@@ -146,8 +145,6 @@ def _titles(chunks: pl.DataFrame) -> Iterator[str]:
 
 def chunk_names(chunks: pl.DataFrame) -> pl.DataFrame:
     """Return the names in chunks (see :func:`extract_nlp`): rows of (chunk_id, title)."""
-    import polars as pl
-
     lexicons: dict[str, Lexicon] = {}
     rows = [
         (chunk_id, name)

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from graphrag_pipeline.core.lazy import LazyModule
 from graphrag_pipeline.core.records import (
     SEPARATOR,
     column_of,
@@ -46,6 +47,8 @@ from graphrag_pipeline.extraction.rules.words import usually_lower
 
 if TYPE_CHECKING:
     import polars as pl
+else:
+    pl = LazyModule("polars")
 
 RECORD_KINDS = ("title", "field", "key", "value", "fact")
 """The kinds of blocks that are lines of a record; a fact is a field of what a document is about."""
@@ -77,8 +80,6 @@ def extract_records(chunks: pl.DataFrame) -> Extraction:
     it has no name), ``is_first`` and ``is_last`` (whether they begin and end where their document
     does). A line that is cut off at the edge of a chunk is left to the chunk that has it whole.
     """
-    import polars as pl
-
     lines = _lines(chunks).filter(~_adds_up(pl.col("subject")))
     names = _names(lines.filter(pl.col("kind").is_in(["title", *_NAMING])))
     subjects = _subjects(lines, names)
@@ -122,8 +123,6 @@ def prose_of(chunks: pl.DataFrame) -> pl.DataFrame:
 
     Chunks that hold nothing else are left out.
     """
-    import polars as pl
-
     is_record = pl.col("blocks").list.eval(pl.element().struct["kind"].is_in(RECORD_KINDS))
     holds_record = chunks.select(is_record.list.any().fill_null(value=False)).to_series()
     if not holds_record.any():
@@ -139,8 +138,6 @@ def prose_of(chunks: pl.DataFrame) -> pl.DataFrame:
 
 def _holds_prose(chunks: pl.DataFrame) -> pl.Series:
     """Return which chunks hold anything beside the lines of records."""
-    import polars as pl
-
     lines = (
         chunks.select("text", "blocks", chunk=pl.int_range(pl.len()))
         .explode("blocks")
@@ -171,8 +168,6 @@ def _blanked(text: str, blocks: list[dict[str, object]]) -> str:
 
 def _lines(chunks: pl.DataFrame) -> pl.DataFrame:
     """Return the whole lines of records in chunks: id, subject, kind, start, end, line."""
-    import polars as pl
-
     length = pl.col("text").str.len_chars()
     is_whole = (pl.col("is_first") | (pl.col("start") > 0)) & (
         pl.col("is_last") | (pl.col("end") < length)
@@ -204,8 +199,6 @@ def _adds_up(subject: pl.Expr) -> pl.Expr:
 
 def _names(lines: pl.DataFrame) -> pl.DataFrame:
     """Return what lines name: a row for each name, with its column, title, type and span."""
-    import polars as pl
-
     parts = pl.col("line").str.splitn(SEPARATOR, 2).struct
     lines = lines.with_columns(path=parts["field_0"], value=parts["field_1"]).drop_nulls("value")
     distinct = lines.select("kind", "path", "value").unique(maintain_order=True)
@@ -244,8 +237,6 @@ def _names(lines: pl.DataFrame) -> pl.DataFrame:
 
 def _with_subject(fields: pl.DataFrame) -> pl.DataFrame:
     """Give names the subject they are related to: their record's, else its first name."""
-    import polars as pl
-
     first = pl.col("title").first().over("id")
     takes_first = pl.col("subject").is_null() & pl.col("opens")
     return fields.with_columns(
@@ -256,8 +247,6 @@ def _with_subject(fields: pl.DataFrame) -> pl.DataFrame:
 
 def _subjects(lines: pl.DataFrame, names: pl.DataFrame) -> pl.DataFrame:
     """Return a mention of each record's title in each chunk that holds lines of it."""
-    import polars as pl
-
     named = lines.drop_nulls("subject")
     said = pl.col("line").str.replace_all("\n", "; ", literal=True)
     is_said = (pl.col("kind") != "title") & ~pl.col("line").str.ends_with(SEPARATOR)
@@ -283,8 +272,6 @@ def _subjects(lines: pl.DataFrame, names: pl.DataFrame) -> pl.DataFrame:
 
 def _types_of_records(lines: pl.DataFrame) -> pl.DataFrame:
     """Return what the fields of a record say it is: rows of id and ``hint``, null if nothing."""
-    import polars as pl
-
     fields = (
         lines.filter(pl.col("kind") != "title")
         .select("id", path=pl.col("line").str.split("\n"))

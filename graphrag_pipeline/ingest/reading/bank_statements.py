@@ -19,9 +19,8 @@ from graphrag_pipeline.ingest.reading.model import (
     ReadingOptions,
     ReadResult,
     Scalar,
-    Unreadable,
 )
-from graphrag_pipeline.ingest.reading.records import FileRecord, read_records
+from graphrag_pipeline.ingest.reading.records import filled, read_records
 from graphrag_pipeline.ingest.reading.xml_tree import XmlElement, elements_in, said_of
 
 _STATEMENTS = ("Stmt", "Rpt", "Ntfctn")
@@ -51,12 +50,8 @@ def is_camt(root: XmlElement) -> bool:
 
 def read_camt(path: Path, root: XmlElement, options: ReadingOptions) -> ReadResult:
     """Read each booking of statements as a record, and the balances of each statement."""
-    records = [
-        {name: value for name, value in fields.items() if value}
-        for statement in elements_in(root, _STATEMENTS)
-        for fields in _of_camt(statement)
-    ]
-    return read_records(path, [*map(FileRecord, range(1, len(records) + 1), records)], options)
+    statements = elements_in(root, _STATEMENTS)
+    return read_records(path, (filled(f) for each in statements for f in _of_camt(each)), options)
 
 
 def _of_camt(statement: XmlElement) -> Iterator[Mapping[str, Scalar]]:
@@ -109,10 +104,8 @@ def read_mt940(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     tags = list(_TAG.finditer(text))
     ends = [*(tag.start() for tag in tags[1:]), len(text)][: len(tags)]
     values = [(t[1], text[t.end() : end].strip("\n- ")) for t, end in zip(tags, ends, strict=True)]
-    records = [{k: v for k, v in each.items() if v} for each in _of_mt940(values)]
-    if not records:
-        raise Unreadable("the file has no bookings, as :61:2405040504D120,00N...")
-    return read_records(path, [*map(FileRecord, range(1, len(records) + 1), records)], options)
+    none = "the file has no bookings, as :61:2405040504D120,00N..."
+    return read_records(path, map(filled, _of_mt940(values)), options, none=none)
 
 
 def _of_mt940(values: list[tuple[str, str]]) -> Iterator[dict[str, Scalar]]:

@@ -17,9 +17,8 @@ from graphrag_pipeline.ingest.reading.model import (
     FileFormat,
     ReadingOptions,
     ReadResult,
-    Unreadable,
 )
-from graphrag_pipeline.ingest.reading.records import FileRecord, read_records
+from graphrag_pipeline.ingest.reading.records import read_records
 
 _ENTRY = re.compile(r"@[ \t]*([A-Za-z]{1,40})\s*([{(])")
 _KEY = re.compile(r"\s*([^\s,{}()=]{1,500})\s*(?=[,})])")
@@ -41,10 +40,8 @@ _MONTHS = {name[:3].lower(): name for name in calendar.month_name if name}
 def read_bibtex(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     """Read each entry as a record of its fields; its id is its key, names are given name first."""
     text = with_newlines(decode(data, options.encoding))
-    records = [FileRecord(number, entry) for number, entry in enumerate(_entries(text), 1)]
-    if not records:
-        raise Unreadable("the file has no entries, as @book{key, title = {...}}")
-    return read_records(path, records, options)
+    none = "the file has no entries, as @book{key, title = {...}}"
+    return read_records(path, _entries(text), options, none=none)
 
 
 def _entries(text: str) -> Iterator[dict[str, object]]:

@@ -18,9 +18,8 @@ from graphrag_pipeline.ingest.reading.model import (
     FileFormat,
     ReadingOptions,
     ReadResult,
-    Unreadable,
 )
-from graphrag_pipeline.ingest.reading.records import FileRecord, read_records
+from graphrag_pipeline.ingest.reading.records import read_records
 
 _FOLD = re.compile(r"\n[ \t]")
 _IN_QUOTED = re.compile(r"^[^:\n]*QUOTED-PRINTABLE[^:\n]*:(?:[^\n]*=\n)+[^\n]*", re.M | re.I)
@@ -75,10 +74,8 @@ def _read(path: Path, data: bytes, options: ReadingOptions, sign: str) -> ReadRe
     lines = _FOLD.sub(
         "", _IN_QUOTED.sub(lambda match: match.group().replace("=\n", ""), text)
     ).split("\n")
-    records = [FileRecord(number, entry) for number, entry in enumerate(_entries(lines), 1)]
-    if not records:
-        raise Unreadable(f"the file has no entries: none begins with {sign}")
-    return read_records(path, records, options)
+    none = f"the file has no entries: none begins with {sign}"
+    return read_records(path, _entries(lines), options, none=none)
 
 
 def _entries(lines: list[str]) -> Iterator[dict[str, object]]:

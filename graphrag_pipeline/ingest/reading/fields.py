@@ -11,11 +11,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from graphrag_pipeline.core.lazy import LazyModule
 from graphrag_pipeline.core.records import SEPARATOR, column_of, field_head, field_words
 from graphrag_pipeline.core.word_lists import word_lists
 
 if TYPE_CHECKING:
     import polars as pl
+else:
+    pl = LazyModule("polars")
 
 Role = Literal["field", "key", "value", "prose"]
 """Of a column: its values name things, are keys, are plain values, or are running text."""
@@ -71,8 +74,6 @@ def lines_of(rows: Iterable[tuple[int, str, str, bool]]) -> pl.DataFrame:
     A path is the names and, in lists, the 1-based numbers that lead to the value, joined by dots;
     the column is the path without these numbers.
     """
-    import polars as pl
-
     kinds = {"record": pl.Int64, "path": pl.String, "value": pl.String, "is_title": pl.Boolean}
     lines = pl.DataFrame(list(rows), schema=kinds, orient="row")
     paths = lines["path"].unique()
@@ -83,8 +84,6 @@ def lines_of(rows: Iterable[tuple[int, str, str, bool]]) -> pl.DataFrame:
 
 def with_kinds(lines: pl.DataFrame) -> pl.DataFrame:
     """Add what the value of each line is: the column ``kind``."""
-    import polars as pl
-
     values = lines.select(pl.col("value").unique())
     values = values.with_columns(kind=_kind(pl.col("value")))
     return lines.join(values, "value", how="left", maintain_order="left")
@@ -92,8 +91,6 @@ def with_kinds(lines: pl.DataFrame) -> pl.DataFrame:
 
 def decide_columns(lines: pl.DataFrame, n_records: int) -> Columns:
     """Return what the columns are, from all lines of so many records."""
-    import polars as pl
-
     shares = lines.group_by("column", maintain_order=True).agg(
         n=pl.len(),
         n_records=pl.col("record").n_unique(),
@@ -152,8 +149,6 @@ def _role(row: Mapping[str, int]) -> Role:
 
 def _kind(value: pl.Expr) -> pl.Expr:
     """Return what a value is: nothing, number, address, code, prose or name."""
-    import polars as pl
-
     lower = value.str.to_lowercase()
     date = _DATE.format(words="|".join(sorted(map(re.escape, _WORDS["date"]))))
     n_words = value.str.count_matches(r"\S+")
@@ -184,8 +179,6 @@ def with_titles(lines: pl.DataFrame, columns: Columns) -> tuple[pl.DataFrame, pl
 
     Returns titles by record, too, as :func:`values_of`, where the column has another in each.
     """
-    import polars as pl
-
     if not columns.subject:
         return lines, values_of(lines, "")
     named = lines.with_columns(is_title=pl.col("column") == columns.subject).sort(
@@ -197,8 +190,6 @@ def with_titles(lines: pl.DataFrame, columns: Columns) -> tuple[pl.DataFrame, pl
 
 def values_of(lines: pl.DataFrame, column: str) -> pl.DataFrame:
     """Return the values of a column, ``record`` and ``value``; none for the column ``""``."""
-    import polars as pl
-
     on_one_line = pl.col("value").str.replace_all(r"\s+", " ")
     rows = lines.filter((pl.col("column") == column) & (column != ""))
     return rows.select("record", on_one_line).unique("record", keep="last", maintain_order=True)
@@ -211,8 +202,6 @@ def said_beside_text(lines: pl.DataFrame, columns: Columns) -> pl.DataFrame:
     such as its number and when it was closed: no values of what is within it, but for what that is
     called, of lists, or that many records share. The title stands before what names something.
     """
-    import polars as pl
-
     kind = _line_kind(columns)
     value, column = pl.col("value"), pl.col("column")
     n_records = lines["record"].n_unique()
@@ -238,8 +227,6 @@ def record_texts(lines: pl.DataFrame, columns: Columns) -> pl.DataFrame:
     ``kinds``: lines that hold a title, a name of something else, a key or other values (those that
     follow each other as one block). The names of fields before prose count as values.
     """
-    import polars as pl
-
     kinds = lines.select(
         "record",
         "value",
@@ -274,15 +261,11 @@ def record_texts(lines: pl.DataFrame, columns: Columns) -> pl.DataFrame:
 
 def _is_first() -> pl.Expr:
     """Whether a line is the first of its record: lines of a record stand together."""
-    import polars as pl
-
     return pl.col("record").ne_missing(pl.col("record").shift(1))
 
 
 def _so_far(amount: pl.Expr) -> pl.Expr:
     """Return the sum of an amount over the lines of a record, up to each of them."""
-    import polars as pl
-
     total = amount.cast(pl.Int64).cum_sum()
     before = pl.when(_is_first()).then(total - amount.cast(pl.Int64)).forward_fill()
     return total - before
@@ -290,8 +273,6 @@ def _so_far(amount: pl.Expr) -> pl.Expr:
 
 def _line_kind(columns: Columns) -> pl.Expr:
     """Return what a line is: title, field, key, value or prose."""
-    import polars as pl
-
     role = pl.col("column").replace_strict(dict(columns.roles), return_dtype=pl.String)
     kind = pl.col("kind")
     own_keys = [column for column in columns.roles if _KEY_WORDS.issuperset(field_words(column))]

@@ -17,9 +17,8 @@ from graphrag_pipeline.ingest.reading.model import (
     FileFormat,
     ReadingOptions,
     ReadResult,
-    Unreadable,
 )
-from graphrag_pipeline.ingest.reading.records import FileRecord, read_records
+from graphrag_pipeline.ingest.reading.records import filled, read_records
 
 _LINE = re.compile(r"[ \t]*(\d{1,2})[ \t]+(?:@([^@\s]{1,40})@[ \t]+)?(\w{1,31})(?: (.*))?")
 _POINTER = re.compile(r"@([^@\s]{1,40})@")
@@ -68,14 +67,9 @@ def read_gedcom(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     nodes = _nodes(decode(data, options.encoding).lstrip("\ufeff"))
     known = {node.key: node for node in nodes if node.key}
     people = [node for node in nodes if node.tag == "INDI"]
-    if not people:
-        raise Unreadable("the file has no persons, as 0 @I1@ INDI")
     names = _names(people)
-    records = [
-        FileRecord(number, _as_record(person, known, names))
-        for number, person in enumerate(people, 1)
-    ]
-    return read_records(path, records, options)
+    records = (_as_record(person, known, names) for person in people)
+    return read_records(path, records, options, none="the file has no persons, as 0 @I1@ INDI")
 
 
 def _nodes(text: str) -> list[_Node]:
@@ -141,11 +135,7 @@ def _as_record(
     for tag, name in _FACTS.items():
         record[name] = [one_line(said) for node in person.all(tag) if (said := _text(node, known))]
     record |= _relatives(person, known, names)
-    return {
-        name: value[0] if isinstance(value, list) and len(value) == 1 else value
-        for name, value in record.items()
-        if value
-    }
+    return filled(record)
 
 
 def _text(node: _Node, known: Mapping[str, _Node]) -> str:

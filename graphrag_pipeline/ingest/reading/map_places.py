@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 from graphrag_pipeline.ingest.reading import versions
@@ -13,9 +13,8 @@ from graphrag_pipeline.ingest.reading.model import (
     ReadingOptions,
     ReadResult,
     Scalar,
-    Unreadable,
 )
-from graphrag_pipeline.ingest.reading.records import FileRecord, read_records
+from graphrag_pipeline.ingest.reading.records import filled, read_records
 from graphrag_pipeline.ingest.reading.xml_tree import XmlElement, elements_in, root_of, said_of
 
 _OF_GPX = ("wpt", "rte", "trk")
@@ -31,15 +30,13 @@ def read_places(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     """
     root = root_of(data)
     places = _of_kml(root, ()) if root.name == "kml" else _of_gpx(root)
-    records = [FileRecord(number, _said(place)) for number, place in enumerate(places, 1)]
-    if not records:
-        raise Unreadable("the file has no places: no wpt, rte or trk of GPX, no Placemark of KML")
     about = {
         "map": said_of(root, "metadata", "name"),
         "author": said_of(root, "metadata", "author", "name"),
         "about": said_of(root, "metadata", "desc"),
     }
-    return read_records(path, records, options, _said(about))
+    none = "the file has no places: no wpt, rte or trk of GPX, no Placemark of KML"
+    return read_records(path, map(filled, places), options, about, none=none)
 
 
 def _of_gpx(root: XmlElement) -> Iterator[dict[str, Scalar]]:
@@ -87,10 +84,6 @@ def _placemark(element: XmlElement, folders: tuple[str, ...]) -> dict[str, Scala
         "longitude": longitude,
         "elevation": elevation if elevation.strip("0.") else "",
     }
-
-
-def _said(fields: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    return {name: value for name, value in fields.items() if value}
 
 
 MAP = FileFormat(read_places, versions.of("maps", "HTML", "records"), SMALL_RECORDS)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from graphrag_pipeline.core.lazy import LazyModule
 from graphrag_pipeline.core.records import column_of, name_columns
 from graphrag_pipeline.ingest.reading import fields as by_column
 from graphrag_pipeline.ingest.reading.cleaning import NEWLINES, REMOVED
@@ -31,6 +32,8 @@ from graphrag_pipeline.ingest.reading.records import (
 
 if TYPE_CHECKING:
     import polars as pl
+else:
+    pl = LazyModule("polars")
 
 _ROWS_AT_ONCE = 50_000
 _FEWEST_OTHERS, _FEWEST_GROUPS = 2, 2
@@ -54,8 +57,6 @@ def read_columns(
     ``cells`` are strings, null where a row ends before the column; names of columns are on one
     line. ``problems`` say, by the number of a row from 0, why it has no document.
     """
-    import polars as pl
-
     if cells.is_empty():
         raise Unreadable("the file holds no records")
     rows, in_column = _rows(_within_groups(_filled(cells, options)), options)
@@ -71,8 +72,6 @@ def _filled(cells: pl.DataFrame, options: ReadingOptions) -> pl.DataFrame:
 
     Raises Unreadable where their names, said with each value, are too much text.
     """
-    import polars as pl
-
     numbers = cells.select((pl.col(name) != "").sum() for name in cells.columns).row(0)
     if sum(n * len(name) for n, name in zip(numbers, cells.columns, strict=True)) > most_said(
         options
@@ -89,8 +88,6 @@ def _within_groups(cells: pl.DataFrame) -> pl.DataFrame:
 
     Such a row has its first cell alone, and the rows below it have all but this.
     """
-    import polars as pl
-
     first, *others = cells.columns
     if len(others) < _FEWEST_OTHERS:
         return cells
@@ -111,8 +108,6 @@ def _within_groups(cells: pl.DataFrame) -> pl.DataFrame:
 
 def _rows(cells: pl.DataFrame, options: ReadingOptions) -> tuple[pl.DataFrame, bool]:
     """Return what each row says (see :func:`_written`), and whether a column holds the text."""
-    import polars as pl
-
     names = cells.columns
     special = _special(names, options)
     cells = cells.select(_clean(pl.col(name)).alias(name) for name in names)
@@ -155,8 +150,6 @@ def _written(
 
     ``title`` and ``key`` tell whether any row of the file has one in a column that is called so.
     """
-    import polars as pl
-
     titles, keys = (
         rows.select("record", value=part).filter(pl.col("value") != "") for part in ("title", "key")
     )
@@ -184,8 +177,6 @@ def _documents(
     *,
     in_column: bool,
 ) -> ReadResult:
-    import polars as pl
-
     own, said = pl.col("text"), pl.col("said")
     text, room, has_blocks = said, pl.lit(0), pl.lit(value=True)
     if in_column:
@@ -242,8 +233,6 @@ def _on_one_line(cell: pl.Expr) -> pl.Expr:
 
 def _parts(special: _Special) -> dict[str, pl.Expr]:
     """Return what a row's text, title and key are, "" where there is none, and in which columns."""
-    import polars as pl
-
     parts: dict[str, pl.Expr] = {}
     for part, names in (("text", special.text), ("title", special.title), ("key", special.key)):
         filled = [pl.when(pl.col(name) != "").then(pl.lit(name)) for name in names]
@@ -267,8 +256,6 @@ def _parts(special: _Special) -> dict[str, pl.Expr]:
 
 
 def _is_there(name: str) -> pl.Expr:
-    import polars as pl
-
     return pl.col(name).is_not_null()
 
 
@@ -278,8 +265,6 @@ def _cell(name: str) -> str:
 
 def _is_said(name: str, special: _Special) -> pl.Expr:
     """Whether a cell holds something that is said in a line of its own."""
-    import polars as pl
-
     is_said = (pl.col(_cell(name)) != "") & ~_is_title(name, special)
     for part, columns in (("text", special.text), ("key", special.key)):
         if name in columns:
@@ -288,8 +273,6 @@ def _is_said(name: str, special: _Special) -> pl.Expr:
 
 
 def _is_title(name: str, special: _Special) -> pl.Expr:
-    import polars as pl
-
     if name not in special.title:
         return pl.lit(value=False)
     return pl.col("title_in").eq_missing(pl.lit(name)) & ~pl.col("in_two")
@@ -297,8 +280,6 @@ def _is_title(name: str, special: _Special) -> pl.Expr:
 
 def _lines(table: pl.DataFrame, names: Sequence[str], special: _Special) -> pl.DataFrame:
     """Return the lines of all rows, see :func:`fields.lines_of`: the title first."""
-    import polars as pl
-
     values = [pl.when(pl.col("title") != "").then(pl.col("title"))]
     values += [pl.when(_is_said(name, special)).then(pl.col(_cell(name))) for name in names]
     slots = pl.lit(pl.Series([list(range(len(values)))], dtype=pl.List(pl.Int32)))
@@ -325,8 +306,6 @@ def _metadata(names: Sequence[str], special: _Special, roles: Mapping[str, str] 
 
     With ``roles`` only those that name nothing by themselves.
     """
-    import polars as pl
-
     said: list[pl.Expr] = []
     for name in sorted(names):
         if roles is not None and roles.get(name, "value") not in ("value", "key"):

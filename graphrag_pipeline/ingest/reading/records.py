@@ -39,12 +39,10 @@ _SAID_TO_READ = 10
 
 
 @dataclass(frozen=True)
-class FileRecord:
-    """One record: its 1-based number, its value (an object, or bare text), or why it has none."""
+class NoRecord:
+    """What stands in the place of a record, and is none: why."""
 
-    number: int
-    value: object = None
-    problem: str = ""
+    problem: str
 
 
 @dataclass(frozen=True)
@@ -76,11 +74,17 @@ class _Written:
 
 def read_records(
     path: Path,
-    records: Sequence[FileRecord],
+    values: Iterable[object],
     options: ReadingOptions,
     beside: Mapping[str, Scalar] | None = None,
+    *,
+    numbers: Sequence[int] = (),
+    none: str = "the file holds no records",
 ) -> ReadResult:
     """Return a document for each record, and each bad record with its reason.
+
+    A record is an object or bare text; without ``numbers`` they are counted from 1. Where there is
+    none, ``none`` is the reason that is raised.
 
     Where no record has a text column, the text of each is all its values as "column: value"
     lines, so that nothing is lost; metadata are then its plain values, if it has a title. Where
@@ -88,23 +92,25 @@ def read_records(
     or ids, those are taken whose values tell the records apart: see `fields`. ``beside`` is
     metadata of every record, which its own go before.
     """
+    records = list(values)
     if not records:
-        raise Unreadable("the file holds no records")
+        raise Unreadable(none)
     _require_bounded(len(records) * sum(len(str(v)) for v in (beside or {}).values()), options)
-    parts = [_parts(record.value, options) for record in records]
+    parts = [_parts(record, options) for record in records]
     in_column = any(part.has_text_column for part in parts)
     written = _written(parts, options, in_column=in_column, infer=True)
     keys = unique_keys(
-        part.key or fields.key or f"row-{record.number}"
-        for part, fields, record in zip(parts, written, records, strict=True)
+        part.key or fields.key or f"row-{number}"
+        for number, part, fields in zip(
+            numbers or range(1, len(records) + 1), parts, written, strict=True
+        )
     )
     documents: list[ReadDocument] = []
     quarantined: list[Quarantined] = []
     for key, record, part, fields in zip(keys, records, parts, written, strict=True):
-        text, blocks = _text(record.value, part, fields, in_column)
-        if record.problem or not text:
-            reason = record.problem or why_empty(record.value, options, in_column)
-            quarantined.append(Quarantined(key, reason))
+        text, blocks = _text(record, part, fields, in_column)
+        if not text:
+            quarantined.append(Quarantined(key, why_empty(record, options, in_column)))
             continue
         title = part.title or fields.title or f"{readable_name(path)}: {key}"
         own = _scalars(part.rest) if in_column else fields.metadata
@@ -287,6 +293,19 @@ def unique_keys(keys: Iterable[str]) -> list[str]:
     return unique
 
 
+def filled(fields: Mapping[str, object]) -> dict[str, object]:
+    """Return the fields that hold something, of a list of one thing that.
+
+    >>> filled({"name": "Ada", "child": ["Ida"], "note": []})
+    {'name': 'Ada', 'child': 'Ida'}
+    """
+    return {
+        name: value[0] if isinstance(value, list) and len(value) == 1 else value
+        for name, value in fields.items()
+        if value
+    }
+
+
 def leaves(value: object) -> str:
     """Return every non-empty value inside, each as a "path: value" line, in order."""
     return "\n".join(field_line(path, text) for path, text in _leaves(value, ""))
@@ -464,6 +483,8 @@ def _text(
 
 def why_empty(value: object, options: ReadingOptions, in_column: bool) -> str:
     """Return why a record has no document; ``in_column``: others of its file have a text column."""
+    if isinstance(value, NoRecord):
+        return value.problem
     if isinstance(value, Mapping) and in_column:
         return f"no text in any of the columns {', '.join(options.text_columns)}"
     if isinstance(value, Mapping | str | list):

@@ -14,9 +14,8 @@ from graphrag_pipeline.ingest.reading.model import (
     FileFormat,
     ReadingOptions,
     ReadResult,
-    Unreadable,
 )
-from graphrag_pipeline.ingest.reading.records import FileRecord, read_records
+from graphrag_pipeline.ingest.reading.records import filled, read_records
 
 _LINE = re.compile(r"([A-Z][A-Z0-9])  ?-(?: (.*)|$)")
 _NAMES = {
@@ -41,10 +40,8 @@ _YEAR = re.compile(r"(\d{4})(?:/(\d{1,2})?)?(?:/(\d{1,2})?)?(?:/.*)?")
 def read_ris(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     """Read each entry as a record with the fields that BibTeX has, names given name first."""
     text = with_newlines(decode(data, options.encoding))
-    records = [FileRecord(number, entry) for number, entry in enumerate(_entries(text), 1)]
-    if not records:
-        raise Unreadable("the file has no entries, as TY  - BOOK")
-    return read_records(path, records, options)
+    none = "the file has no entries, as TY  - BOOK"
+    return read_records(path, _entries(text), options, none=none)
 
 
 def _entries(text: str) -> Iterator[dict[str, object]]:
@@ -76,12 +73,7 @@ def _as_record(entry: list[tuple[str, str]]) -> dict[str, object]:
             listed.append(value if name == "keywords" else _given_first(value))
         elif name and value:
             record.setdefault(name, _day(value) if name in ("year", "date") else value)
-    one = {
-        name: value[0]
-        for name, value in record.items()
-        if isinstance(value, list) and len(value) == 1
-    }
-    return record | one
+    return filled(record)
 
 
 def _given_first(name: str) -> str:

@@ -18,7 +18,7 @@ from graphrag_pipeline.ingest.reading.model import (
     joined,
     whole_document,
 )
-from graphrag_pipeline.ingest.reading.records import FileRecord, read_records
+from graphrag_pipeline.ingest.reading.records import read_records
 
 _NAME = (
     r"""(?:[`"\[]?\w{1,80}[`"\]]?\.)?"""
@@ -77,7 +77,7 @@ def read_sql(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     if not dump.tables:
         return read_code(path, data, options)
     read = [
-        read_records(Path(f"{table}.sql"), _numbered(rows), options).under(f"{table}!")
+        read_records(Path(f"{table}.sql"), rows, options).under(f"{table}!")
         for table, rows in dump.tables.items()
     ]
     if dump.rest.strip():
@@ -85,10 +85,6 @@ def read_sql(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
         code = whole_document(path, dump.rest, path.name, {"language": "SQL"}, blocks)
         read.append(code.under("schema!"))
     return joined(read)
-
-
-def _numbered(rows: _Rows) -> list[FileRecord]:
-    return [FileRecord(number, row) for number, row in enumerate(rows, 1)]
 
 
 class _Dump:

@@ -13,6 +13,7 @@ from itertools import chain, dropwhile, islice, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from graphrag_pipeline.core.lazy import LazyModule
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.blocks import Block
 from graphrag_pipeline.ingest.reading.chats import conversations_in
@@ -36,7 +37,7 @@ from graphrag_pipeline.ingest.reading.model import (
 from graphrag_pipeline.ingest.reading.note_marks import without_page_addresses
 from graphrag_pipeline.ingest.reading.record_columns import read_columns
 from graphrag_pipeline.ingest.reading.records import (
-    FileRecord,
+    NoRecord,
     enveloped_records,
     leaves,
     linked_tables,
@@ -63,6 +64,9 @@ from graphrag_pipeline.store.sources import SLACK_LISTS
 
 if TYPE_CHECKING:
     import polars as pl
+    import pyarrow as pa
+else:
+    pl, pa = LazyModule("polars"), LazyModule("pyarrow")
 
 _DELIMITERS = ",;\t|"
 _DIRECTIVE = re.compile(r'"?sep=([,;\t|])"?\n', re.IGNORECASE)
@@ -290,8 +294,6 @@ def _unquoted_cells(
     text: str, delimiter: str, n_head: int, names: Sequence[str], problems: dict[int, str]
 ) -> pl.DataFrame:
     """Return what :func:`_cells` does, of a table without quotes: a line is a row."""
-    import polars as pl
-
     lines = pl.Series([text]).str.split("\n").explode()
     lines = lines.filter(lines.str.contains(rf"[^\s\x1c-\x1f\x{ord(delimiter):02x}]"))
     _require_cells(len(names), len(lines), len(text))
@@ -309,8 +311,6 @@ def _cells(
     rows: Iterator[list[str] | str], names: Sequence[str], problems: dict[int, str]
 ) -> pl.DataFrame:
     """Return rows as columns of their names, and write down the ``problems`` of those with any."""
-    import polars as pl
-
     schema = dict.fromkeys(names, pl.String)
     frames = [pl.DataFrame(schema=schema)]
     n_rows = 0
@@ -425,17 +425,17 @@ def read_jsonl(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     """Read one JSON value a line; a record without id is named by its line number."""
     text = without_files(decode(data, options.encoding))
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip(" \t\n\0"))
-    return read_records(path, [_json_record(number, line) for number, line in numbered], options)
+    numbered = {number: line for number, line in enumerate(lines, 1) if line.strip(" \t\n\0")}
+    return read_records(path, map(_json_record, numbered.values()), options, numbers=[*numbered])
 
 
-def _json_record(number: int, line: str) -> FileRecord:
+def _json_record(line: str) -> object:
     try:
-        return FileRecord(number, json.loads(line))
+        return json.loads(line)
     except RecursionError:
-        return FileRecord(number, problem="the JSON is nested too deeply")
+        return NoRecord("the JSON is nested too deeply")
     except ValueError as error:
-        return FileRecord(number, problem=f"the line is not valid JSON ({error})")
+        return NoRecord(f"the line is not valid JSON ({error})")
 
 
 def read_json(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
@@ -475,9 +475,7 @@ def read_value(path: Path, value: object, options: ReadingOptions, kind: str) ->
     if conversations := conversations_in(value, options.slack_day):
         return _as_chats(conversations)
     if isinstance(value, list):
-        items = csl_entries(value) or value
-        records = [FileRecord(number, item) for number, item in enumerate(items, 1)]
-        return read_records(path, records, options)
+        return read_records(path, csl_entries(value) or value, options)
     if isinstance(value, dict):
         if tables := linked_tables(value):
             return _read_tables(path, value, tables, options)
@@ -485,8 +483,7 @@ def read_value(path: Path, value: object, options: ReadingOptions, kind: str) ->
             items, beside = enveloped
             if conversations := conversations_in(items):
                 return _as_chats(conversations)
-            records = [FileRecord(number, item) for number, item in enumerate(items, 1)]
-            return read_records(path, records, options, beside)
+            return read_records(path, items, options, beside)
         return read_object(path, value, options)
     if isinstance(value, str):
         return whole_document(path, value, blocks=line_blocks(value, markdown=False))
@@ -507,9 +504,7 @@ def _read_tables(
 ) -> ReadResult:
     """Read the tables of an object, each by itself, and what it says beside them as one more."""
     read = [
-        read_records(
-            Path(f"{name}.json"), [*map(FileRecord, range(1, len(rows) + 1), rows)], options
-        ).under(f"{name}!")
+        read_records(Path(f"{name}.json"), rows, options).under(f"{name}!")
         for name, rows in tables.items()
     ]
     rest = {name: item for name, item in value.items() if name not in tables}
@@ -520,15 +515,14 @@ def _read_tables(
 
 def _has_value_a_line(text: str) -> bool:
     first, _, rest = text.strip().partition("\n")
-    return bool(rest) and not _json_record(1, first).problem
+    return bool(rest) and not isinstance(_json_record(first), NoRecord)
 
 
 def read_parquet(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     """Read a parquet table, one document a row, as long as it unpacks within `max_file_bytes`."""
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    records: list[FileRecord] = []
+    records: list[object] = []
     room = options.max_file_bytes
     try:
         with pq.ParquetFile(pa.BufferReader(data)) as table:
@@ -538,8 +532,7 @@ def read_parquet(path: Path, data: bytes, options: ReadingOptions) -> ReadResult
                 room -= batch.nbytes + sum(map(_referred_to, batch.columns))
                 if room < 0:
                     raise Unreadable(f"the table unpacks to more than {options.allowed}")
-                rows = _with_plain_times(batch).to_pylist()
-                records += [FileRecord(n, row) for n, row in enumerate(rows, len(records) + 1)]
+                records += _with_plain_times(batch).to_pylist()
     except MemoryError:
         raise
     except (pa.ArrowException, OSError) as error:
@@ -550,7 +543,6 @@ def read_parquet(path: Path, data: bytes, options: ReadingOptions) -> ReadResult
 
 def _referred_to(column: Any) -> int:
     """Return the bytes of the texts that the cells of a column refer to in its dictionary."""
-    import pyarrow as pa
     from pyarrow import compute
 
     if not pa.types.is_dictionary(column.type):
@@ -566,8 +558,6 @@ def _referred_to(column: Any) -> int:
 
 def _with_plain_times(batch: Any) -> Any:
     """Return the batch with dates and times as text, which Python could not always hold."""
-    import pyarrow as pa
-
     for position, column in enumerate(batch.schema):
         if pa.types.is_temporal(column.type):
             text = batch.column(position).cast(pa.string())

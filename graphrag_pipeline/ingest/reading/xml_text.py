@@ -23,7 +23,7 @@ from graphrag_pipeline.ingest.reading.model import (
     Scalar,
     whole_document,
 )
-from graphrag_pipeline.ingest.reading.records import FileRecord, read_object, read_records
+from graphrag_pipeline.ingest.reading.records import read_object, read_records
 from graphrag_pipeline.ingest.reading.tables import read_value
 from graphrag_pipeline.ingest.reading.tei import is_tei, read_tei
 from graphrag_pipeline.ingest.reading.wikitext import read_dump
@@ -71,11 +71,10 @@ def read_xml(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     if is_camt(root):
         return read_camt(path, root, options)
     if entries := marc_entries(root):
-        return read_records(path, [*map(FileRecord, range(1, len(entries) + 1), entries)], options)
+        return read_records(path, entries, options)
     if found := _records(root):
         elements, beside = found
-        records = [FileRecord(number, _value(each)) for number, each in enumerate(elements, 1)]
-        return read_records(path, records, options, beside)
+        return read_records(path, map(_value, elements), options, beside)
     if _is_data(root) and isinstance(value := _value(root), dict):
         return read_object(path, value, options)
     blocks: list[Block] = []
