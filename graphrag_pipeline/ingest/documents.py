@@ -68,6 +68,14 @@ BATCH_SOURCES = pl.Schema(
         "n_documents": pl.Int64,
     }
 )
+_READ = pl.Schema(
+    {
+        **dict.fromkeys(("source", "identity", "key", "title", "text", "metadata"), pl.String),
+        **dict.fromkeys(("pages", "starts", "ends"), pl.List(pl.Int64)),
+        "kinds": pl.List(pl.String),
+    }
+)
+"""What is read of a file, a row for each document, with its blocks."""
 QUARANTINE = pl.Schema({"batch": pl.String, "uri": pl.String, "reason": pl.String})
 
 
@@ -98,21 +106,20 @@ class Gathered:
         self._documents: list[pl.DataFrame] = []
         self._blocks: list[pl.DataFrame] = []
         self._rows: list[tuple[object, ...]] = []
-        self._block_rows: list[tuple[str, int, int, str]] = []
 
     def add(self, source: str, identity: str, documents: Sequence[ReadDocument]) -> None:
         """Add the documents of a file."""
         if isinstance(documents, DocumentTable):
             self._end_rows()
+            of_file = {"source": pl.lit(source), "identity": pl.lit(identity)}
             for part in documents.rows.iter_slices(_ROWS_AT_ONCE):
-                table, blocks = _of_table(source, identity, part)
-                self._documents.append(table)
-                self._blocks.append(blocks)
+                self._take(part.with_columns(**of_file, pages=pl.lit(None, _READ["pages"])))
             return
-        for document in documents:
-            row = _document_row(source, identity, document)
-            self._rows.append(row)
-            self._block_rows += [(row[0], b.start, b.end, b.kind) for b in document.blocks]
+        for d in documents:
+            metadata = json.dumps(d.metadata, ensure_ascii=False, default=str, sort_keys=True)
+            spans = tuple(zip(*d.blocks, strict=True)) or (None, None, None)
+            pages = d.page_starts or None
+            self._rows.append((source, identity, d.key, d.title, d.text, metadata, pages, *spans))
 
     def record(self, change: SourceChange, *, status: str, n_documents: int = 0) -> None:
         """Note what became of a file of the batch."""
@@ -140,13 +147,32 @@ class Gathered:
         )
 
     def _end_rows(self) -> None:
-        for rows, schema, frames in (
-            (self._rows, DOCUMENTS, self._documents),
-            (self._block_rows, BLOCKS, self._blocks),
-        ):
-            own = {name: kind for name, kind in schema.items() if name != "batch"}
-            frames.append(pl.DataFrame(rows, schema=own, orient="row"))
-            rows.clear()
+        self._take(pl.DataFrame(self._rows, schema=_READ, orient="row"))
+        self._rows.clear()
+
+    def _take(self, rows: pl.DataFrame) -> None:
+        """Take in rows of ``_READ`` as rows of ``DOCUMENTS`` and ``BLOCKS``, in their order."""
+        newline = pl.lit("\n")
+        contents = pl.concat_str("title", newline, "metadata", newline, "text")
+        hashes = map(content_hash, rows.select(contents).to_series())
+        names = rows.select("identity", "key").iter_rows()
+        ids = [make_id("document", _join(*name)) for name in names]
+        uri = pl.concat_str("source", pl.lit("#"), "key")
+        documents = rows.select(
+            pl.Series("id", ids, dtype=pl.String),
+            pl.when(pl.col("key") == "").then("source").otherwise(uri).alias("uri"),
+            "source",
+            "title",
+            pl.Series("content_hash", hashes, dtype=pl.String),
+            pl.col("text").str.len_chars().cast(pl.Int64).alias("n_chars"),
+            "metadata",
+            "text",
+            page_starts="pages",
+        )
+        spans = {"start_char": "starts", "end_char": "ends", "kind": "kinds"}
+        blocks = rows.select(document_id=documents["id"], **spans).explode(*spans)
+        self._documents.append(documents)
+        self._blocks.append(blocks.drop_nulls("kind"))
 
 
 def reading_options(settings: Settings) -> ReadingOptions:
@@ -291,44 +317,6 @@ def _record_read(
     status = "ok" if read.documents else "quarantined"
     change = replace(change, sha256=sha256)
     into.record(change, status=status, n_documents=len(read.documents))
-
-
-def _document_row(
-    source: str, identity: str, document: ReadDocument
-) -> tuple[str, str, str, str, str, int, str, str, list[int] | None]:
-    metadata = json.dumps(document.metadata, ensure_ascii=False, default=str, sort_keys=True)
-    return (
-        make_id("document", _join(identity, document.key)),
-        _join(source, document.key),
-        source,
-        document.title,
-        content_hash(f"{document.title}\n{metadata}\n{document.text}"),
-        len(document.text),
-        metadata,
-        document.text,
-        [*document.page_starts] or None,
-    )
-
-
-def _of_table(source: str, identity: str, rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return what :func:`_document_row` does of each document of a table, and their blocks."""
-    newline = pl.lit("\n")
-    contents = rows.select(pl.concat_str("title", newline, "metadata", newline, "text")).to_series()
-    ids = [make_id("document", _join(identity, key)) for key in rows["key"]]
-    documents = rows.select(
-        pl.Series("id", ids, dtype=pl.String),
-        pl.concat_str(pl.lit(f"{source}#"), "key").alias("uri"),
-        pl.lit(source).alias("source"),
-        "title",
-        pl.Series("content_hash", map(content_hash, contents), dtype=pl.String),
-        pl.col("text").str.len_chars().cast(pl.Int64).alias("n_chars"),
-        "metadata",
-        "text",
-        page_starts=pl.lit(None, DOCUMENTS["page_starts"]),
-    )
-    spans = {"start_char": "starts", "end_char": "ends", "kind": "kinds"}
-    blocks = rows.select(document_id=documents["id"], **spans).explode(*spans)
-    return documents, blocks.drop_nulls("kind")
 
 
 def _join(source: str, key: str) -> str:

@@ -19,6 +19,22 @@ class Block(NamedTuple):
     kind: BlockKind
 
 
+def joined_lines(lines: Iterable[tuple[str, str, BlockKind | None]]) -> tuple[str, list[Block]]:
+    """Return pieces of text as one, and its blocks.
+
+    Of each piece there is what parts it from the one before, its text, and what it is.
+    """
+    parts: list[str] = []
+    blocks: list[Block] = []
+    place = 0
+    for gap, text, kind in lines:
+        parts += [gap, text] if parts else [text]
+        place += len(gap) * (len(parts) > 1) + len(text)
+        if kind:
+            blocks.append(Block(place - len(text), place, kind))
+    return "".join(parts), blocks
+
+
 def clean_places(text: str, places: Sequence[int]) -> tuple[int, ...]:
     """Return where places of a text, in order, are in it when it is clean."""
     if not places or clean_text(text) == text:

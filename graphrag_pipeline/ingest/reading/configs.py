@@ -8,7 +8,8 @@ from __future__ import annotations
 import configparser
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -83,23 +84,30 @@ _Loader.add_multi_constructor("!", _untagged)
 _Loader.add_multi_constructor("tag:", _untagged)
 
 
-def read_yaml(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
-    """Read one YAML document as JSON is read, several as its records; comments are not read.
-
-    Text that is no YAML is read as source code.
-    """
+def _read(
+    parse: Callable[[str], object], kind: str, path: Path, data: bytes, options: ReadingOptions
+) -> ReadResult:
+    """Read the value of a file as JSON is read; what is none is source code: comments are prose."""
     text = decode(data, options.encoding)
     try:
-        nodes = list(yaml.compose_all(text, _Loader))
-        _require_bounded([node for node in nodes if node], len(text))
-        values = [value for value in yaml.load_all(text, _Loader) if value is not None]
+        value = parse(text)
     except RecursionError:
-        raise Unreadable("the YAML is nested too deeply") from None
-    except (yaml.YAMLError, ValueError, TypeError):
-        return _as_code(path, text, "YAML")
+        raise Unreadable(f"the {kind} is nested too deeply") from None
+    except (yaml.YAMLError, configparser.Error, ValueError, TypeError, AttributeError):
+        text = with_newlines(text)
+        blocks = code_blocks(text, "shell")
+        return whole_document(path, text, path.name, {"language": kind}, blocks)
+    return read_value(path, value, options, kind)
+
+
+def _of_yaml(text: str) -> object:
+    """Return the value of one YAML document, of several a list; comments are not read."""
+    nodes = list(yaml.compose_all(text, _Loader))
+    _require_bounded([node for node in nodes if node], len(text))
+    values = [value for value in yaml.load_all(text, _Loader) if value is not None]
     if not values:
         raise Unreadable("the file holds no values")
-    return read_value(path, values[0] if len(values) == 1 else values, options, "YAML")
+    return values[0] if len(values) == 1 else values
 
 
 def _require_bounded(roots: list[yaml.Node], size: int) -> None:
@@ -123,38 +131,14 @@ def _require_bounded(roots: list[yaml.Node], size: int) -> None:
         raise Unreadable("aliases in the YAML repeat too much: write out what they stand for")
 
 
-def read_toml(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
-    """Read a TOML file as the JSON object it stands for; text that is no TOML as source code."""
-    text = decode(data, options.encoding)
-    try:
-        value = tomllib.loads(text)
-    except RecursionError:
-        raise Unreadable("the TOML is nested too deeply") from None
-    except ValueError:
-        return _as_code(path, text, "TOML")
-    return read_value(path, value, options, "TOML")
-
-
-def read_ini(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
-    """Read sections and their values as the object that they stand for; what is none as code."""
-    text = decode(data, options.encoding)
+def _of_ini(text: str) -> object:
+    """Return sections and their values as the object that they stand for."""
     parser = configparser.RawConfigParser(strict=False, default_section="")
-    try:
-        parser.read_string(text)
-    except (configparser.Error, ValueError, AttributeError):
-        return _as_code(path, text, "INI")
-    return read_value(
-        path, {name: dict(parser[name]) for name in parser.sections()}, options, "INI"
-    )
+    parser.read_string(text)
+    return {name: dict(parser[name]) for name in parser.sections()}
 
 
-def _as_code(path: Path, text: str, language: str) -> ReadResult:
-    """Return the file as it is: its comments are prose."""
-    text = with_newlines(text)
-    blocks = code_blocks(text, "shell")
-    return whole_document(path, text, path.name, {"language": language}, blocks)
-
-
-YAML = FileFormat(read_yaml, versions.of("configs", "records"), SMALL_RECORDS)
-INI = FileFormat(read_ini, versions.of("configs", "records"), SMALL_RECORDS)
-TOML = FileFormat(read_toml, versions.of("configs", "records"), SMALL_RECORDS)
+_VERSIONS = versions.of("configs", "records")
+YAML = FileFormat(partial(_read, _of_yaml, "YAML"), _VERSIONS, SMALL_RECORDS)
+INI = FileFormat(partial(_read, _of_ini, "INI"), _VERSIONS, SMALL_RECORDS)
+TOML = FileFormat(partial(_read, tomllib.loads, "TOML"), _VERSIONS, SMALL_RECORDS)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from graphrag_pipeline.ingest.reading import versions
-from graphrag_pipeline.ingest.reading.blocks import Block, BlockKind
+from graphrag_pipeline.ingest.reading.blocks import BlockKind, joined_lines
 from graphrag_pipeline.ingest.reading.cleaning import one_line
 from graphrag_pipeline.ingest.reading.decoding import decode
 from graphrag_pipeline.ingest.reading.files import PLAIN, of_other_kind
@@ -77,15 +77,8 @@ def read_manual(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
         return PLAIN.read(path.with_name(f"{path.name}.txt"), data, options)
     page = _Page(path.stem)
     page.read(text.replace("\\\n", "").split("\n"))
-    parts, blocks, place = list[str](), list[Block](), 0
-    for said, kind in page.parts:
-        gap = "\n\n" if parts else ""
-        place += len(gap)
-        if kind:
-            blocks.append(Block(place, place + len(said), kind))
-        place += len(said)
-        parts.append(gap + said)
-    return whole_document(path, "".join(parts), page.title, page.about, blocks)
+    said, blocks = joined_lines(("\n\n", *part) for part in page.parts)
+    return whole_document(path, said, page.title, page.about, blocks)
 
 
 class _Page:

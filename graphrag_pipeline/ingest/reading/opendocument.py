@@ -28,12 +28,10 @@ from graphrag_pipeline.ingest.reading.model import (
     Unreadable,
     whole_document,
 )
-from graphrag_pipeline.ingest.reading.sheets import Sheet, read_sheets
-from graphrag_pipeline.ingest.reading.table_head import LOOKED_AT, REPEATED
+from graphrag_pipeline.ingest.reading.sheets import CellBudget, Sheet, read_sheets, sheet_of
 
 _MOST_DEPTH = 500
 _MOST_SPACES = 100
-_MOST_CELLS = 1_000_000
 _DROPPED = word_set(
     "office:annotation-end office:forms text:tracked-changes text:table-of-content "
     "text:alphabetical-index text:note-citation office:settings office:event-listeners "
@@ -52,6 +50,7 @@ _TAGS = {
 }
 _SPANS = {"table:number-rows-spanned": "rowspan", "table:number-columns-spanned": "colspan"}
 _OF_COMMENTS = ("http:creator", "http:date")
+_Merged = list[tuple[tuple[int, int], tuple[int, int]]]
 _HEAD = "Table_20_Heading"
 """The style of paragraphs in heads of tables, which not everybody has repeated on each page."""
 
@@ -247,35 +246,24 @@ class _Sheets(_Reader):
 
     def __init__(self, options: ReadingOptions) -> None:
         super().__init__()
-        self.sheets: list[Sheet] = []
-        self.rows: list[list[str]] = []
-        self.gaps: list[int] = []
-        self.spans: list[tuple[int, int, int, int]] = []
-        self.row_spans: list[tuple[int, int, int, int]] = []
-        self.is_gap = False
+        self.budget = CellBudget(options.max_file_bytes)
+        self.tables: list[tuple[str, list[int], list[list[str]], _Merged]] = []
         self.row: list[str] = []
-        self.number = self.high = self.empty = 0
-        self.above: dict[int, tuple[int, str]] = {}
-        self.covered: dict[int, str] = {}
+        self.number = self.empty = 0
         self.cell: list[str] = []
         self.value = ""
         self.repeated = self.row_repeated = 1
-        self.cells = 0
-        self.characters = 0
-        self.room = options.max_file_bytes
 
     def of(self, xml: bytes) -> list[Sheet]:
         self.parse(xml)
-        return self.sheets
+        return [sheet_of(*table, self.budget) for table in self.tables]
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         if name == "table:table":
-            self.rows, self.gaps, self.spans, self.is_gap = [], [], [], False
-            self.number, self.above = 0, {}
-            name = attributes.get("table:name", "")
-            self.sheets.append(Sheet(name, self.rows, self.spans, self.gaps))
+            self.number = 0
+            self.tables.append((attributes.get("table:name", ""), [], [], []))
         elif name == "table:table-row":
-            self.row, self.row_spans, self.covered, self.empty = [], [], {}, 0
+            self.row, self.empty = [], 0
             self.row_repeated = _number(attributes.get("table:number-rows-repeated"), 1, 1 << 20)
         elif name in ("table:table-cell", "table:covered-table-cell"):
             self.cell = []
@@ -290,27 +278,15 @@ class _Sheets(_Reader):
 
     def end(self, name: str) -> None:
         if name in ("table:table-cell", "table:covered-table-cell"):
-            value = self.value or "".join(self.cell).strip()
-            column = len(self.row) + self.empty
-            last, said = self.above.get(column, (0, ""))
-            if self.high > 1 and len(value) <= REPEATED:
-                self.above[column] = self.number + self.high - 1, value
-            elif name == "table:covered-table-cell" and self.number <= last:
-                self.covered[column] = said
-            self._add(value)
+            self._add(self.value or "".join(self.cell).strip())
             self.cell = []
         elif name == "table:table-row":
-            if not self.row:
-                self.is_gap = bool(self.rows)
-            else:
-                self._say_again()
-                if self.is_gap:
-                    self.gaps.append(len(self.rows))
-                self.is_gap = False
-                self.spans += self.row_spans
+            _, numbers, rows, _ = self.tables[-1]
+            if self.row:
                 again = self.row_repeated - 1
-                self._spend(again * len(self.row), again * sum(map(len, self.row)))
-                self.rows.extend([self.row] * self.row_repeated)
+                self.budget.take(again * len(self.row), again * sum(map(len, self.row)))
+                rows.extend([self.row] * self.row_repeated)
+                numbers.extend(range(self.number, self.number + self.row_repeated))
             self.number += self.row_repeated
 
     def text(self, text: str) -> None:
@@ -322,29 +298,18 @@ class _Sheets(_Reader):
         if not value:
             self.empty += self.repeated
             return
-        self._spend(self.empty + self.repeated, len(value) * self.repeated)
+        self.budget.take(self.empty + self.repeated, len(value) * self.repeated)
         self.row += [*[""] * self.empty, *[value] * self.repeated]
         self.empty = 0
 
-    def _say_again(self) -> None:
-        """Say in a row what stands in cells of the rows above that reach into it."""
-        for column, said in self.covered.items():
-            self.row += [""] * (column + 1 - len(self.row))
-            self.row[column] = self.row[column] or said
-
     def _note_span(self, attributes: dict[str, str]) -> None:
-        """Note a merged cell at the top of the sheet by its first and last row and column."""
+        """Note a merged cell by its first and last row and column."""
         wide = _number(attributes.get("table:number-columns-spanned"), 1, 1 << 14)
-        self.high = high = _number(attributes.get("table:number-rows-spanned"), 1, 1 << 20)
-        row, column = len(self.rows), len(self.row) + self.empty
-        if wide * high > 1 and row < LOOKED_AT:
-            self.row_spans.append((row, row + high - 1, column, column + wide - 1))
-
-    def _spend(self, cells: int, characters: int) -> None:
-        self.cells += cells
-        self.characters += characters
-        if self.cells > _MOST_CELLS or self.characters > self.room:
-            raise Unreadable(f"the sheets have more than {_MOST_CELLS:,} cells, or too much text")
+        high = _number(attributes.get("table:number-rows-spanned"), 1, 1 << 20)
+        row, column = self.number, len(self.row) + self.empty
+        if wide * high > 1:
+            last = (row + high - 1, column + wide - 1)
+            self.tables[-1][3].append(((row, column), last))
 
 
 def _typed(attributes: dict[str, str]) -> str:

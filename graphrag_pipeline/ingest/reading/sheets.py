@@ -82,7 +82,7 @@ def read_xlsx(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
         warnings.simplefilter("ignore")
         book = load_workbook(file, read_only=True, data_only=True, keep_links=False)
         try:
-            budget = _Budget(options.max_file_bytes * 4 // 5)
+            budget = CellBudget(options.max_file_bytes * 4 // 5)
             formats = _formats(book)
             sheets = [
                 _sheet(_WithFormats(each, formats) if formats else each, budget, marks)
@@ -105,7 +105,7 @@ def read_xls(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
             )
     except XLRDError as error:
         raise Unreadable(f"the workbook cannot be read: {one_line(str(error))[:200]}") from None
-    budget = _Budget(options.max_file_bytes * 4 // 5)
+    budget = CellBudget(options.max_file_bytes * 4 // 5)
     marks = {
         sheet.name: _Marks(merged=[((a, c), (b - 1, d - 1)) for a, b, c, d in sheet.merged_cells])
         for sheet in book.sheets()
@@ -176,7 +176,8 @@ class _OldSheet:
         return shown.shown(cell.value) if shown else cell.value
 
 
-_Merged = Sequence[tuple[tuple[int, int], tuple[int, int]]]
+Merged = Sequence[tuple[tuple[int, int], tuple[int, int]]]
+"""The first and the last of cells that are one, by rows and columns."""
 
 
 @dataclass(frozen=True)
@@ -185,8 +186,7 @@ class _Marks:
 
     formulas: Mapping[tuple[int, int], str] = field(default_factory=dict)
     """Those without a value."""
-    merged: _Merged = ()
-    """The first and the last of cells that are one."""
+    merged: Merged = ()
 
 
 def _marks(xml: bytes) -> _Marks:
@@ -200,20 +200,31 @@ def _marks(xml: bytes) -> _Marks:
     return _Marks(formulas, merged)
 
 
-def _sheet(sheet: Any, budget: _Budget, marks: Mapping[str, _Marks]) -> Sheet:
+def _sheet(sheet: Any, budget: CellBudget, marks: Mapping[str, _Marks]) -> Sheet:
     """Read a sheet; of a formula without a value the formula itself."""
     own = marks.get(str(getattr(sheet, "_worksheet_path", "")).lstrip("/"), _Marks())
     numbers, rows = [], []
     for number, cells in budget.rows(sheet, own.formulas):
         numbers.append(number)
         rows.append(cells)
-    _say_again(rows, numbers, own.merged, budget)
+    return sheet_of(sheet.title, numbers, rows, own.merged, budget)
+
+
+def sheet_of(
+    name: str,
+    numbers: Sequence[int],
+    rows: list[list[str]],
+    merged: Merged,
+    budget: CellBudget,
+) -> Sheet:
+    """Return the sheet of rows that have cells, with their numbers in it, from 0."""
+    _say_again(rows, numbers, merged, budget)
     gaps = [place for place, (a, b) in enumerate(pairwise(numbers), 1) if b > a + 1]
-    return Sheet(sheet.title, rows, list(_spans(own, numbers[:LOOKED_AT])), gaps)
+    return Sheet(name, rows, list(_spans(merged, numbers[:LOOKED_AT])), gaps)
 
 
 def _say_again(
-    rows: list[list[str]], numbers: Sequence[int], merged: _Merged, budget: _Budget
+    rows: list[list[str]], numbers: Sequence[int], merged: Merged, budget: CellBudget
 ) -> None:
     """Say what stands in a cell of several rows in each of these that has cells."""
     free: dict[int, int] = {}
@@ -224,15 +235,16 @@ def _say_again(
         free[left] = last + 1
         text = rows[start][left] if numbers[start] == first and left < len(rows[start]) else ""
         if 0 < len(text) <= REPEATED:
-            for row in rows[start + 1 : bisect_right(numbers, last)]:
-                budget.take(max(left + 1 - len(row), 0), len(text))
-                row += [""] * (left + 1 - len(row))
+            for place in range(start + 1, bisect_right(numbers, last)):
+                # Rows that are repeated are one list.
+                row = rows[place] = [*rows[place], *[""] * (left + 1 - len(rows[place]))]
+                budget.take(0, len(text))
                 row[left] = row[left] or text
 
 
-def _spans(marks: _Marks, numbers: Sequence[int]) -> Iterator[tuple[int, int, int, int]]:
+def _spans(merged: Merged, numbers: Sequence[int]) -> Iterator[tuple[int, int, int, int]]:
     """Yield the merged cells among rows of these numbers, by the places of the rows."""
-    for (first, left), (last, right) in marks.merged:
+    for (first, left), (last, right) in merged:
         if first in numbers:
             within = [place for place, number in enumerate(numbers) if first <= number <= last]
             yield within[0], within[-1], left, right
@@ -247,7 +259,7 @@ def _place(cell: str) -> tuple[int, int]:
     return int(cell[len(letters) :]) - 1, column - 1
 
 
-class _Budget:
+class CellBudget:
     """Counts the cells of a workbook, empty ones between others too, and their characters."""
 
     def __init__(self, characters: int) -> None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from graphrag_pipeline.ingest.reading.blocks import Block
+from graphrag_pipeline.ingest.reading.blocks import joined_lines
 from graphrag_pipeline.ingest.reading.cleaning import one_line
 from graphrag_pipeline.ingest.reading.model import ReadResult, whole_document
 from graphrag_pipeline.ingest.reading.xml_tree import (
@@ -39,23 +39,17 @@ def read_tei(path: Path, root: XmlElement) -> ReadResult:
     chapter that has only a number is called by that of its act, too.
     """
     of_text = next(each for each in elements_of(root) if each.name == "text")
-    parts: list[str] = []
-    blocks: list[Block] = []
-    place = 0
-    for line, kind in _lines(of_text, ""):
-        gap = ("\n" if kind == _LINE else "\n\n") if parts else ""
-        place += len(gap)
-        if kind == _HEADING:
-            blocks.append(Block(place, place + len(line), "heading"))
-        parts.append(gap + line)
-        place += len(line)
+    text, blocks = joined_lines(
+        ("\n" if kind == _LINE else "\n\n", line, "heading" if kind == _HEADING else None)
+        for line, kind in _lines(of_text, "")
+    )
     about = next(elements_in(root, ("titleStmt",)), XmlElement(""))
     title = next(map(line_of, elements_in(about, ("title",))), "")
     people = {
         name: ", ".join(dict.fromkeys(_person(each) for each in elements_in(about, (name,))))
         for name in ("author", "editor")
     }
-    return whole_document(path, "".join(parts), title, people, blocks)
+    return whole_document(path, text, title, people, blocks)
 
 
 def _person(element: XmlElement) -> str:

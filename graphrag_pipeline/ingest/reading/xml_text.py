@@ -10,7 +10,7 @@ from statistics import median
 from graphrag_pipeline.core.records import field_words
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.bank_statements import is_camt, read_camt
-from graphrag_pipeline.ingest.reading.blocks import Block
+from graphrag_pipeline.ingest.reading.blocks import joined_lines
 from graphrag_pipeline.ingest.reading.cleaning import one_line
 from graphrag_pipeline.ingest.reading.html import read_html
 from graphrag_pipeline.ingest.reading.library_records import marc_entries
@@ -77,19 +77,14 @@ def read_xml(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
         return read_records(path, map(_value, elements), options, beside)
     if _is_data(root) and isinstance(value := _value(root), dict):
         return read_object(path, value, options)
-    blocks: list[Block] = []
-    parts: list[str] = []
-    title, place = "", 0
-    lines = _lines(root) if root.name != "svg" else _of_picture(root)
-    for line, name in lines:
-        is_title = name in _TITLES[:3]
-        title = title or (line if name in _TITLES else "")
-        gap = "\n\n" if is_title and parts else "\n" if parts else ""
-        if is_title:
-            blocks.append(Block(place + len(gap), place + len(gap) + len(line), "heading"))
-        parts.append(gap + line)
-        place += len(gap) + len(line)
-    return whole_document(path, "".join(parts), title[:_LONGEST_TITLE], blocks=blocks)
+    lines = [*_lines(root)] if root.name != "svg" else [*_of_picture(root)]
+    title = next((line for line, name in lines if line and name in _TITLES), "")
+    heads = ("\n\n", "heading")
+    marks = (heads if name in _TITLES[:3] else ("\n", None) for _, name in lines)
+    text, blocks = joined_lines(
+        (gap, line, kind) for (line, _), (gap, kind) in zip(lines, marks, strict=True)
+    )
+    return whole_document(path, text, title[:_LONGEST_TITLE], blocks=blocks)
 
 
 def _records(root: XmlElement) -> tuple[list[XmlElement], dict[str, Scalar]] | None:
