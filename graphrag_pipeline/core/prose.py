@@ -7,7 +7,7 @@ few symbols, and in English a finite verb. It asks no model and knows no grammar
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from enum import IntEnum
 from functools import cache
 from typing import TYPE_CHECKING
@@ -88,11 +88,6 @@ _ROW = r" \| |^\||\t|={4}|-{4}|\.{5}"
 _SYMBOL = r"[\p{Sm}\p{Sk}\p{So}\p{Pc}#@*\\]"
 _DIGIT = r"\p{Nd}"
 _PAIRS = (("(", ")"), ("[", "]"), ("“", "”"), ("«", "»"), ("「", "」"), ("（", "）"))
-
-
-def _any_word(words: Iterable[str]) -> str:
-    """Return what finds one of some words in a text in small letters."""
-    return rf"\b(?:{'|'.join(map(re.escape, sorted(words)))})\b"
 
 
 def _first_word(section: str) -> str:
@@ -298,8 +293,5 @@ def _told_apart(section: str) -> tuple[frozenset[str], Callable[[str], object]]:
     """Return the words of a section that are one run of letters, and a search for the others."""
     words = _WORDS[section]
     runs = frozenset(word for word in words if _compiled(r"\w+").fullmatch(word))
-    return runs, _compiled(_any_word(words - runs)).search if words - runs else _nothing
-
-
-def _nothing(_text: str) -> None:
-    """Find nothing in a text."""
+    others = "|".join(map(re.escape, sorted(words - runs))) or r"(?!)"
+    return runs, _compiled(rf"\b(?:{others})\b").search

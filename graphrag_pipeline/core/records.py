@@ -6,33 +6,14 @@ import re
 from functools import lru_cache
 
 from graphrag_pipeline.core.text import singular
-from graphrag_pipeline.core.word_lists import word_lists
+from graphrag_pipeline.core.word_lists import word_lists, word_set
 
 SEPARATOR = ": "
 """Stands between a field's name and its value; never in the name."""
 
 _WORDS = word_lists("nlp_records.txt")
 _LISTED = frozenset[str]().union(*_WORDS.values())
-_JOINTS = frozenset(
-    [
-        "of",
-        "de",
-        "du",
-        "des",
-        "del",
-        "dell",
-        "della",
-        "dello",
-        "di",
-        "do",
-        "da",
-        "dos",
-        "das",
-        "van",
-        "von",
-        "der",
-    ]
-)
+_JOINTS = word_set("of de du des del dell della dello di do da dos das van von der")
 # A word of Hindi or Thai has marks in it, which are no letters.
 _WORD = re.compile("[^\\W\\d_](?:[^\\W\\d_]|[\u0900-\u0903\u093a-\u094f\u0e31\u0e34-\u0e4e])*")
 _NUMBERS = re.compile(r"\.\d+(?=\.|$)")

@@ -84,7 +84,10 @@ def extract(chunks: pl.DataFrame, settings: Settings, batch: str) -> Extracted:
     if extractor == "llm":
         return _by_model(chunks, settings, batch)
     options = NlpOptions(noun_phrases=settings.extraction.noun_phrases)
-    return Extracted(_by_rule(part, options) for part in _slices(chunks))
+    return Extracted(
+        _together([_of_prose(prose_of(part), options), extract_records(part)])
+        for part in _slices(chunks)
+    )
 
 
 def _slices(chunks: pl.DataFrame) -> Iterator[pl.DataFrame]:
@@ -97,10 +100,6 @@ def _slices(chunks: pl.DataFrame) -> Iterator[pl.DataFrame]:
         end = max(int(so_far.search_sorted(before + _SLICE_BYTES, side="right")), place + 1)
         yield chunks[place:end]
         place = end
-
-
-def _by_rule(chunks: pl.DataFrame, options: NlpOptions) -> Extraction:
-    return _together([_of_prose(prose_of(chunks), options), extract_records(chunks)])
 
 
 def _of_prose(chunks: pl.DataFrame, options: NlpOptions) -> Extraction:

@@ -114,7 +114,8 @@ def split(text: str, settings: ChunkSettings) -> list[Span]:
     else:
         starts, ends = _bounds_by_slices(text, settings.encoding)
     # Of one type, or a search would copy one of them each time.
-    sentence_ends = _sentence_ends(text).astype(ends.dtype) if settings.sentences else None
+    found = [match.end() for match in _SENTENCE_END.finditer(text)] if settings.sentences else []
+    sentence_ends = np.array(found, dtype=ends.dtype) if settings.sentences else None
     spans: list[Span] = []
     for first, last in _windows(text, settings, starts, ends, sentence_ends):
         start, end = int(starts[first]), int(ends[last - 1])
@@ -180,10 +181,6 @@ def _back_to_sentence_end(
     if sentence < 0 or earliest >= last or sentence_ends[sentence] < ends[earliest - 1]:
         return last
     return int(np.searchsorted(ends, sentence_ends[sentence], side="left")) + 1
-
-
-def _sentence_ends(text: str) -> Places:
-    return np.array([m.end() for m in _SENTENCE_END.finditer(text)], dtype=np.int64)
 
 
 def _bounds_by_slices(text: str, encoding: str) -> tuple[Places, Places]:

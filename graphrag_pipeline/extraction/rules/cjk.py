@@ -207,7 +207,8 @@ def _persons(text: str) -> Iterator[Found]:
             weak[match["name"]] += 1
         else:
             names.add(match["name"])
-    names |= {name for name, n in weak.items() if n >= _MIN_REPEATS and _is_plain(name)}
+    often = (name for name, n in weak.items() if n >= _MIN_REPEATS)
+    names |= {name for name in often if len(name) > 2 and name[0] in _PLAIN}
     names = {name for name in names if len(name) > 2 or _may_be_short(name)} | _listed_people(text)
     names = set(sorted(filter(_plausible, names))[:_MAX_PEOPLE])
     if not names:
@@ -231,10 +232,6 @@ def _listed_people(text: str) -> set[str]:
     """Return the people that stand behind a colon, alone or in a list."""
     lists = _compiled(_LABELLED).finditer(text)
     return {name.strip() for listed in lists for name in re.split("[、，,；;]", listed["name"])}
-
-
-def _is_plain(name: str) -> bool:
-    return len(name) > 2 and name[0] in _PLAIN
 
 
 def _may_be_short(name: str) -> bool:

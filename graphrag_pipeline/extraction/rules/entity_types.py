@@ -411,7 +411,9 @@ def _is_geo(words: list[str], lowered: list[str], codes: str, *, within: bool) -
         return codes[-1] in _LAST_OF_A_NAME and not usually_lower(lowered[-1])
     if codes[0] in "HR" and lowered[0] not in _SAINTS and lowered[-1] not in _cues("geo_sure"):
         return False
-    if lowered[-1] in _cues("geo_or_surname") and codes == "NN" and _is_given_only(words[0]):
+    may_be_person = lowered[-1] in _cues("geo_or_surname") and codes == "NN"
+    given = words[0]
+    if may_be_person and (is_given_name(given) or (may_be_given(given) and not is_place(given))):
         return False
     return lowered[-1] in _cues("geo_sure") or not all(map(_is_ordinary, words[:-1]))
 
@@ -435,7 +437,8 @@ def _is_person(words: list[str], codes: str) -> bool:
     if set(codes) != {"N"} or len(words) > 4:
         return False
     known = is_surname(last) and not is_place(last)
-    if given and (known or not _is_place_word(words[0])) and not is_place(last):
+    is_name = known or is_given_name(words[0]) or not is_place(words[0])
+    if given and is_name and not is_place(last):
         return not is_common(last) or is_given_name(last) or is_surname(last)
     surname = is_surname(last) and not is_demonym(last) and last.lower() not in _cues("direction")
     return len(words) <= 3 and surname and not any(map(_is_ordinary, words[:-1]))
@@ -501,14 +504,11 @@ def _is_placed(words: list[str], context: NameContext) -> bool:
     last = words[-1].casefold()
     if any(map(_is_ordinary, words)):
         return False
-    if context.after == "," and _begins_with_place(context.second_after):
+    beyond = context.second_after
+    if context.after == "," and beyond and (is_place(beyond) or is_place(beyond.split()[0])):
         return True
     by_end = len(words) == 1 and last.endswith(_GEO_ENDS) and len(last) > 6
     return by_end and last not in _people("surname")
-
-
-def _begins_with_place(name: str) -> bool:
-    return bool(name) and (is_place(name) or is_place(name.split()[0]))
 
 
 def like_full_name(words: list[str], codes: str) -> bool:
@@ -535,14 +535,6 @@ def may_be_given(word: str) -> bool:
     if last:
         return may_be_given(first) and may_be_given(last)
     return is_given_name(word) or (_plain(word) in _people("given") and not is_common(word))
-
-
-def _is_given_only(word: str) -> bool:
-    return is_given_name(word) or (may_be_given(word) and not is_place(word))
-
-
-def _is_place_word(word: str) -> bool:
-    return is_place(word) and not is_given_name(word)
 
 
 @cache

@@ -93,7 +93,11 @@ def _people(words: Sequence[Word]) -> Iterator[Place]:
             last = _end_of_name(words, number)
             if last > number and _is_full(words, number, last):
                 yield word.start, words[last].end, PERSON
-            elif _is_listed(word, "given") and _names_alone(words, number):
+            elif (
+                _is_listed(word, "given")
+                and not _continues(words, number + 1)
+                and not _is_listed(word, "thing")
+            ):
                 yield word.start, word.end, PERSON
         elif _is_listed(word, "surname") and _has_given(words, number):
             yield words[number - 1].start, word.end, PERSON
@@ -115,10 +119,6 @@ def _is_full(words: Sequence[Word], first: int, last: int) -> bool:
     if _is_surname(words[last]):
         return True
     return _acts(words, last) and not _is_listed(words[first], "thing")
-
-
-def _names_alone(words: Sequence[Word], number: int) -> bool:
-    return not _continues(words, number + 1) and not _is_listed(words[number], "thing")
 
 
 def _acts(words: Sequence[Word], number: int) -> bool:

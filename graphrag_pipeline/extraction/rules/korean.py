@@ -96,13 +96,10 @@ def _is_word(words: Sequence[Word], number: int) -> bool:
 def _places(words: Sequence[Word]) -> Iterator[Place]:
     for number, word in enumerate(words):
         for stem in _stems(word.text):
-            if (stem in listed("ko_place") and not _is_word(words, number)) or _is_town(stem):
+            is_town = stem[-1] in _KINDS_OF_PLACE and stem[:-1] in listed("ko_place")
+            if is_town or (stem in listed("ko_place") and not _is_word(words, number)):
                 yield word.start, word.start + len(stem), GEO
                 break
-
-
-def _is_town(stem: str) -> bool:
-    return stem[-1] in _KINDS_OF_PLACE and stem[:-1] in listed("ko_place")
 
 
 def _people(text: str, words: Sequence[Word]) -> Iterator[Place]:

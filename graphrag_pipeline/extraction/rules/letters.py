@@ -65,7 +65,11 @@ def letter_parts(text: str) -> tuple[list[Span], list[Span]]:
         end = len(text) if end < 0 else end
         if end - start <= _LONGEST:
             _read_line(text, start, end, words, people)
-    words += [span for span in _greetings_within(text) if not any(_meet(span, w) for w in words)]
+    words += [
+        (start, end)
+        for start, end in _greetings_within(text)
+        if not any(start < last and first < end for first, last in words)
+    ]
     return words, people
 
 
@@ -81,10 +85,6 @@ def _greetings_within(text: str) -> Iterator[Span]:
 
 def _as_listed(phrase: str) -> str:
     return "_".join(phrase.split()).casefold().replace("grueß", "grüß").replace("gruess", "grüss")
-
-
-def _meet(one: Span, other: Span) -> bool:
-    return one[0] < other[1] and other[0] < one[1]
 
 
 def _read_line(text: str, start: int, end: int, words: list[Span], people: list[Span]) -> None:

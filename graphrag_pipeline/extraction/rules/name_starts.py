@@ -101,9 +101,7 @@ def is_office_before_name(tokens: Tokens, first: int, stop: int) -> bool:
     if "o" in rest:
         return False
     if tokens.classes[first] == "R":
-        return rest[0] in "NI" and len(rest) >= 2 and _like_person(tokens.texts[first + 1 : stop])
+        words = tokens.texts[first + 1 : stop]
+        is_name = types.is_given_name(words[0]) or not any(usually_lower(w.lower()) for w in words)
+        return rest[0] in "NI" and len(rest) >= 2 and is_name
     return types.is_demonym(tokens.texts[first]) and rest[0] in "RH"
-
-
-def _like_person(words: list[str]) -> bool:
-    return types.is_given_name(words[0]) or not any(usually_lower(word.lower()) for word in words)

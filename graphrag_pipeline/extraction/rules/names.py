@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
 
-from graphrag_pipeline.core.word_lists import word_lists
+from graphrag_pipeline.core.word_lists import word_lists, word_set
 from graphrag_pipeline.extraction.rules import entity_types as types
 from graphrag_pipeline.extraction.rules.foreign_bodies import foreign_bodies
 from graphrag_pipeline.extraction.rules.name_neighbours import (
@@ -61,6 +61,7 @@ _ROLES = word_lists("nlp_names.txt")["role_in_brackets"]
 _PARTS = word_lists("nlp_names.txt")["part"]
 _NUMBERS = word_lists("nlp_english.txt")["number"]
 _SPEECH = word_lists("nlp_names.txt")["speech"] | word_lists("nlp_names.txt")["speech_before"]
+_DETERMINERS = word_set("The A An This That These His Her Their Its My Our Your All Both Some")
 _FOR_IN_GERMAN = "für"
 _GERMAN_ARTICLES = word_lists("nlp_names.txt")["german_article"]
 
@@ -68,11 +69,11 @@ _GERMAN_ARTICLES = word_lists("nlp_names.txt")["german_article"]
 def find_names(text: str, tokens: Tokens, sentences: list[Span], *, dates: bool) -> list[Mention]:
     """Return named entities in order of appearance; of overlapping ones, the quoted title."""
     titles = list(_quoted_titles(text, tokens))
-    whole = _outside(list(_headings(text, tokens, sentences)), titles)
+    whole = outside(list(_headings(text, tokens, sentences)), titles)
     whole = sorted(titles + whole, key=lambda mention: mention.start)
     spans = foreign_bodies(tokens)
     bodies = [_mention(tokens, first, stop, types.ORGANIZATION) for first, stop in spans]
-    whole = sorted(whole + _outside(bodies, whole), key=lambda mention: mention.start)
+    whole = sorted(whole + outside(bodies, whole), key=lambda mention: mention.start)
     mentions: list[Mention] = []
     places: list[Piece] = []
     for match in _PHRASE.finditer(tokens.classes):
@@ -88,31 +89,28 @@ def find_names(text: str, tokens: Tokens, sentences: list[Span], *, dates: bool)
             mentions.append(_mention(tokens, first, end, _type_of(tokens, first, end)))
             places.append((first, end))
     type_by_neighbours(tokens, mentions, places)
-    inside = _outside(mentions, whole)
+    named = whole + outside(mentions, whole)
     return sorted(
-        (mention for mention in whole + inside if _reasonable(mention)),
+        (each for each in named if 2 <= each.end - each.start <= _MAX_NAME_CHARACTERS),
         key=lambda mention: (mention.start, -mention.end),
     )
-
-
-def _reasonable(mention: Mention) -> bool:
-    return 2 <= mention.end - mention.start <= _MAX_NAME_CHARACTERS
 
 
 def _mention(tokens: Tokens, first: int, stop: int, kind: str) -> Mention:
     return Mention(tokens.starts[first], tokens.ends[stop - 1], kind, tokens.sentence_of[first])
 
 
-def _outside(mentions: list[Mention], covering: list[Mention]) -> list[Mention]:
-    if not covering:
-        return mentions
-    starts = [mention.start for mention in covering]
-    outside: list[Mention] = []
-    for mention in mentions:
-        index = bisect_left(starts, mention.start + 1) - 1
-        if index < 0 or covering[index].end <= mention.start:
-            outside.append(mention)
-    return outside
+def outside(
+    mentions: list[Mention], covering: Sequence[Mention | tuple[int, int, str]]
+) -> list[Mention]:
+    """Return the mentions that do not begin in one of the spans, which are in order."""
+    starts = [span[0] for span in covering]
+    return [
+        mention
+        for mention in mentions
+        if not (index := bisect_right(starts, mention.start))
+        or covering[index - 1][1] <= mention.start
+    ]
 
 
 def _pieces(tokens: Tokens, first: int, stop: int) -> Iterator[Piece]:
@@ -201,7 +199,7 @@ def _trimmed(tokens: Tokens, first: int, stop: int) -> Iterator[Piece]:
     classes = tokens.classes
     while first < stop and classes[first] in "oadSwp&":
         first += 1
-    while first < stop and classes[first] == "F" and _is_determiner(tokens.texts[first]):
+    while first < stop and classes[first] == "F" and tokens.texts[first] in _DETERMINERS:
         first += 1
     if classes[first:stop][:1] == "F" and _follows_a_number(tokens, first):
         first += 1
@@ -255,13 +253,6 @@ def _says_when(tokens: Tokens, position: int, last_word: str) -> bool:
         and tokens.texts[position - 1].lower() in _BEFORE_A_YEAR
         and not types.is_event_word(last_word)
     )
-
-
-def _is_determiner(word: str) -> bool:
-    return word in (
-        "The", "A", "An", "This", "That", "These", "His", "Her", "Their", "Its", "My", "Our",
-        "Your", "All", "Both", "Some",
-    )  # fmt: skip
 
 
 def _is_role(tokens: Tokens, position: int) -> bool:
@@ -443,11 +434,7 @@ def _is_shouted_clause(tokens: Tokens, first: int, stop: int) -> bool:
 
 
 def _is_own_line(text: str, start: int, end: int) -> bool:
-    before = (
-        text[:start].rstrip(" \t#*_")[-1:]
-        if start < 80
-        else text[start - 80 : start].rstrip(" \t#*_")[-1:]
-    )
+    before = text[max(start - 80, 0) : start].rstrip(" \t#*_")[-1:]
     return (
         before in ("", "\n", "\ufeff")
         and text[end : end + 1] in ("\n", "\r")

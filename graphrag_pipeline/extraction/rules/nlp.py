@@ -38,7 +38,7 @@ from graphrag_pipeline.extraction.rules.links import (
     shown,
 )
 from graphrag_pipeline.extraction.rules.log_lines import blank_heads
-from graphrag_pipeline.extraction.rules.names import Mention, find_names
+from graphrag_pipeline.extraction.rules.names import Mention, find_names, outside
 from graphrag_pipeline.extraction.rules.noun_phrases import find_noun_phrases
 from graphrag_pipeline.extraction.rules.numbers import blank_formulas
 from graphrag_pipeline.extraction.rules.records import type_of_name
@@ -257,10 +257,10 @@ def _read(
     sentences = _with_addresses(_sentences(text, blocks), text, written)
     tokens = read_tokens(text, sentences, lexicons)
     mentions = find_names(text, tokens, sentences, dates=options.dates)
-    mentions += _outside(_terms(tokens, options), [b for b in blocks if b[2] == "table"])
+    mentions += outside(_terms(tokens, options), [b for b in blocks if b[2] == "table"])
     uncased = _uncased_mentions(text, sentences, blocks, options)
     mentions = _apart(mentions, [m for m in uncased if is_cyrillic(text[m.start])]) + uncased
-    mentions = _outside(mentions, list(_labels(text)))
+    mentions = outside(mentions, list(_labels(text)))
     mentions = _with_people(text, sentences, mentions, correspondents)
     mentions.sort(key=lambda mention: (mention.start, -mention.end))
     by_sentence = _by_sentence(text, mentions)
@@ -307,17 +307,6 @@ def _sentences_within(text: str, start: int, end: int) -> list[Span]:
     return [(start + a, start + b) for a, b in sentence_spans(text[start:end])]
 
 
-def _outside(mentions: list[Mention], blocks: Sequence[Block]) -> list[Mention]:
-    """Return the mentions that do not begin in one of the blocks."""
-    starts = [start for start, _, _ in blocks]
-    return [
-        mention
-        for mention in mentions
-        if not (index := bisect_right(starts, mention.start))
-        or blocks[index - 1][1] <= mention.start
-    ]
-
-
 def _apart(mentions: list[Mention], others: list[Mention]) -> list[Mention]:
     """Return the mentions that share no character with any of the others, which are in order."""
     if not others:
@@ -346,13 +335,11 @@ def _topics(
         if pronoun is None:
             subjects = (m for m in mentions.get(number, {}).values() if m[1].type in _SUBJECTS)
             subject = next(subjects, subject)
-        elif subject is not None and _fits(pronoun.group(1), subject[1]):
+        elif subject is not None and (
+            pronoun[1] in ("It", "Its", "They", "Their") or subject[1].type in (PERSON, OTHER)
+        ):
             topics[number] = subject
     return topics
-
-
-def _fits(pronoun: str, subject: Mention) -> bool:
-    return pronoun in ("It", "Its", "They", "Their") or subject.type in (PERSON, OTHER)
 
 
 def _terms(tokens: Tokens, options: NlpOptions) -> list[Mention]:
@@ -372,7 +359,7 @@ def _uncased_mentions(
         for start, end, kind in (*find_cjk(text), *find_uncased(text))
         if options.noun_phrases or kind != CONCEPT
     ]
-    return _outside(mentions, [b for b in blocks if b[2] == "code"]) if mentions else mentions
+    return outside(mentions, [b for b in blocks if b[2] == "code"]) if mentions else mentions
 
 
 def _with_people(
@@ -389,7 +376,7 @@ def _with_people(
         if text[start:end].strip() and _may_be_person(text[start:end])
     ]
     covered = [(person.start, person.end, PERSON) for person in people]
-    return [*_outside(mentions, covered), *people]
+    return [*outside(mentions, covered), *people]
 
 
 def _authors(text: str) -> Iterator[Span]:

@@ -77,6 +77,7 @@ def _of_entry(entry: XmlElement, detail: XmlElement, is_part: bool) -> Mapping[s
     is_debit = said_of(entry, "CdtDbtInd") == _DEBIT
     role, other = ("Cdtr", "payee") if is_debit else ("Dbtr", "payer")
     own = next(elements_in(detail, ("Amt",)), None) if is_part else None
+    reference = said_of(detail, "Refs", "EndToEndId")
     purpose = " ".join(said_of(each) for each in elements_in(detail, ("Ustrd",)))
     return {
         "date": said_of(entry, "BookgDt", "Dt") or said_of(entry, "BookgDt", "DtTm"),
@@ -84,7 +85,7 @@ def _of_entry(entry: XmlElement, detail: XmlElement, is_part: bool) -> Mapping[s
         other: said_of(detail, "RltdPties", role, "Nm")
         or said_of(detail, "RltdPties", role, "Pty", "Nm"),
         "purpose": purpose or said_of(entry, "AddtlNtryInf"),
-        "reference": _known(said_of(detail, "Refs", "EndToEndId")),
+        "reference": "" if reference == "NOTPROVIDED" else reference,
     }
 
 
@@ -92,10 +93,6 @@ def _amount(element: XmlElement, own: XmlElement | None = None) -> str:
     amount = own or next(elements_in(element, ("Amt",)), XmlElement(""))
     sign = "-" if said_of(element, "CdtDbtInd") == _DEBIT else ""
     return one_line(f"{sign}{said_of(amount)} {amount.attributes.get('Ccy', '')}")
-
-
-def _known(reference: str) -> str:
-    return "" if reference == "NOTPROVIDED" else reference
 
 
 def read_mt940(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from graphrag_pipeline.core.word_lists import word_lists
+
 _WORD = re.compile(r"[^\W\d_]+")
 _BROKEN = re.compile(
     r"(?<![^\W\d_])(?P<begun>[^\W\d_]{2,40})-[ \t]*\n[ \t]*(?P<rest>[^\W\d_]{2,40})(?![\w-])"
@@ -19,21 +21,7 @@ _LEAST = 3
 """So many lines end within a word where a text is set in lines: of fewer, some end in a dash."""
 _LEAST_SHARE = 4
 _LONG = 3
-_CONJUNCTIONS = (
-    "and",
-    "or",
-    "nor",
-    "to",
-    "und",
-    "oder",
-    "sowie",
-    "et",
-    "ou",
-    "en",
-    "of",
-    "och",
-    "og",
-)
+_CONJUNCTIONS = word_lists("documents.txt")["conjunction"]
 """What follows a word that is not broken but goes on later: time- and token-consuming."""
 
 
@@ -77,17 +65,15 @@ def _joined(text: str, broken: re.Pattern[str], end: str, words: set[str]) -> st
         )
         if rest in _CONJUNCTIONS and not (is_known or is_within):
             return match.group()
+        is_long = min(len(begun), len(rest)) > _LONG
+        are_words = is_long and begun.lower() in words and rest in words
         is_compound = (
             is_within
             or begun.isupper()
             or not rest.islower()
             or f"{begun}-{rest}".lower() in compounds
-            or (not is_known and _are_words(begun.lower(), rest, words))
+            or (not is_known and are_words)
         )
         return f"{begun}{'-' * is_compound}{rest}{match['after']}{end}"
 
     return broken.sub(whole, text)
-
-
-def _are_words(begun: str, rest: str, words: set[str]) -> bool:
-    return min(len(begun), len(rest)) > _LONG and begun in words and rest in words

@@ -6,7 +6,7 @@ import html
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
@@ -19,26 +19,32 @@ from graphrag_pipeline.ingest.reading.model import (
 
 _MESSAGES = ("messages", "chat_messages", "conversation", "comments", "replies", "MessageList")
 _TITLES = ("title", "name", "topic", "subject", "displayName", "channel")
-_WHO = (
-    *(
-        "author",
-        "displayName",
-        "from",
-        "sender",
-        "sender_name",
-        "profileName",
-        "user_profile",
-        "user",
-        "username",
-        "user_name",
-        "role",
-    ),
+_WHO = [
+    "author",
+    "displayName",
+    "from",
+    "sender",
+    "sender_name",
+    "profileName",
+    "user_profile",
+    "user",
+    "username",
+    "user_name",
+    "role",
     "from_id",
-)
-_NAMES = (
-    *("real_name", "displayName", "display_name", "nickname", "global_name", "name"),
-    *("username", "user", "email", "role"),
-)
+]
+_NAMES = [
+    "real_name",
+    "displayName",
+    "display_name",
+    "nickname",
+    "global_name",
+    "name",
+    "username",
+    "user",
+    "email",
+    "role",
+]
 _SERVICE = re.compile(r"service|system|(?:channel|group)_\w+|bot_(?:add|remove)|GuildMemberJoin")
 """What kinds of entries of a conversation are called that nobody says."""
 _WHEN = ("create_time", "created_at", "createdDateTime", "timestamp", "ts", "date", "datetime")
@@ -83,7 +89,7 @@ def conversations_in(value: object, day: SlackDay | None = None) -> list[ReadDoc
     conversations = [document for document in read if document]
     if not conversations or len(conversations) < len(items):
         return None
-    return conversations if isinstance(value, list) else [_alone(conversations[0])]
+    return conversations if isinstance(value, list) else [replace(conversations[0], key="")]
 
 
 def _posts(value: object) -> list[_Message]:
@@ -129,10 +135,6 @@ def _tweeted(tweet: Mapping[str, object]) -> str:
 def _is_channel(items: Sequence[object]) -> bool:
     told = [item for item in items if isinstance(item, Mapping) and item.get("type") == "message"]
     return bool(items) and len(told) >= _NEARLY_ALL * len(items)
-
-
-def _alone(document: ReadDocument) -> ReadDocument:
-    return ReadDocument("", document.title, document.text, document.metadata)
 
 
 def _conversation(value: object, number: int, names: Mapping[str, str]) -> ReadDocument | None:

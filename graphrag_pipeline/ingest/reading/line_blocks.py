@@ -40,20 +40,18 @@ def line_blocks(text: str, *, markdown: bool) -> list[Block]:
             if closes and mark is not None and mark.group(1).startswith(fence):
                 fence = ""
             blocks[-1] = Block(blocks[-1].start, max(end, blocks[-1].end), "code")
-            previous, blank = (start, end, kind), False
-            continue
-        if mark is not None:
+        elif mark is not None:
             fence, kind = mark.group(1), "code"
             blocks.append(Block(start, end, kind))
-            previous, blank = (start, end, kind), False
-            continue
-        is_underline = not blank and previous[2] is None and _UNDERLINE.match(line)
-        if is_underline and previous[1] - previous[0] <= _LONGEST_LINE:
-            blocks.append(Block(previous[0], end, "heading"))
-            previous, blank = (start, end, "heading"), False
-            continue
-        kind = _kind(line, previous[2], blank=blank, markdown=markdown)
-        if kind is not None:
+        elif (
+            not blank
+            and previous[2] is None
+            and _UNDERLINE.match(line)
+            and previous[1] - previous[0] <= _LONGEST_LINE
+        ):
+            kind = "heading"
+            blocks.append(Block(previous[0], end, kind))
+        elif (kind := _kind(line, previous[2], blank=blank, markdown=markdown)) is not None:
             goes_on = blocks and previous[2] == kind and kind != "heading"
             if goes_on and (not blank or kind != "table"):
                 blocks[-1] = Block(blocks[-1].start, end, kind)

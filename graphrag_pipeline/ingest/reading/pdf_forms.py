@@ -9,6 +9,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from ctypes import POINTER, byref, c_ushort, cast, create_string_buffer
 from itertools import groupby, pairwise
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.core.records import SEPARATOR
@@ -46,7 +47,7 @@ def with_fields(
     if not fields:
         return pieces
     lines = [list(line) for _, line in groupby(pieces, key=lambda piece: piece.line)]
-    heights = sorted((_middle(line[0]), number) for number, line in enumerate(lines))
+    heights = sorted(((ln[0].bottom + ln[0].top) / 2, n) for n, ln in enumerate(lines))
     beside: dict[int, list[LinePiece]] = {}
     below: dict[int, list[LinePiece]] = {}
     for field in sorted(fields, key=lambda field: -field.top):
@@ -58,25 +59,17 @@ def with_fields(
     for number in range(len(lines) + 1):
         line = lines[number] if number < len(lines) else []
         added = [_in_line(field, line) for field in beside.get(number, ())]
-        labelled = _labelled(sorted([*line, *added], key=_left)) if added else line
+        labelled = _labelled(sorted([*line, *added], key=attrgetter("left"))) if added else line
         filled += _filled(labelled)
         written.append(labelled)
         written += ([field] for field in below.get(number, ()))
     return [p._replace(line=n) for n, line in enumerate(written) for p in line]
 
 
-def _middle(piece: LinePiece) -> float:
-    return (piece.bottom + piece.top) / 2
-
-
 def _in_line(field: LinePiece, line: Sequence[LinePiece]) -> LinePiece:
     _, _, _, bottom, top, height, *_ = line[0]
     right = min(field.right, field.left + _WIDTH * height * len(field.text))
     return field._replace(right=right, bottom=bottom, top=top, height=height)
-
-
-def _left(piece: LinePiece) -> float:
-    return piece.left
 
 
 def _labelled(line: Sequence[LinePiece]) -> list[LinePiece]:

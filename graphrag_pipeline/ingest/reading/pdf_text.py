@@ -97,7 +97,8 @@ def _add_column(
     full = left + _FULL_LINE * (_high(row.right for row in rows) - left)
     apart = _high_of_lower_half(above.bottom - below.bottom for above, below in pairwise(rows))
     for place, row in enumerate(rows):
-        has_cells = _has_cells(row) and any(map(_has_cells, _next_to(rows, place)))
+        beside = (*rows[max(place - 1, 0) : place], *rows[place + 1 : place + 2])
+        has_cells = _has_cells(row) and any(map(_has_cells, beside))
         kind = _kind(row, body, is_table=has_cells or row.table > 0)
         last = paragraphs[-1] if paragraphs else None
         if last is None:
@@ -119,10 +120,6 @@ def _add_column(
 
 def _has_cells(row: Row) -> bool:
     return len(row.cells) >= LEAST_CELLS and not row.table
-
-
-def _next_to(rows: Sequence[Row], place: int) -> Sequence[Row]:
-    return (*rows[max(place - 1, 0) : place], *rows[place + 1 : place + 2])
 
 
 def _kind(row: Row, body: float, *, is_table: bool) -> BlockKind | None:
@@ -151,7 +148,7 @@ def _gap(
         return None if _same_size(before, row) and not is_apart else "\n\n"
     if "heading" in (kind, last.kind) or is_white:
         return "\n\n"
-    if kind is not None or last.kind == "table" or _are_aligned(before, row):
+    if kind is not None or last.kind == "table" or not _edges(before).isdisjoint(_edges(row)):
         return "\n"
     moved = (row.left - before.left) / row.height
     ends = before.text[-1] in _SENTENCE_END
@@ -163,13 +160,11 @@ def _gap(
     return None if before.right >= full else "\n"
 
 
-def _are_aligned(before: Row, row: Row) -> bool:
-    """Whether what stands apart in a line begins or ends at a place as in the line before it."""
-    return not _edges(before).isdisjoint(_edges(row))
-
-
 def _edges(row: Row) -> set[int]:
-    """Return where cells begin and end. Words of a justified line stand less far apart."""
+    """Return where what stands apart in a line begins and ends.
+
+    Words of a justified line stand less far apart.
+    """
     pairs = pairwise(row.cells)
     cells = [cell for other, cell in pairs if cell.left - other.right > _FAR * row.height]
     return {round(edge) for cell in cells for edge in (cell.left, cell.right)}

@@ -84,7 +84,7 @@ def _shape(shape: Any) -> Iterator[str]:
         tags = itertools.chain(["th"] if shape.table.first_row else [], itertools.repeat("td"))
         rows = (
             "".join(_cell(tag, cell) for cell in row.cells if not cell.is_spanned)
-            for tag, row in zip(tags, _rows(shape), strict=False)
+            for tag, row in zip(tags, shape.table.rows, strict=False)
         )
         yield "<table>" + "".join(f"<tr>{row}</tr>" for row in rows) + "</table>"
     elif getattr(shape, "has_chart", False):
@@ -99,10 +99,6 @@ def _shape(shape: Any) -> Iterator[str]:
 def _cell(tag: str, cell: Any) -> str:
     spans = f" rowspan={cell.span_height} colspan={cell.span_width}" * cell.is_merge_origin
     return f"<{tag}{spans}>{_escaped(cell.text)}</{tag}>"
-
-
-def _rows(shape: Any) -> Iterable[Any]:
-    return shape.table.rows
 
 
 def _escaped(text: str) -> str:

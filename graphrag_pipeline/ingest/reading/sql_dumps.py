@@ -111,7 +111,9 @@ class _Dump:
             self._columns[table] = self._created()
             return False
         listed = statement["columns"]
-        names = [*map(_bare, listed.split(","))] if listed else self._columns.get(table, [])
+        names = self._columns.get(table, [])
+        if listed:
+            names = [name.strip().strip('`"[]') for name in listed.split(",")]
         rows = self._copied(names) if statement["copy"] else self._inserted(names)
         if rows:
             self.tables.setdefault(table, []).extend(rows)
@@ -169,10 +171,6 @@ def _rows(rows: Sequence[list[object]], names: list[str]) -> _Rows:
 
 def _called(match: re.Match[str]) -> str:
     return one_line(match["quoted"] or match["bare"])
-
-
-def _bare(name: str) -> str:
-    return name.strip().strip('`"[]')
 
 
 def _copied(cell: str) -> object:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from graphrag_pipeline.core.records import field_head
@@ -70,7 +70,7 @@ def head_of(rows: Sequence[Row], spans: Spans = ()) -> TableHead:
     below = rows[n_captions:]
     if not below or _is_record(below[0], below[1:]):
         return TableHead(captions, (), n_captions)
-    n_rows = _height(below, [_moved(span, n_captions) for span in spans])
+    n_rows = _height(below, [(a - n_captions, b - n_captions, c, d) for a, b, c, d in spans])
     names = joined_names(below[:n_rows])
     if _names_few(names, below[n_rows:]):
         return TableHead(captions, (), n_captions)
@@ -100,10 +100,15 @@ def is_prose(rows: Sequence[Row]) -> bool:
     """
     if len(rows) < _MOST_ROWS or sum(map(bool, rows[0])) != 1 or is_number("".join(rows[0])):
         return False
-    several = sum(sum(map(bool, map(str.strip, row))) > 1 for row in rows)
+    several = sum(n_filled(row) > 1 for row in rows)
     columns = {place for row in rows for place, cell in enumerate(row) if cell.strip()}
     is_sentence = len(" ".join(rows[0]).split()) >= _SENTENCE_WORDS
     return several <= (1 - _MOSTLY) * len(rows) and (len(columns) > 1 or is_sentence)
+
+
+def n_filled(row: Row) -> int:
+    """Return how many cells of a row hold something."""
+    return sum(map(bool, map(str.strip, row)))
 
 
 def as_lines(rows: Sequence[Row]) -> list[str]:
@@ -117,7 +122,7 @@ def _captions(rows: Sequence[Row]) -> int:
     Rows of more cells are above a table if they are more than a head has, and the first row that
     is full names columns of numbers.
     """
-    filled = [sum(map(bool, map(str.strip, row))) for row in rows[:LOOKED_AT]]
+    filled = [n_filled(row) for row in rows[:LOOKED_AT]]
     while filled and filled[-1] <= 1:  # notes
         filled.pop()
     first = next((number for number, cells in enumerate(filled) if cells > 1), 0)
@@ -132,7 +137,7 @@ def _captions(rows: Sequence[Row]) -> int:
 def _is_record(first: Row, others: Sequence[Row]) -> bool:
     """Whether the first row is a record like the others, and names nothing."""
     columns = _columns([first, *others])
-    if any(_ADDRESS.fullmatch(cell) and _are_addresses(cells) for cell, cells in columns):
+    if any(_ADDRESS.fullmatch(cell) and _are(_ADDRESS.fullmatch, cells) for cell, cells in columns):
         return True
     if not all(map(str.strip, first)):
         return False
@@ -168,19 +173,20 @@ def _columns(rows: Sequence[Row]) -> Iterator[tuple[str, list[str]]]:
         yield cell.strip(), [below for below in filled if below]
 
 
+def _are(of_kind: Callable[[str], object], cells: Sequence[str]) -> bool:
+    """Whether most cells are of a kind."""
+    return 2 * sum(bool(of_kind(cell)) for cell in cells) > len(cells)
+
+
 def _are_numbers(cells: Sequence[str]) -> bool:
-    return 2 * sum(map(is_number, cells)) > len(cells)
-
-
-def _are_addresses(cells: Sequence[str]) -> bool:
-    return 2 * sum(_ADDRESS.fullmatch(cell) is not None for cell in cells) > len(cells)
+    return _are(is_number, cells)
 
 
 def _is_like(number: str, cells: Sequence[str]) -> bool:
     """Whether a number stands over numbers, and a year over years."""
     if not cells or _YEAR.fullmatch(number) is None:
         return not cells or _are_numbers(cells)
-    return 2 * sum(_YEAR.fullmatch(cell) is not None for cell in cells) > len(cells)
+    return _are(_YEAR.fullmatch, cells)
 
 
 def is_year(cell: str) -> bool:
@@ -284,7 +290,7 @@ def begins_table(above: Sequence[Row], below: Sequence[Row]) -> bool:
         for place, (cell, cells) in enumerate(_columns(rows))
         if cell and cells and _are_numbers(cells)
     ]
-    widths = [sum(map(bool, map(str.strip, row))) for row in (rows[0], above[-1])]
+    widths = [n_filled(row) for row in (rows[0], above[-1])]
     return len(named) > 1 or any(
         widths[0] != widths[1] or _is_name_like(rows[0][place], above[_captions(above)][place:])
         for place in named
@@ -325,7 +331,7 @@ def notes_below(rows: Sequence[Row]) -> int:
         whole
     ):
         return 0
-    has_columns = 2 * sum(sum(map(bool, map(str.strip, row))) > 1 for row in whole) > len(whole)
+    has_columns = 2 * sum(n_filled(row) > 1 for row in whole) > len(whole)
     return n_notes if has_columns and whole else 0
 
 
@@ -355,7 +361,3 @@ def markdown_lines(rows: Sequence[Row], n_heads: int) -> Iterator[str]:
 
 def _line(cells: Row) -> str:
     return f"| {' | '.join(map(one_line, cells))} |"
-
-
-def _moved(span: tuple[int, int, int, int], rows: int) -> tuple[int, int, int, int]:
-    return span[0] - rows, span[1] - rows, span[2], span[3]

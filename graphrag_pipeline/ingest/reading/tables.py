@@ -103,7 +103,8 @@ def read_csv(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     csv.field_size_limit(max(csv.field_size_limit(), len(text) + 1))
     directive = _DIRECTIVE.match(text)
     text = text[directive.end() :] if directive else text
-    delimiter = directive[1] if directive else _delimiter(text, _usual_delimiter(path))
+    usual = "\t" if path.suffix.lower() == ".tsv" else ","
+    delimiter = directive[1] if directive else _delimiter(text, usual)
     return one_below_other(
         _read_table(path, table, delimiter, options) for table in _tables(text, delimiter)
     )
@@ -272,10 +273,6 @@ def _with_names(document: ReadDocument, named: str) -> ReadDocument:
     start = len(document.text) + 1
     block = Block(start, start + len(named), "field")
     return replace(document, text=f"{document.text}\n{named}", blocks=(*document.blocks, block))
-
-
-def _usual_delimiter(path: Path) -> str:
-    return "\t" if path.suffix.lower() == ".tsv" else ","
 
 
 def _require_cells(columns: int, rows: int, size: int) -> None:

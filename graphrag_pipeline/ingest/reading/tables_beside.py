@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from graphrag_pipeline.ingest.reading.table_head import Spans, is_number, names_numbers
+from graphrag_pipeline.ingest.reading.table_head import Spans, is_number, n_filled, names_numbers
 
 Rows = Sequence[Sequence[str]]
 _MOSTLY = 0.6
@@ -20,21 +20,13 @@ def side_by_side(
     and so it is where numbers beside it have no names but those of the rows of the first.
     """
     runs = _filled_columns(rows)
-    if len(runs) < 2:
-        yield rows, spans
-        return
     wide = _bodies(rows, runs)
-    if _share_of_numbers(wide[0]) < _MOSTLY / 2:
+    if len(runs) > 1 and _share_of_numbers(wide[0]) < _MOSTLY / 2:
         named = [n for n, body in enumerate(wide) if not n or _share_of_numbers(body) < _MOSTLY]
         ends = [*(runs[n - 1][1] for n in named[1:]), runs[-1][1]]
         runs = [(runs[n][0], end) for n, end in zip(named, ends, strict=True)]
         wide = _bodies(rows, runs)
-    if len(runs) < 2 or min(map(len, wide)) < 2:
-        yield rows, spans
-        return
-    heads = [{cell.strip() for cell in body[0]} - {""} for body in wide]
-    is_one = len(set(map(len, wide))) == 1 and not set.intersection(*heads)
-    if is_one and not all(map(_has_own_rows, wide)):
+    if len(runs) < 2 or min(map(len, wide)) < 2 or _are_one(wide):
         yield rows, spans
         return
     for first, stop in runs:
@@ -42,10 +34,17 @@ def side_by_side(
         yield [row[first:stop] for row in rows], own
 
 
+def _are_one(bodies: Sequence[Rows]) -> bool:
+    """Whether tables of as many rows have neither a column of one name nor rows of their own."""
+    heads = [{cell.strip() for cell in body[0]} - {""} for body in bodies]
+    is_apart = len(set(map(len, bodies))) > 1 or set.intersection(*heads)
+    return not is_apart and not all(map(_has_own_rows, bodies))
+
+
 def _bodies(rows: Rows, runs: Sequence[tuple[int, int]]) -> list[Rows]:
     """Return of each run of columns the rows that have several cells there."""
     parts = ([row[first:stop] for row in rows] for first, stop in runs)
-    return [[row for row in part if sum(map(bool, map(str.strip, row))) > 1] for part in parts]
+    return [[row for row in part if n_filled(row) > 1] for part in parts]
 
 
 def _filled_columns(rows: Rows) -> list[tuple[int, int]]:

@@ -64,7 +64,7 @@ def _drawn(lines: list[str]) -> list[str]:
             del written[len(written) - bool(table) :]
         elif _APART_BY in line.strip() and (columns := _columns_of([line])):
             table, end = _aligned(lines, at, columns)
-            if not all(map(_ends_in_figures, table[1:])):
+            if not all(any(map(str.isdigit, row[-1][0])) for row in table[1:]):
                 table, end = [], at + 1
         else:
             table, end = [], at + 1
@@ -106,10 +106,6 @@ def _columns_of(above: Sequence[str]) -> list[re.Match[str]]:
     cells = list(_APART.finditer(above[-1])) if above else []
     is_head = len(cells) >= _LEAST_COLUMNS and not any(map(is_number, (c[0] for c in cells)))
     return cells if is_head and len("".join(c[0] for c in cells)) < len(above[-1]) else []
-
-
-def _ends_in_figures(row: Row) -> bool:
-    return any(map(str.isdigit, row[-1][0]))
 
 
 def _aligned(lines: Sequence[str], at: int, head: Sequence[re.Match[str]]) -> tuple[list[Row], int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from graphrag_pipeline.ingest.reading.line_blocks import line_blocks
+from graphrag_pipeline.ingest.reading.markdown_markup import code_parts
 
 _NAME = r"[^\[\]|#\n\\]{1,200}"
 _LINK = re.compile(
@@ -25,13 +25,8 @@ def with_links(text: str) -> str:
     """Return Markdown in which ``[[Name|words]]`` is ``[words](Name.md)``; code stays as it is."""
     if "[[" not in text:
         return text
-    parts: list[str] = []
-    place = 0
-    for block in line_blocks(text, markdown=True):
-        if block.kind == "code":
-            parts += [_LINK.sub(_written, text[place : block.start]), text[block.start : block.end]]
-            place = block.end
-    return "".join([*parts, _LINK.sub(_written, text[place:])])
+    parts = code_parts(text)
+    return "".join(part if is_code else _LINK.sub(_written, part) for part, is_code in parts)
 
 
 def without_links(text: str) -> str:
