@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.ingest.reading.chat_days import hour_of_day, with_days_in_lines
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 from graphrag_pipeline.ingest.reading.model import Scalar
@@ -30,26 +31,9 @@ _BY_PROGRAM = "\u200e"
 """Stands before what WhatsApp says itself, on telephones of Apple."""
 _EDITED = re.compile(rf"[{_MARKS} ]*\u200e<[^<>\n]{{1,60}}>$")
 _ATTACHED = re.compile(rf"[{_MARKS}]*[^\s()]{{1,200}}\.\w{{2,4}} \([^()\n]{{1,60}}\)\s*")
-_NOTHING = re.compile(
-    r"<[^<>\n]{1,80}>|null|"
-    r"(?:this message was deleted|you deleted this message|(?:missed|silenced) (?:group )?"
-    r"(?:voice|video) call|waiting for this message|(?:image|video|audio|sticker|gif|document|"
-    r"contact card) omitted|"
-    r"diese nachricht wurde gelöscht|du hast diese nachricht gelöscht|verpasster (?:sprach|video)"
-    r"anruf|verpasster gruppen(?:sprach|video)?anruf|warten auf diese nachricht|"
-    r"ce message a été supprimé|vous avez supprimé ce message|appel (?:vocal|vidéo) manqué|"
-    r"(?:se eliminó este|eliminaste este|este) mensaje(?: fue eliminado)?|"
-    r"(?:llamada|videollamada) perdida|multimedia omitido|"
-    r"questo messaggio è stato eliminato|hai eliminato questo messaggio|"
-    r"(?:chiamata|videochiamata) (?:vocale )?persa|"
-    r"(?:esta mensagem foi apagada|mensagem apagada|você apagou esta mensagem|"
-    r"chamada de (?:voz|vídeo) perdida)|"
-    r"(?:dit bericht is verwijderd|je hebt dit bericht verwijderd|gemiste (?:spraak|video)?oproep)|"
-    r"(?:denne besked blev slettet|du slettede denne besked|denne meldingen ble slettet|"
-    r"det här meddelandet raderades|meddelandet togs bort|mistet (?:tale|video)opkald)|"
-    r"(?:ta wiadomość została usunięta|usunięto tę wiadomość|tato zpráva byla smazána|"
-    r"данное сообщение удалено|вы удалили данное сообщение|bu mesaj silindi))[.!]?",
-    re.I,
+_UNSEEN = re.compile(r"<[^<>\n]{1,80}>|null", re.I)
+_BY_PROGRAMS = frozenset(
+    words.replace("_", " ") for words in word_lists("documents.txt")["said_by_program"]
 )
 _IMESSAGE = re.compile(
     r"^([A-Z][a-z]{2}) (\d\d), (\d{4})  (\d{1,2}):(\d\d):\d\d ([AP])M(?: \([^()\n]{1,80}\))?\n"
@@ -75,7 +59,8 @@ class _Said:
             return ""
         whole = _EDITED.sub("", "\n".join([_ATTACHED.sub("", first), *self.lines[1:]]))
         words = clean_text(whole)
-        return "" if _NOTHING.fullmatch(words) else words
+        bare = words.removesuffix(words[-1:] if words[-1:] in (".", "!") else "").lower()
+        return "" if bare in _BY_PROGRAMS or _UNSEEN.fullmatch(words) else words
 
 
 def chat_in_lines(text: str) -> tuple[str, dict[str, Scalar]] | None:

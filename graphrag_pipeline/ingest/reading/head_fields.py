@@ -9,7 +9,7 @@ import re
 import textwrap
 from pathlib import Path
 
-from graphrag_pipeline.core.word_lists import word_lists, word_set
+from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.ingest.reading.cleaning import one_line
 from graphrag_pipeline.ingest.reading.model import Scalar
 
@@ -18,10 +18,7 @@ _FIELD = re.compile(
 )
 _MOST_LINES, _LONGEST = 100, 1_000
 _TITLES = word_lists("nlp_records.txt")["label"]
-_OF_DOCUMENTS = word_set(
-    "title author authors autor autorin auteur autore verfasser date datum fecha data created "
-    "updated start_date status state version"
-)
+_OF_DOCUMENTS = word_lists("documents.txt")["head_field"]
 
 
 def head_fields(text: str) -> dict[str, Scalar]:

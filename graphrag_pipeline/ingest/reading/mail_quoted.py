@@ -11,23 +11,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
+from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 
-_LABELS = {
-    "From": "From Von De Da Fra Från Van Od Lähettäjä Feladó От Kimden Expéditeur Afzender Absender"
-    " Remitente Mittente Remetente Avsender Afsender Avsändare Nadawca Odesílatel"
-    " 差出人 送信者 发件人 寄件者",
-    "Date": "Date Sent Datum Gesendet Sendt Skickat Verzonden Envoyé Envoyé_le Enviado Enviado_el"
-    " Enviado_em Enviada Enviada_em Enviado_a Inviato Inviato_il Data Fecha Wysłano Dato Odesláno"
-    " Lähetetty Päivämäärä Elküldve Дата Отправлено Data_wysłania 日付 送信日時 日時 发送时间 日期",
-    "To": "To An Til Till Aan À Para A Do Per Pour Komu Кому Vastaanottaja Címzett Destinataire"
-    " Destinatario Destinatário 宛先 收件人 收件者",
-    "Cc": "Cc CC Kopi Kopia Kopie Kopio DW Копия 抄送",
-    "Subject": "Subject Betreff Emne Ämne Onderwerp Objet Sujet Asunto Oggetto Assunto Temat"
-    " Předmět Tárgy Тема Aihe Konu 件名 主题 主旨",
-}
+_WORDS = word_lists("documents.txt")
 _MEANING = {
-    label.replace("_", " "): name for name, labels in _LABELS.items() for label in labels.split()
+    label.replace("_", " "): name
+    for name in ("From", "Date", "To", "Cc", "Subject")
+    for label in _WORDS[name]
 }
 _HEADER = re.compile(
     r"^(?P<quote>[ \t]*(?:>[> \t]*)?)[*_]{0,2}(?P<label>"
@@ -52,16 +43,8 @@ _DAY_MONTH = re.compile(
 )
 _MONTH_DAY = re.compile(r"\b([^\W\d_]{3,12})\.? +(\d{1,2})(?:st|nd|rd|th)?,? +(\d{4})\b")
 _TIME = re.compile(r"\b(\d{1,2})[:.h](\d\d)(?:[:.]\d\d)?(?:\s*([APap])\.?\s?[Mm]\b)?")
-_MONTHS = (
-    *("jan ene gen sty led tammi янв", "feb fév fev lut úno helmi фев"),
-    *("mar mär maa břez мар", "apr abr avr kwi dub huhti апр"),
-    *("mai may maj mag mei máj kvě touko мая май", "jun juin giu cze červ čer kesä июн"),
-    *("jul juil lug lip červenec červenc heinä июл", "aug aoû ago sie srp elo авг"),
-    *("sep set wrz zář syys сен", "okt oct ott out paź říj loka окт"),
-    *("nov lis marras ноя", "dec dez déc dic gru pro joulu дек"),
-)
 _BEGINS = sorted(
-    ((begin, n) for n, begins in enumerate(_MONTHS, 1) for begin in begins.split()),
+    ((begin, number) for number in range(1, 13) for begin in _WORDS[f"month_{number}"]),
     key=lambda pair: -len(pair[0]),
 )
 

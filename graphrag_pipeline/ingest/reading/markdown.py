@@ -11,7 +11,7 @@ from pathlib import Path
 import yaml
 
 from graphrag_pipeline.core.records import SEPARATOR
-from graphrag_pipeline.core.word_lists import word_set
+from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 from graphrag_pipeline.ingest.reading.decoding import decode
@@ -44,14 +44,9 @@ _MOST_FRONT_MATTER = 65_536  # characters
 _ENDS = {"---": ("---", "..."), "+++": ("+++",)}
 _TITLE = re.compile(r"^title:: +(\S[^\n]{0,300})$", re.M)
 _TOP = 1_000
-_FORMS = word_set(
-    "summary abstract introduction overview contents background motivation preface purpose goals "
-    "description zusammenfassung einleitung überblick inhalt résumé aperçu resumen introducción "
-    "resumo introdução sommario introduzione samenvatting inleiding sammanfattning inledning "
-    "streszczenie wstęp введение аннотация 概要 摘要 简介 簡介 引言 はじめに 目次 개요 소개"
-)
+_FORMS = word_lists("documents.txt")["first_heading"]
 """Headings of a first section, by which no document is called; it is by its file's name."""
-_STARTS = word_set("index readme")
+_STARTS = ("index", "readme")
 _NOTE = re.compile(r"^ {0,3}\[\^([^\]\s]{1,50})\]:[ \t]+", re.M)
 _NOTE_MARK = re.compile(r"\[\^([^\]\s]{1,50})\]")
 _TERM = re.compile(r"^([^\s#>|:*+-][^\n]{0,100})\n(?:[ \t]*\n)?:[ \t]+(?=\S)", re.M)

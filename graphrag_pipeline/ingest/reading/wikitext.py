@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 from graphrag_pipeline.ingest.reading.decoding import decode
@@ -41,7 +42,7 @@ _BRACES = re.compile(r"\{\{|\}\}")
 _NAMED = re.compile(r"\s*([\w .-]{1,60}?)\s*=\s*(.*)", re.S)
 _FILE = re.compile(r"\[\[(?:File|Image|Datei|Bild|Fichier|Archivo|Plik|Файл):[^\[\]\n]*\]\]", re.I)
 _CATEGORY = re.compile(r"\[\[(\w+):([^\[\]|\n]+)(?:\|[^\[\]\n]*)?\]\]")
-_CATEGORIES = ("category", "kategorie", "catégorie", "categoría", "categoria", "kategoria")
+_CATEGORIES = word_lists("documents.txt")["category"]
 _ADDRESS = re.compile(r"\[https?://[^\s\[\]]+ ([^\[\]\n]+)\]")
 _QUOTES = re.compile(r"'{2,5}")
 _HEADING = re.compile(r"(={1,6})(.{1,300}?)\1[ \t]{0,9}$")
