@@ -48,18 +48,25 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
     f"{_READERS}:Outlook": _reading("outlook"),
     f"{_READERS}:packed": _reading("packed"),
     f"{_READERS}:plain": _reading("files text_tables"),
-    f"{_READERS}:text": _reading(
-        "broken_words chat_days chat_logs facts head_fields irc_logs pasted_chats"
+    f"{_READERS}:text": (
+        *_reading("broken_words chat_days chat_logs facts head_fields irc_logs pasted_chats"),
+        "data/documents.txt",
     ),
     f"{_READERS}:references": _reading("ris"),
     f"{_READERS}:subtitles": _reading("subtitles"),
     f"{_READERS}:web archives": _reading("mail mail_headers"),
     f"{_READERS}:XML": _reading("bank_statements library_records tei xml_text xml_tree"),
-    f"{_READERS}:code": _reading("code"),
+    f"{_READERS}:code": (*_reading("code"), "data/code.txt"),
     f"{_READERS}:graphs": _reading("code"),
     f"{_READERS}:HTML": _reading("html html_events html_lines html_links preformatted"),
-    f"{_READERS}:mail": _reading("mail mail_headers mail_quoted winmail"),
-    f"{_READERS}:Markdown": _reading("head_fields markdown markdown_markup note_marks wiki_links"),
+    f"{_READERS}:mail": (
+        *_reading("mail mail_headers mail_quoted winmail"),
+        "data/documents.txt",
+    ),
+    f"{_READERS}:Markdown": (
+        *_reading("head_fields markdown markdown_markup note_marks wiki_links"),
+        "data/documents.txt",
+    ),
     f"{_READERS}:named": _reading("code files text_tables"),
     f"{_READERS}:notebook": _reading("notebook notebook_outputs"),
     f"{_READERS}:office": _reading(
@@ -76,7 +83,7 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
     ),
     f"{_READERS}:reStructuredText": _reading("rst text_tables"),
     f"{_READERS}:RTF": _reading("rtf"),
-    f"{_READERS}:wikis": _reading("wikitext"),
+    f"{_READERS}:wikis": (*_reading("wikitext"), "data/documents.txt"),
     f"{_READERS}:XLS": _reading("cell_formats sheets"),
     "ingest/chunking.py:CHUNKER_VERSION": ("ingest/chunking.py",),
     "extraction/rules/nlp.py:NLP_VERSION": (

@@ -7,9 +7,10 @@ first gives entities, and the second relationships between the entities it is sh
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, fields, replace
 from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
 import polars as pl
 
@@ -72,17 +73,7 @@ _BROKE_OFF = "an answer broke off or repeated itself, twice: the records before 
 _WENT_ROUND = "the model repeated itself and was stopped: what it said before is kept"
 
 CLAIMS = pl.Schema(
-    {
-        "chunk_id": pl.String,
-        "subject": pl.String,
-        "object": pl.String,
-        "type": pl.String,
-        "status": pl.String,
-        "start_date": pl.String,
-        "end_date": pl.String,
-        "description": pl.String,
-        "source_text": pl.String,
-    }
+    dict.fromkeys(("chunk_id", *(field.name for field in fields(ParsedClaim))), pl.String)
 )
 OUTCOMES = pl.Schema(
     {
@@ -94,6 +85,9 @@ OUTCOMES = pl.Schema(
         "completion_tokens": pl.Int64,
     }
 )
+
+
+_Parsed = TypeVar("_Parsed", ParsedExtraction, ParsedClaims)
 
 
 @dataclass(frozen=True)
@@ -120,6 +114,10 @@ class _ChunkResult:
     transient: bool = False
     prompt_tokens: int = 0
     completion_tokens: int = 0
+
+    def cut(self, why: str) -> None:
+        """Note that an answer did not come to its end."""
+        self.status, self.error = "cut", why
 
     def pay(self, completion: Completion) -> None:
         """Count a completion's tokens."""
@@ -220,7 +218,7 @@ class _Asker:
         if self._by_schema is not None:
             graph = await self._by_schema.graph(shown, result.pay)
             if not graph.completed:
-                result.status, result.error = "cut", _BROKE_OFF
+                result.cut(_BROKE_OFF)
             return graph
         types, strength = ", ".join(self._settings.entity_types), asked_in_tuples(self._settings)
         if self._settings.passes == 1:
@@ -246,16 +244,11 @@ class _Asker:
     async def _records(
         self, messages: Sequence[Message], shown: str, result: _ChunkResult
     ) -> ParsedExtraction:
-        @cache
         def parse(answer: str) -> ParsedExtraction:
             return parse_tuples(answer, chunk_text=shown, example_titles=self._example_titles)
 
-        def read(answer: str) -> None:
-            if not parse(answer).answered:
-                raise ModelOutputError("the model's answer held no records of entities")
-
-        answers = await self._converse(messages, result, read)
-        return merged([parse(answer) for answer in answers])
+        nothing = "the model's answer held no records of entities"
+        return merged(await self._parsed(messages, result, parse, nothing))
 
     async def _claims_of(self, shown: str, result: _ChunkResult) -> tuple[ParsedClaim, ...]:
         messages = self._claims.render(
@@ -264,17 +257,28 @@ class _Asker:
             document=shown,
         )
 
-        @cache
         def parse(answer: str) -> ParsedClaims:
             return parse_claims(answer, chunk_text=shown, example_titles=self._claim_subjects)
 
+        nothing = "the model's answer held no claims and did not say so"
+        answers = await self._parsed(messages, result, parse, nothing)
+        return tuple(dict.fromkeys(claim for answer in answers for claim in answer.claims))
+
+    async def _parsed(
+        self,
+        messages: Sequence[Message],
+        result: _ChunkResult,
+        parse: Callable[[str], _Parsed],
+        nothing: str,
+    ) -> list[_Parsed]:
+        """Return what answers say; raises ModelOutputError, with ``nothing``, for a first none."""
+        parse = cache(parse)
+
         def read(answer: str) -> None:
             if not parse(answer).answered:
-                raise ModelOutputError("the model's answer held no claims and did not say so")
+                raise ModelOutputError(nothing)
 
-        answers = await self._converse(messages, result, read)
-        claims = [claim for answer in answers for claim in parse(answer).claims]
-        return tuple(dict.fromkeys(claims))
+        return [parse(answer) for answer in await self._converse(messages, result, read)]
 
     async def _converse(
         self,
@@ -304,7 +308,7 @@ class _Asker:
             if error.stops_everything:
                 raise
             if error.kind != "context_length":
-                result.status, result.error = "cut", str(error)
+                result.cut(str(error))
         return answers
 
     async def _whole(
@@ -327,25 +331,24 @@ class _Asker:
             except TerminalModelError as error:
                 if error.stops_everything or not pieces:
                     raise
-                result.status, result.error = "cut", f"{_CUT}: {error}"
+                result.cut(f"{_CUT}: {error}")
                 break
             if pieces and _was_closed(pieces[-1]) and not _is_read(piece.text, read):
                 break
             if pieces and piece.text == pieces[-1].text and not _was_closed(piece):
-                result.status, result.error = "cut", _WENT_ROUND
+                result.cut(_WENT_ROUND)
                 break
             pieces.append(piece)
             talk.append({"role": "assistant", "content": piece.text})
             if piece.finish_reason == LOOP:
-                result.status, result.error = "cut", _WENT_ROUND
+                result.cut(_WENT_ROUND)
                 break
             if piece.finish_reason != "length" and COMPLETE.search(piece.text):
                 break
             if len(pieces) > 1 and piece.finish_reason != "length" and _was_closed(piece):
                 break
             if len(pieces) > _MOST_CONTINUED:
-                result.status = "cut"
-                result.error = _CUT if piece.finish_reason == "length" else _NO_END
+                result.cut(_CUT if piece.finish_reason == "length" else _NO_END)
                 await self._client.forget(pieces)
                 break
             talk += self._prompts["continue_records"].render()
@@ -472,8 +475,4 @@ def _relationship_rows(
 def _claim_rows(results: Sequence[_ChunkResult]) -> Iterator[tuple[object, ...]]:
     for result in results:
         if result.status != "failed":
-            for c in result.claims:
-                yield (
-                    result.chunk_id, c.subject, c.object, c.type, c.status, c.start_date,
-                    c.end_date, c.description, c.source_text,
-                )  # fmt: skip
+            yield from ((result.chunk_id, *astuple(claim)) for claim in result.claims)

@@ -353,12 +353,9 @@ def _terms(tokens: Tokens, options: NlpOptions) -> list[Mention]:
 def _uncased_mentions(
     text: str, sentences: list[Span], blocks: Sequence[Block], options: NlpOptions
 ) -> list[Mention]:
-    starts = [start for start, _ in sentences]
-    mentions = [
-        Mention(start, end, kind, bisect_right(starts, start) - 1)
-        for start, end, kind in (*find_cjk(text), *find_uncased(text))
-        if options.noun_phrases or kind != CONCEPT
-    ]
+    found = (*find_cjk(text), *find_uncased(text))
+    wanted = [name for name in found if options.noun_phrases or name[2] != CONCEPT]
+    mentions = _in_sentences(wanted, sentences)
     return outside(mentions, [b for b in blocks if b[2] == "code"]) if mentions else mentions
 
 
@@ -369,14 +366,17 @@ def _with_people(
     names = {*correspondents, *(_authors(text) if "] " in text else ())}
     if not names:
         return mentions
-    starts = [start for start, _ in sentences]
     people = [
-        Mention(start, end, PERSON, bisect_right(starts, start) - 1)
+        (start, end, PERSON)
         for start, end in sorted(names)
         if text[start:end].strip() and _may_be_person(text[start:end])
     ]
-    covered = [(person.start, person.end, PERSON) for person in people]
-    return [*outside(mentions, covered), *people]
+    return [*outside(mentions, people), *_in_sentences(people, sentences)]
+
+
+def _in_sentences(names: Sequence[Block], sentences: list[Span]) -> list[Mention]:
+    starts = [start for start, _ in sentences]
+    return [Mention(*name, bisect_right(starts, name[0]) - 1) for name in names]
 
 
 def _authors(text: str) -> Iterator[Span]:

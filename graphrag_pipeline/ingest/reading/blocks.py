@@ -18,6 +18,10 @@ class Block(NamedTuple):
     end: int
     kind: BlockKind
 
+    def moved(self, by: int) -> Block:
+        """Return the same block of a text that begins so many characters later."""
+        return Block(self.start + by, self.end + by, self.kind)
+
 
 def joined_lines(lines: Iterable[tuple[str, str, BlockKind | None]]) -> tuple[str, list[Block]]:
     """Return pieces of text as one, and its blocks.

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.blocks import Block
 from graphrag_pipeline.ingest.reading.cleaning import with_newlines
@@ -45,55 +46,18 @@ _FAMILIES = {
     "lisp": _family(r";[^\n]*", rf"\\.|{_MULTILINE}"),
     "percent": _family(r"%[^\n]*", r'"(?:[^"\\\n]|\\.)*+"?'),
 }
-_RUBY = ("Ruby", "ruby")
-_GRAPHVIZ = ("Graphviz", "c")
 _OFFICE = (b"\xd0\xcf\x11\xe0", b"PK\x03\x04")
 """The first bytes of files of office programs."""
 _LANGUAGES: dict[str, tuple[str, str]] = {
-    **dict.fromkeys((".py", ".pyi", ".pyw"), ("Python", "python")),
-    **dict.fromkeys((".js", ".mjs", ".cjs", ".jsx"), ("JavaScript", "c")),
-    **dict.fromkeys((".ts", ".mts", ".cts", ".tsx"), ("TypeScript", "c")),
-    **dict.fromkeys((".c", ".h"), ("C", "c")),
-    **dict.fromkeys((".cpp", ".cc", ".cxx", ".hpp", ".hh", ".hxx"), ("C++", "c")),
-    **dict.fromkeys((".kt", ".kts"), ("Kotlin", "c")),
-    **dict.fromkeys((".sh", ".bash", ".zsh"), ("Shell", "shell")),
-    **dict.fromkeys((".ex", ".exs"), ("Elixir", "python")),
-    **dict.fromkeys((".pl", ".pm"), ("Perl", "shell")),
-    **dict.fromkeys((".clj", ".cljs"), ("Clojure", "lisp")),
-    ".java": ("Java", "c"),
-    ".go": ("Go", "c"),
-    ".rs": ("Rust", "rust"),
-    ".rb": _RUBY,
-    ".sql": ("SQL", "sql"),
-    ".cs": ("C#", "c"),
-    ".swift": ("Swift", "c"),
-    ".scala": ("Scala", "c"),
-    ".php": ("PHP", "php"),
-    ".dart": ("Dart", "c"),
-    ".proto": ("Protocol Buffers", "c"),
-    ".r": ("R", "shell"),
-    ".jl": ("Julia", "python"),
-    ".lua": ("Lua", "lua"),
-    ".hs": ("Haskell", "haskell"),
-    ".el": ("Emacs Lisp", "lisp"),
-    ".lisp": ("Lisp", "lisp"),
-    ".erl": ("Erlang", "percent"),
-    ".gv": _GRAPHVIZ,
-    ".dot": _GRAPHVIZ,
+    ending: (language.replace("_", " "), family)
+    for family, listed in word_lists("code.txt").items()
+    for language, _, endings in (each.partition("=") for each in listed)
+    for ending in endings.split(",")
 }
-CODE_SUFFIXES: frozenset[str] = frozenset(_LANGUAGES)
+"""Languages and how they write comments, by endings, and by names of files without one."""
+CODE_SUFFIXES = frozenset(ending for ending in _LANGUAGES if ending.startswith("."))
 """Suffixes of the files that are source code."""
-_NAMED: dict[str, tuple[str, str]] = {
-    **dict.fromkeys(("makefile", "gnumakefile"), ("Make", "shell")),
-    **dict.fromkeys(("dockerfile", "containerfile"), ("Dockerfile", "shell")),
-    **dict.fromkeys(("gemfile", "rakefile", "vagrantfile", "podfile", "brewfile"), _RUBY),
-    **dict.fromkeys(("sconstruct", "sconscript", "snakefile"), ("Python", "python")),
-    **dict.fromkeys(("build", "workspace"), ("Starlark", "python")),
-    "jenkinsfile": ("Groovy", "c"),
-    "justfile": ("Just", "shell"),
-    "procfile": ("Procfile", "shell"),
-}
-CODE_NAMES: frozenset[str] = frozenset(_NAMED)
+CODE_NAMES = _LANGUAGES.keys() - CODE_SUFFIXES
 """Names without an ending, in lower case, of files that are source code."""
 
 
@@ -103,7 +67,7 @@ def read_code(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     Comments, and Python's strings that stand alone, are prose; whatever is between is a block.
     """
     suffix = path.suffix.lower()
-    language, family = _LANGUAGES[suffix] if suffix else _NAMED[path.name.lower()]
+    language, family = _LANGUAGES[suffix or path.name.lower()]
     text = with_newlines(decode(data, options.encoding))
     blocks = code_blocks(text, family)
     return whole_document(path, text, path.name, {"language": language}, blocks)

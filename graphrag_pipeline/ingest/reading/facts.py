@@ -104,9 +104,7 @@ def with_properties(
     ]
     if not text:
         return head.rstrip("\n"), facts
-    moved = len(head) + 1
-    below = (Block(block.start + moved, block.end + moved, block.kind) for block in blocks)
-    return f"{head}\n{text}", [*facts, *below]
+    return f"{head}\n{text}", [*facts, *(block.moved(len(head) + 1) for block in blocks)]
 
 
 def _lines(text: str, blocks: Sequence[Block]) -> list[_Line]:

@@ -151,7 +151,7 @@ def joined_pages(pages: Sequence[Page]) -> tuple[Page, list[int]]:
     for page in pages:
         starts.append(place)
         if page.text:
-            blocks += [Block(place + b.start, place + b.end, b.kind) for b in page.blocks]
+            blocks += [block.moved(place) for block in page.blocks]
             texts.append(page.text)
             place += len(page.text) + len(_BETWEEN_PAGES)
     text = _BETWEEN_PAGES.join(texts)

@@ -19,7 +19,6 @@ from itertools import dropwhile, groupby, islice, takewhile
 from pathlib import Path
 
 from graphrag_pipeline.ingest.reading import versions
-from graphrag_pipeline.ingest.reading.blocks import Block
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 from graphrag_pipeline.ingest.reading.files import is_of_other_kind, read_file, refused
 from graphrag_pipeline.ingest.reading.html import parse_html, title_of
@@ -29,7 +28,6 @@ from graphrag_pipeline.ingest.reading.mail_headers import (
     decoded,
     header,
     in_charset,
-    is_forward,
     listed,
     message_id,
     names_of,
@@ -64,7 +62,6 @@ _MOST_NAMES = 50
 _MOST_SHOWN = 10
 _MOST_MESSAGES = 100_000
 _STRUCTURE = re.compile(rb"^content-[a-z]+:[^\n]*+(?:\n[ \t][^\n]*+)*+", re.M | re.I)
-_HEADERS = {"From": "from", "To": "to", "Cc": "cc", "In-Reply-To": "in_reply_to"}
 _FIELD = rb"(?=>*From |[!-9;-~]+:)"
 _DATED = rb"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? [^\r\n]{1,20}\d\d:\d\d[^\r\n]{0,300}\r?\n"
 _SEPARATOR = re.compile(
@@ -89,6 +86,7 @@ _AT = re.compile(rb"^(From: [^\s@]{1,100}) at ([^\s@]{1,100} \()", re.M)
 """How archives of mailing lists write who sends a message."""
 _QUOTE = re.compile(r"\s*>")
 _LONGEST_SIZE = 20
+_FORWARD = re.compile(r"(?:fwd?|wg|tr|rv)\s?:", re.I)
 _MOST_ANSWERED = 6  # lines
 _SIGNATURE = re.compile(r"^-- ?$", re.M)
 _FILE_NAME = re.compile(rb"name[*\d]{0,4}\s{0,9}=|base64", re.I)
@@ -212,7 +210,7 @@ def _read(key: str, data: bytes, options: ReadingOptions, depth: int = 0) -> Rea
         text, held = _undigested(text)
         read = joined([read, *_read_within(key, "message", held, options, depth)])
     text, quoted = quoted_messages(text) if depth < _MOST_ATTACHED_DEPTH else (text, [])
-    if quoted or not is_forward(one_line(header(message, "Subject"))):
+    if quoted or not _FORWARD.match(one_line(header(message, "Subject"))):
         text = own_words(text)
     mails = [each.as_mail() for each in quoted]
     within = joined(_read_within(key, _QUOTED, mails, options, depth))
@@ -288,26 +286,31 @@ def _document(
     key: str, message: Message, text: str, is_page: bool, names: Sequence[str]
 ) -> ReadDocument:
     subject = one_line(header(message, "Subject"))
-    metadata: dict[str, Scalar] = {
-        name: one_line(header(message, written)) for written, name in _HEADERS.items()
-    }
-    senders, recipients = people(message, "From"), people(message, "To", "Cc")
-    metadata |= {
-        "date": date_of(message),
-        "sender": listed(senders),
-        "recipients": listed(recipients),
+    metadata = {
+        **_sent(message),
+        "cc": one_line(header(message, "Cc")),
+        "in_reply_to": one_line(header(message, "In-Reply-To")),
         "message_id": message_id(message),
-        "thread": thread_of(message),
         "attachments": ", ".join(names[:_MOST_NAMES]),
     }
+    senders, recipients = people(message, "From"), people(message, "To", "Cc")
     head = _head(names_of(senders), names_of(recipients), str(metadata["date"]))
-    blocks = tuple(
-        Block(block.start + len(head), block.end + len(head), block.kind)
-        for block in line_blocks(text, markdown=is_page)
-    )
+    blocks = tuple(block.moved(len(head)) for block in line_blocks(text, markdown=is_page))
     return ReadDocument(
         key, subject or "(no subject)", head + text, clean_metadata(metadata), blocks
     )
+
+
+def _sent(message: Message) -> dict[str, Scalar]:
+    """Return by whom, to whom, when and in which thread a message was sent."""
+    return {
+        "from": one_line(header(message, "From")),
+        "to": one_line(header(message, "To")),
+        "date": date_of(message),
+        "sender": listed(people(message, "From")),
+        "recipients": listed(people(message, "To", "Cc")),
+        "thread": thread_of(message),
+    }
 
 
 def _head(senders: Sequence[str], to: Sequence[str], date: str) -> str:
@@ -331,15 +334,7 @@ def _read_attached(
     """Read the files and messages that are attached; those of kinds that are not read are named."""
     if not attached:
         return ReadResult([], [])
-    of_message: dict[str, Scalar] = {
-        "message": one_line(header(message, "Subject")),
-        "from": one_line(header(message, "From")),
-        "date": date_of(message),
-        "to": one_line(header(message, "To")),
-        "sender": listed(people(message, "From")),
-        "recipients": listed(people(message, "To", "Cc")),
-        "thread": thread_of(message),
-    }
+    of_message = {"message": one_line(header(message, "Subject")), **_sent(message)}
     results: list[ReadResult] = []
     for number, (name, part) in enumerate(attached, 1):
         read = _read_part(name, part, options, depth)
@@ -361,10 +356,7 @@ def _read_part(name: str, part: Message, options: ReadingOptions, depth: int) ->
         message = inner[0] if isinstance(inner, list) and inner else None
         if not isinstance(message, Message):
             return ReadResult([], [])
-        try:
-            return _read("", _unpacked(part, message.as_bytes()), options, depth + 1)
-        except (Unreadable, ValueError, LookupError) as error:
-            return ReadResult([], [Quarantined("", one_line(str(error)))])
+        return _read_held("", _unpacked(part, message.as_bytes()), options, depth + 1)
     data = part.get_payload(decode=True)
     if not isinstance(data, bytes):
         return ReadResult([], [])

@@ -24,7 +24,6 @@ _MEANT = {
 }
 """What is written under the name of a smaller set, as browsers read it (WHATWG Encoding, 4.2)."""
 _ID = re.compile(r"<([^<>\s]{1,300})>")
-_FORWARD = re.compile(r"^(?:fwd?|wg|tr|rv)\s?:", re.I)
 _BETWEEN_NAMES = re.compile(r"[._]")
 _ADDRESS = r"[A-Za-z0-9_+-]+(?:\.[A-Za-z0-9_+-]+)*@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*"
 _PLAIN = re.compile(
@@ -176,8 +175,3 @@ def thread_began(thread: str, threads: dict[str, str]) -> str:
 def _first_id(written: str) -> str:
     match = _ID.search(written)
     return one_line(match[1]) if match else ""
-
-
-def is_forward(subject: str) -> bool:
-    """Return whether a message hands on another one by its subject."""
-    return bool(_FORWARD.match(subject))

@@ -213,13 +213,12 @@ def whole_document(
     `blocks` are in order, none over another; they and `page_starts` are in characters of `text` as
     it is given.
     """
-    cleaned, kept = clean_blocks(text, blocks)
-    if not cleaned:
-        raise Unreadable("the file holds no text")
     title = one_line(title) or readable_name(path)
-    pages = clean_places(text, page_starts)
-    document = ReadDocument("", title, cleaned, clean_metadata(metadata or {}), kept, pages)
-    return ReadResult([document], [])
+    given = ReadDocument("", title, text, dict(metadata or {}), tuple(blocks), tuple(page_starts))
+    result = clean_result(ReadResult([given], []))
+    if not result.documents:
+        raise Unreadable("the file holds no text")
+    return result
 
 
 def clean_result(result: ReadResult) -> ReadResult:

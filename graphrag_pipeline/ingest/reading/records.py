@@ -477,8 +477,7 @@ def _text(
     if not part.text or not fields.text:
         return part.text, ()
     room = len(part.text) + 2
-    blocks = tuple(Block(start + room, end + room, kind) for start, end, kind in fields.blocks)
-    return f"{part.text}\n\n{fields.text}", blocks
+    return f"{part.text}\n\n{fields.text}", tuple(block.moved(room) for block in fields.blocks)
 
 
 def why_empty(value: object, options: ReadingOptions, in_column: bool) -> str:
