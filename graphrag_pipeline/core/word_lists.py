@@ -21,6 +21,12 @@ def word_lists(name: str) -> dict[str, frozenset[str]]:
     }
 
 
+def word_pairs(name: str, section: str) -> dict[str, str]:
+    """Return what the words of a section stand for, listed as ``word=meaning``, a _ as a blank."""
+    pairs = (pair.rpartition("=") for pair in word_lists(name)[section])
+    return {word: meaning.replace("_", " ") for word, _, meaning in pairs}
+
+
 def word_set(listed: str) -> frozenset[str]:
     """Return the words of a list that is written with blanks between them."""
     return frozenset(listed.split())

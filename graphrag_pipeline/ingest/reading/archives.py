@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from xml.etree import ElementTree
 from xml.parsers import expat
 
+from graphrag_pipeline.core.word_lists import word_pairs
 from graphrag_pipeline.ingest.reading.model import ReadingOptions, Scalar, Unreadable
 
 _OLD_OFFICE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
@@ -19,16 +20,7 @@ _BLOCK = 1 << 16
 Parts = Mapping[str, bytes]
 """The parts of an archive by their names: what is markup unpacked, all else empty."""
 
-_PROPERTIES = {
-    "title": "title",
-    "creator": "author",
-    "initial-creator": "author",
-    "created": "date",
-    "creation-date": "date",
-    "subject": "subject",
-    "language": "language",
-    "publisher": "publisher",
-}
+_PROPERTIES = word_pairs("fields.txt", "property")
 _OF_OPENDOCUMENT = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}meta"
 _PLACEHOLDERS = frozenset(("powerpoint presentation", "presentation", "slide 1"))
 

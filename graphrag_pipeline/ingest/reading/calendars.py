@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import date, timedelta
 from pathlib import Path
 
+from graphrag_pipeline.core.word_lists import word_pairs
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.cleaning import one_line, with_newlines
 from graphrag_pipeline.ingest.reading.decoding import decode
@@ -32,22 +33,9 @@ _SPLIT = re.compile(r"(?<!\\);")
 _STAMP = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)(\d\d)(Z?))?$")
 _WHOLE_DAY = re.compile(r"\d{8}")
 _KINDS = ("VEVENT", "VTODO", "VJOURNAL", "VCARD")
-_EVENT = {
-    **{"UID": "id", "SUMMARY": "title", "DTSTART": "starts", "DTEND": "ends", "DUE": "due"},
-    **{"LOCATION": "location", "ORGANIZER": "organizer", "ATTENDEE": "attendee"},
-    **{"DESCRIPTION": "description", "CATEGORIES": "categories", "STATUS": "status"},
-    **{"DURATION": "lasts", "RRULE": "repeats", "CONTACT": "contact", "COMMENT": "comment"},
-    "URL": "url",
-}
-_CARD = {
-    **{"UID": "id", "FN": "name", "ORG": "organization", "TITLE": "job", "ROLE": "role"},
-    **{"EMAIL": "email", "TEL": "phone", "ADR": "address", "BDAY": "birthday", "NOTE": "note"},
-    **{"NICKNAME": "nickname", "URL": "url", "RELATED": "related"},
-}
-_REPEATS = {
-    **{"SECONDLY": "second", "MINUTELY": "minute", "HOURLY": "hour", "DAILY": "day"},
-    **{"WEEKLY": "week", "MONTHLY": "month", "YEARLY": "year"},
-}
+_EVENT = word_pairs("fields.txt", "event")
+_CARD = word_pairs("fields.txt", "card")
+_REPEATS = word_pairs("fields.txt", "repeats")
 _DURATION = re.compile(
     r"P(?:(\d{1,4})W)?(?:(\d{1,4})D)?(?:T(?:(\d{1,4})H)?(?:(\d{1,4})M)?(?:\d+S)?)?"
 )

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from graphrag_pipeline.core.word_lists import word_set
+from graphrag_pipeline.core.word_lists import word_pairs, word_set
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 from graphrag_pipeline.ingest.reading.decoding import decode
@@ -83,22 +83,8 @@ _WITH_COLUMNS |= {"thebibliography": 1}
 _TABLES = word_set("tabular tabularx longtable array")
 _RULES = word_set("hline midrule endhead endfirsthead")
 _MATHS = word_set("equation align gather multline eqnarray displaymath math flalign alignat")
-_SIGNS = {
-    **{"ss": "ß", "ae": "æ", "AE": "Æ", "oe": "œ", "OE": "Œ", "o": "ø", "O": "Ø", "aa": "å"},
-    **{"AA": "Å", "l": "ł", "L": "Ł", "i": "ı", "j": "ȷ", "S": "§", "P": "¶", "ldots": "…"},
-    **{"dots": "…", "textellipsis": "…", "copyright": "©", "pounds": "£", "euro": "€"},
-    **{"textbackslash": "\\", "textasciitilde": "~", "LaTeX": "LaTeX", "TeX": "TeX"},
-    **{"BibTeX": "BibTeX", "quad": " ", "qquad": " ", "newline": "\n", "par": "\n\n"},
-    **{"linebreak": "\n", "and": ", ", "textendash": "–", "textemdash": "—", "degree": "°"},
-}
-_MATH_SIGNS = {
-    **{"cdot": "·", "times": "×", "leq": "≤", "le": "≤", "geq": "≥", "ge": "≥", "neq": "≠"},
-    **{"ne": "≠", "approx": "≈", "pm": "±", "infty": "∞", "sum": "∑", "prod": "∏", "int": "∫"},
-    **{"partial": "∂", "nabla": "∇", "in": "∈", "subset": "⊂", "cup": "∪", "cap": "∩"},
-    **{"to": "→", "rightarrow": "→", "leftarrow": "←", "forall": "∀", "exists": "∃", "sim": "∼"},
-    **{"equiv": "≡", "propto": "∝", "cdots": "⋯", "left": "", "right": "", "sqrt": "√"},
-    **{"circ": "°", "mathrm": "", "mathbf": "", "mathcal": "", "mathbb": "", "text": ""},
-}
+_SIGNS = word_pairs("signs.txt", "latex") | {"newline": "\n", "par": "\n\n", "linebreak": "\n"}
+_MATH_SIGNS = word_pairs("signs.txt", "latex_math")
 _KNOWN = frozenset([*_LEVELS, *_NOT_TEXT, *_SIGNS, *_MATH_SIGNS, "item", "footnote", "caption"])
 _ACCENTS = {
     **{"`": "\u0300", "'": "\u0301", "^": "\u0302", "~": "\u0303", '"': "\u0308", "=": "\u0304"},
@@ -112,21 +98,7 @@ _QUANTITIES = {
 """Of siunitx, how many numbers a command takes, and whether their unit."""
 _POWER = re.compile(r"\\(square|cubic)\s*((?:\\(?:kilo|mega|milli|micro|centi))?\s*\\[A-Za-z]+)")
 _UNIT = re.compile(r"\\([A-Za-z]+)\s*")
-_UNITS = {
-    **{
-        "kilo": "k",
-        "mega": "M",
-        "giga": "G",
-        "milli": "m",
-        "micro": "µ",
-        "centi": "c",
-    },
-    **{"metre": "m", "meter": "m", "gram": "g", "second": "s", "minute": "min", "hour": "h"},
-    **{"litre": "l", "liter": "l", "kelvin": "K", "celsius": "°C", "degreeCelsius": "°C"},
-    **{"ampere": "A", "volt": "V", "watt": "W", "joule": "J", "newton": "N", "pascal": "Pa"},
-    **{"hertz": "Hz", "tonne": "t", "percent": "%", "degree": "°", "mole": "mol", "day": "d"},
-    **{"per": "/", "square": "²", "squared": "²", "cubic": "³", "cubed": "³"},
-}
+_UNITS = word_pairs("signs.txt", "unit")
 _LONGEST_OPTION = 2_000
 
 

@@ -5,20 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+from graphrag_pipeline.core.word_lists import word_pairs
+
 _DECLARED = re.compile(
     r"\\newtheorem(\*?)\s*\{(\w+\*?)\}\s*(?:\[(\w+)\])?\s*\{([^{}\n]{1,60})\}\s*(?:\[(\w+)\])?"
 )
-_WELL_KNOWN = {
-    **dict.fromkeys(("theorem", "thm", "thrm"), "Theorem"),
-    **dict.fromkeys(("lemma", "lem", "lma"), "Lemma"),
-    **dict.fromkeys(("proposition", "prop", "prp"), "Proposition"),
-    **dict.fromkeys(("corollary", "cor", "coro", "corol"), "Corollary"),
-    **dict.fromkeys(("definition", "defn", "defi", "dfn"), "Definition"),
-    **dict.fromkeys(("remark", "rem", "rmk", "rmrk"), "Remark"),
-    **dict.fromkeys(("example", "eg", "exmp", "exm"), "Example"),
-    **dict.fromkeys(("conjecture", "conj"), "Conjecture"),
-    **dict.fromkeys(("exercise", "axiom", "claim", "fact", "proof"), ""),
-}
+_WELL_KNOWN = word_pairs("signs.txt", "theorem")
 """Environments that classes and macros in other files declare; without a head, their own names."""
 _PLACES = re.compile(
     r"\\(chapter|section|subsection)(\*?)|\\begin\{(\w+\*?)\}[ \t]*(?:\[([^\[\]\n]{1,200})\])?"

@@ -5,34 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from graphrag_pipeline.core.word_lists import word_pairs
 from graphrag_pipeline.ingest.reading.cleaning import one_line
 from graphrag_pipeline.ingest.reading.xml_tree import XmlElement, elements_of, text_of
 
-_CSL = {
-    "container-title": "journal",
-    "publisher-place": "address",
-    "page": "pages",
-    "issue": "number",
-    "issued": "date",
-}
-_MARC = {
-    **dict.fromkeys(("100a", "110a", "700a"), "author"),
-    "245a": "title",
-    "245b": "subtitle",
-    **dict.fromkeys(("260a", "264a"), "address"),
-    **dict.fromkeys(("260b", "264b"), "publisher"),
-    **dict.fromkeys(("260c", "264c"), "year"),
-    "020a": "isbn",
-    "022a": "issn",
-    "250a": "edition",
-    "300a": "pages",
-    "490a": "series",
-    "500a": "note",
-    "505a": "contents",
-    "520a": "abstract",
-    "856u": "url",
-    **dict.fromkeys(("650a", "651a"), "keywords"),
-}
+_CSL = word_pairs("fields.txt", "csl")
+_MARC = word_pairs("fields.txt", "marc")
 _SEVERAL = ("author", "keywords", "isbn")
 _FINAL = re.compile(r"[\s/:;,]+$|(?<=[^\W\d_]{3})\.$|(?<=\d)\.$")
 

@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 
+from graphrag_pipeline.core.word_lists import word_pairs
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.blocks import BlockKind, joined_lines
 from graphrag_pipeline.ingest.reading.cleaning import one_line
@@ -34,13 +35,7 @@ _ESCAPE = re.compile(
     r'\\(?:["#].*$|[fFmMgkn](?:\[[^\]]{0,40}\]|\(..|.)|s(?:\[[^\]]{0,9}\]|\'[^\']{0,9}\'|[+-]?\d{1,2})'
     r"|[hvwXbDlLoZHSNR]'[^']{0,200}'|z.|(\*?)(?:\((..)|\[([^\]]{0,40})\])|\*.|(.)|$)"
 )
-_SIGNS = {
-    **{"em": "—", "en": "–", "hy": "-", "mi": "-", "bu": "•", "co": "©", "rg": "®", "tm": "™"},
-    **{"lq": "“", "rq": "”", "oq": "‘", "cq": "’", "aq": "'", "dq": '"', "ha": "^", "ti": "~"},
-    **{"rs": "\\", "ga": "`", "sh": "#", "la": "<", "ra": ">", "<=": "≤", ">=": "≥", "->": "→"},
-    **{"mu": "×", "+-": "±", "de": "°", "ss": "ß", "at": "@", "ba": "|", "Tm": "™", "R": "®"},
-    **{"e": "\\", "\\": "\\", "-": "-", " ": " ", "~": " ", "0": " ", "t": " ", "'": "´", "`": "`"},
-}
+_SIGNS = word_pairs("signs.txt", "roff") | {" ": " "}
 _MARKS = {"'": "\u0301", "`": "\u0300", ":": "\u0308", "^": "\u0302", "~": "\u0303", ",": "\u0327"}
 _BREAKS = frozenset(
     ("PP", "P", "LP", "HP", "Pp", "sp", "br", "RS", "RE", "Bl", "El", "Lp", "SY", "YS")

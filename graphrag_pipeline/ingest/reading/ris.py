@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from graphrag_pipeline.core.word_lists import word_pairs
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.cleaning import one_line, with_newlines
 from graphrag_pipeline.ingest.reading.decoding import decode
@@ -18,21 +19,8 @@ from graphrag_pipeline.ingest.reading.model import (
 from graphrag_pipeline.ingest.reading.records import filled, read_records
 
 _LINE = re.compile(r"([A-Z][A-Z0-9])  ?-(?: (.*)|$)")
-_NAMES = {
-    **dict.fromkeys(("AU", "A1"), "author"),
-    **dict.fromkeys(("ED", "A2", "A3"), "editor"),
-    **dict.fromkeys(("TI", "T1", "CT"), "title"),
-    **dict.fromkeys(("JO", "JF", "J1", "J2", "JA", "T2", "BT"), "journal"),
-    **dict.fromkeys(("PY", "Y1"), "year"),
-    **{"DA": "date", "VL": "volume", "IS": "number", "SP": "first page", "EP": "last page"},
-    **{"PB": "publisher", "CY": "address", "T3": "series", "ET": "edition", "KW": "keywords"},
-    **dict.fromkeys(("AB", "N2"), "abstract"),
-    **{"N1": "note", "DO": "doi", "UR": "url", "SN": "isbn", "LA": "language", "ID": "id"},
-}
-_KINDS = {
-    **{"JOUR": "article", "BOOK": "book", "CHAP": "incollection", "CONF": "inproceedings"},
-    **{"CPAPER": "inproceedings", "THES": "thesis", "RPRT": "report", "NEWS": "newspaper"},
-}
+_NAMES = word_pairs("fields.txt", "ris")
+_KINDS = word_pairs("fields.txt", "ris_kind")
 _SEVERAL = ("author", "editor", "keywords")
 _YEAR = re.compile(r"(\d{4})(?:/(\d{1,2})?)?(?:/(\d{1,2})?)?(?:/.*)?")
 
