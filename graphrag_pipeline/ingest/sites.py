@@ -19,6 +19,7 @@ from graphrag_pipeline.core.hardening.files import make_folder, write_beside
 from graphrag_pipeline.core.home import make_home
 from graphrag_pipeline.core.rows import one_line
 from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.core.word_lists import word_pairs
 from graphrag_pipeline.ingest.fetching import (
     FetchedAnswer,
     Fetcher,
@@ -38,27 +39,7 @@ _MOST_REASONS = 3
 _MOST_SITEMAP_BYTES = 50_000_000  # of the protocol, unpacked
 _GONE = (404, 410)
 _TEXTUAL = (".html", ".txt", ".md", ".rst", ".csv", ".tsv")
-_OFFICE = "application/vnd.openxmlformats-officedocument."
-_TYPES = {
-    "text/html": ".html",
-    "application/xhtml+xml": ".html",
-    "text/plain": ".txt",
-    "text/markdown": ".md",
-    "text/x-rst": ".rst",
-    "text/csv": ".csv",
-    "text/tab-separated-values": ".tsv",
-    "application/json": ".json",
-    "application/x-ndjson": ".jsonl",
-    "application/pdf": ".pdf",
-    "application/epub+zip": ".epub",
-    "message/rfc822": ".eml",
-    "application/vnd.oasis.opendocument.text": ".odt",
-    "application/vnd.oasis.opendocument.presentation": ".odp",
-    "application/vnd.oasis.opendocument.spreadsheet": ".ods",
-    f"{_OFFICE}wordprocessingml.document": ".docx",
-    f"{_OFFICE}presentationml.presentation": ".pptx",
-    f"{_OFFICE}spreadsheetml.sheet": ".xlsx",
-}
+_TYPES = word_pairs("fields.txt", "content_type")
 
 
 @dataclass

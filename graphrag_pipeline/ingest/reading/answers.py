@@ -1,4 +1,4 @@
-"""Answers of a reading process as bytes: JSON, and many documents as an Arrow file.
+"""Messages between processes, and answers of one that reads: JSON, and documents as Arrow.
 
 The process reads what strangers wrote. What it answers is therefore data alone, never a pickle.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Sequence
+from typing import BinaryIO
 
 from graphrag_pipeline.ingest.reading.blocks import Block
 from graphrag_pipeline.ingest.reading.model import (
@@ -55,3 +56,21 @@ def read_answer(answer: bytes) -> ReadResult:
         for key, title, text, metadata, blocks, pages in said["documents"]
     ]
     return ReadResult(documents, quarantined)
+
+
+def write_frame(pipe: BinaryIO, *parts: bytes) -> None:
+    """Send parts as one message. Raises OSError where nobody reads."""
+    pipe.write(sum(map(len, parts)).to_bytes(_LENGTH))
+    for part in parts:
+        pipe.write(part)
+    pipe.flush()
+
+
+def read_frame(pipe: BinaryIO, most: int | None = None) -> bytes | None:
+    """Return the next message; None at the end, or of one that has more than ``most`` bytes."""
+    head = pipe.read(_LENGTH)
+    length = int.from_bytes(head)
+    if len(head) < _LENGTH or (most is not None and length > most):
+        return None
+    content = pipe.read(length)
+    return content if len(content) == length else None

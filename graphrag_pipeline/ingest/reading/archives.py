@@ -13,7 +13,8 @@ from graphrag_pipeline.core.word_lists import word_pairs
 from graphrag_pipeline.ingest.reading.model import ReadingOptions, Scalar, Unreadable
 
 _OLD_OFFICE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-_SUSPECT_BYTES, _SUSPECT_RATIO = 5_000_000, 100
+SUSPECT_BYTES, SUSPECT_RATIO = 5_000_000, 100
+"""What unpacks to more bytes, and to so many times its own, is a bomb."""
 _MOST_ENTRIES = 20_000
 _MARKUP = (".xml", ".rels", ".xhtml", ".html", ".htm", ".opf", ".ncx")
 _BLOCK = 1 << 16
@@ -55,16 +56,20 @@ def is_markup(name: str) -> bool:
 
 
 def _unpacked(archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> bytes:
+    try:
+        return unzipped(archive, part)
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, ValueError) as error:
+        raise Unreadable(f"a part of the document is damaged ({error})") from None
+
+
+def unzipped(archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> bytes:
     """Return a part, no more of it than it says it is long.
 
     It is read in blocks: asked for all of a part, zipfile unpacks up to 2 GB at once and cuts off
     what is too much.
     """
-    try:
-        with archive.open(part) as packed:
-            return b"".join(iter(lambda: packed.read(_BLOCK), b""))
-    except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, ValueError) as error:
-        raise Unreadable(f"a part of the document is damaged ({error})") from None
+    with archive.open(part) as packed:
+        return b"".join(iter(lambda: packed.read(_BLOCK), b""))
 
 
 def bytes_of(parts: Parts) -> io.BytesIO:
@@ -91,7 +96,7 @@ def _require_bounded(archive: zipfile.ZipFile, most_unpacked: int) -> None:
             f"the document unpacks to {size:,} bytes, more than input.max_file_mb allows "
             f"({most_unpacked / 1e6:g} MB)"
         )
-    if size > _SUSPECT_BYTES and size > _SUSPECT_RATIO * packed:
+    if size > SUSPECT_BYTES and size > SUSPECT_RATIO * packed:
         raise Unreadable(f"the document unpacks to {size:,} bytes from {packed:,}: a zip bomb")
 
 

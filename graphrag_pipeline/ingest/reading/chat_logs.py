@@ -15,7 +15,7 @@ from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.ingest.reading.chat_days import hour_of_day, with_days_in_lines
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 from graphrag_pipeline.ingest.reading.model import Scalar
-from graphrag_pipeline.ingest.reading.pasted_chats import pasted_chat
+from graphrag_pipeline.ingest.reading.pasted_chats import LEVEL, pasted_chat
 
 _MARKS = "\u200e\u200f\u202a-\u202e\u2066-\u2069"
 _DATE = r"(?P<date>\d{1,4}([./-])\d{1,2}\2\d{1,4})\.?"
@@ -26,7 +26,6 @@ _DASHED = re.compile(
     r"(?:[\s\u202f]?(?P<half>[APap])\.?\s?[Mm]\.?)? [-–] (?P<rest>.*)"
 )
 _WHO = re.compile(rf"[{_MARKS}~ \u202f]*(?P<who>[^:\n\"“”„«»]{{1,80}}):(?: (?P<said>.*)|$)")
-_LEVEL = re.compile(r"(?:trace|debug|info|notice|warn(?:ing)?|err(?:or)?|critical|fatal)\b", re.I)
 _BY_PROGRAM = "\u200e"
 """Stands before what WhatsApp says itself, on telephones of Apple."""
 _EDITED = re.compile(rf"[{_MARKS} ]*\u200e<[^<>\n]{{1,60}}>$")
@@ -77,7 +76,7 @@ def chat_in_lines(text: str) -> tuple[str, dict[str, Scalar]] | None:
         return _pasted(text)
     entries = list(_messages(text, pattern))
     said = [message for message in entries if message]
-    is_log = any(_LEVEL.search(message.who) for message in said)
+    is_log = any(LEVEL.search(message.who) for message in said)
     if len(said) < max(_LEAST, len(entries) - len(said)) or is_log:
         return None
     is_month_first = _is_month_first([message.date for message in said], text)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from graphrag_pipeline.ingest.reading import versions
+from graphrag_pipeline.ingest.reading.chat_logs import as_chat
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 from graphrag_pipeline.ingest.reading.decoding import decode
 from graphrag_pipeline.ingest.reading.html import parse_html, read_html
@@ -25,7 +26,6 @@ _LOOKED_AT = 20_000
 _MESSAGE, _FORWARDED = '<div class="message ', '<div class="forwarded body">'
 _TITLE, _WHO, _SAID = '<div class="text bold">', '<div class="from_name">', '<div class="text">'
 _WHEN = re.compile(r'title="(\d\d)\.(\d\d)\.(\d{4}) (\d\d:\d\d):\d\d')
-_MOST_PEOPLE = 50
 
 
 def read_page(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
@@ -33,12 +33,10 @@ def read_page(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     if _CHAT not in data[:_LOOKED_AT]:
         return read_html(path, data, options)
     head, *parts = decode(data, options.encoding).split(_MESSAGE)
-    messages = [*_messages(parts)]
-    if not messages:
+    chat = as_chat([*_messages(parts)])
+    if chat is None:
         return read_html(path, data, options)
-    people = [*dict.fromkeys(who for _, who, _ in messages)]
-    text = "\n".join(f"[{when}] {who}: {said}" for when, who, said in messages)
-    about = {"from": ", ".join(people[:_MOST_PEOPLE]), "date": messages[0][0].replace(" ", "T")}
+    text, about = chat
     blocks = line_blocks(text, markdown=False)
     return whole_document(path, text, _within(head, _TITLE), about, blocks)
 

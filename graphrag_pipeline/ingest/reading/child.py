@@ -17,10 +17,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from graphrag_pipeline.ingest.reading.answers import write_answer
+from graphrag_pipeline.ingest.reading.answers import read_frame, write_answer, write_frame
 from graphrag_pipeline.ingest.reading.files import is_out_of_memory, read_file, refused
 from graphrag_pipeline.ingest.reading.formats import FORMATS
-from graphrag_pipeline.ingest.reading.frames import read_frame, write_frame
 from graphrag_pipeline.ingest.reading.model import ReadingOptions
 
 READY = b"ready"

@@ -250,12 +250,11 @@ class _PageParser:
     def _text(self, written: str) -> None:
         if self.open and self.open[-1] == "title":
             self.page.title = self.page.title or html.unescape(written)
-        elif self.parts or self._keeps_space() or not written.isspace():
+        elif (
+            # White space at the beginning of a line is no more than that, but for these.
+            self.parts or self.link_from is not None or self.depth["pre"] or not written.isspace()
+        ):
             self.parts.append(html.unescape(written))
-
-    def _keeps_space(self) -> bool:
-        """Whether white space at the beginning of a line is more than that."""
-        return self.link_from is not None or bool(self.depth["pre"])
 
     def _open(self, name: str, written: str) -> None:
         if self.open:
@@ -281,21 +280,30 @@ class _PageParser:
         self.depth[name] += 1
 
     def _start(self, name: str, written: str, marks: _Marks) -> None:
-        start = _STARTS.get(name)
-        if start is not None:
-            start(self, name, written, marks)
+        if name in _CELLS:
+            self._start_cell(name, written)
+        elif name in _HEADINGS:
+            self.heading = int(name[1])
+        elif name == "dt":
+            self.is_term, self.is_signature = True, marks.is_signature
+        elif name == "li":
+            self.prefix = "- "
+        elif name == "tr":
+            self.row, self.cell = self.row + 1, -1
+        elif name == "pre" and not self.depth["pre"]:
+            self._at_end(self._end_code)
+        elif name in _LISTS and not self.group:
+            self.groups += 1
+            self.group = self.groups
+            self._at_end(self._leave_list)
+        elif start := _STARTS.get(name):
+            start(self, written)
         if name in _LISTS_OF_LINKS:
             self._watch_links(name)
         if marks is not _PLAIN or name in _REGIONS:
             self._mark(name, marks)
 
-    def _start_heading(self, name: str, written: str, marks: _Marks) -> None:
-        self.heading = int(name[1])
-
-    def _start_term(self, name: str, written: str, marks: _Marks) -> None:
-        self.is_term, self.is_signature = True, marks.is_signature
-
-    def _start_definition(self, name: str, written: str, marks: _Marks) -> None:
+    def _start_definition(self, written: str) -> None:
         start, outer = len(self.out.lines), self.definition
         self.definition = start
         self._at_end(lambda: self._define(start, outer))
@@ -325,13 +333,7 @@ class _PageParser:
             self.defined = lines[start]
             del lines[first:start]
 
-    def _start_item(self, name: str, written: str, marks: _Marks) -> None:
-        self.prefix = "- "
-
-    def _start_row(self, name: str, written: str, marks: _Marks) -> None:
-        self.row, self.cell = self.row + 1, -1
-
-    def _start_cell(self, name: str, written: str, marks: _Marks) -> None:
+    def _start_cell(self, name: str, written: str) -> None:
         self.cell += 1
         if name == "td" and not self.depth["thead"]:
             self.cells.bodies.add(self.row)
@@ -342,16 +344,6 @@ class _PageParser:
             height = min(spans.get("row", 1), _MOST_SPANNED) or 1
             width = min(spans.get("col", 1), _MOST_SPANNED) or 1
             self.cells.spans[self.row, self.cell] = (height, width)
-
-    def _start_code(self, name: str, written: str, marks: _Marks) -> None:
-        if not self.depth["pre"]:
-            self._at_end(self._end_code)
-
-    def _start_list(self, name: str, written: str, marks: _Marks) -> None:
-        if not self.group:
-            self.groups += 1
-            self.group = self.groups
-            self._at_end(self._leave_list)
 
     def _mark(self, name: str, marks: _Marks) -> None:
         """Write down the region of an element that is around the text, or that is the text."""
@@ -408,7 +400,7 @@ class _PageParser:
 
         self._at_end(end)
 
-    def _start_link(self, name: str, written: str, marks: _Marks) -> None:
+    def _start_link(self, written: str) -> None:
         self.link_from = len(self.parts)
         self.address = ""
         if "href" in written:
@@ -436,7 +428,7 @@ class _PageParser:
     def _leave_list(self) -> None:
         self.group = 0
 
-    def _start_table(self, name: str, written: str, marks: _Marks) -> None:
+    def _start_table(self, written: str) -> None:
         if self.depth["table"]:
             return
         start = len(self.out.lines)
@@ -576,17 +568,10 @@ class _PageParser:
             self.page.metadata.setdefault(name, attributes.get("content", ""))
 
 
-_STARTS: Mapping[str, Callable[[_PageParser, str, str, _Marks], None]] = {
+_STARTS: Mapping[str, Callable[[_PageParser, str], None]] = {
     "a": _PageParser._start_link,
-    "dt": _PageParser._start_term,
     "dd": _PageParser._start_definition,
-    "li": _PageParser._start_item,
-    "tr": _PageParser._start_row,
-    "pre": _PageParser._start_code,
     "table": _PageParser._start_table,
-    **dict.fromkeys(_CELLS, _PageParser._start_cell),
-    **dict.fromkeys(_LISTS, _PageParser._start_list),
-    **dict.fromkeys(_HEADINGS, _PageParser._start_heading),
 }
 
 

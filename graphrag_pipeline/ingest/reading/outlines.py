@@ -157,12 +157,8 @@ def _asciidoc_line(line: str) -> str:
 
 def _asciidoc_links(line: str) -> str:
     if _ADOC_LINK_START.search(line):
-        line = _ADOC_LINK.sub(_link_text, line)
+        line = _ADOC_LINK.sub(lambda m: m[1] if _ADOC_LINK_START.match(m[0]) else m[0], line)
     return _ADOC_REFERENCE.sub(lambda match: match[1] or "", line)
-
-
-def _link_text(match: re.Match[str]) -> str:
-    return match[1] if _ADOC_LINK_START.match(match.group()) else match.group()
 
 
 def _of_org(lines: list[str]) -> Iterator[str]:

@@ -21,6 +21,7 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
 
 from graphrag_pipeline.ingest.reading import versions
+from graphrag_pipeline.ingest.reading.archives import SUSPECT_BYTES, SUSPECT_RATIO, unzipped
 from graphrag_pipeline.ingest.reading.cleaning import one_line
 from graphrag_pipeline.ingest.reading.files import read_file, refused
 from graphrag_pipeline.ingest.reading.model import (
@@ -39,7 +40,6 @@ from graphrag_pipeline.store.scanning import printable
 _MOST_FILES = 10_000
 _MOST_DEPTH = 3
 _MOST_TIMES = 4
-_SUSPECT_BYTES, _SUSPECT_RATIO = 5_000_000, 100
 _BLOCK = 1 << 16
 _UTF8_NAME, _ENCRYPTED = 0x800, 1
 _GZIP_HEAD, _GZIP_EXTRA, _GZIP_NAME = 10, 4, 8
@@ -175,7 +175,7 @@ class _Unpacking:
 
 
 def _require_likely(n_bytes: int, n_packed: int) -> None:
-    if n_bytes > _SUSPECT_BYTES and n_bytes > _SUSPECT_RATIO * n_packed:
+    if n_bytes > SUSPECT_BYTES and n_bytes > SUSPECT_RATIO * n_packed:
         raise Unreadable(f"the archive unpacks to {n_bytes:,} bytes from {n_packed:,}: a bomb")
 
 
@@ -193,16 +193,9 @@ def _zip_members(data: bytes) -> Iterator[_Member]:
     for part in {part.filename: part for part in archive.infolist()}.values():
         if not part.is_dir() and (path := _wanted(_zip_name(part))):
             is_encrypted = bool(part.flag_bits & _ENCRYPTED)
-            yield _Member(path, part.file_size, _unzip(archive, part), is_encrypted)
-
-
-def _unzip(archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> Callable[[], bytes]:
-    def unpack() -> bytes:
-        # Asked for all at once, zipfile unpacks up to 2 GB and cuts off what is too much.
-        with archive.open(part) as packed:
-            return b"".join(iter(lambda: packed.read(_BLOCK), b""))
-
-    return unpack
+            yield _Member(
+                path, part.file_size, functools.partial(unzipped, archive, part), is_encrypted
+            )
 
 
 def _zip_name(part: zipfile.ZipInfo) -> str:

@@ -25,9 +25,8 @@ _BEFORE = re.compile(rf"\[{_STAMP}\] (?P<who>[^:\n\[\]]{{1,60}}):(?: (?P<said>.*
 _WORDS = re.compile(r"[^\W\d_]+")
 _YEAR = re.compile(r"\d{4}")
 _LEAST, _MOST_WORDS, _LONGEST, _LOOKED_AT = 2, 5, 120, 2_000
-_LEVELS = frozenset(
-    ["trace", "debug", "info", "notice", "warn", "warning", "error", "critical", "fatal"]
-)
+LEVEL = re.compile(r"(?:trace|debug|info|notice|warn(?:ing)?|err(?:or)?|critical|fatal)\b", re.I)
+"""What logs of programs write where chats say who speaks."""
 
 
 def pasted_chat(text: str) -> list[tuple[str, str, str, str]]:
@@ -45,7 +44,7 @@ def pasted_chat(text: str) -> list[tuple[str, str, str, str]]:
     lines = [line.strip() for line in begin.split("\n")]
     is_told_before = _BEFORE.fullmatch(lines[0]) is not None
     found = list(_told_before(lines) if is_told_before else _told_above(_joined(lines)))
-    is_log = any(who.casefold() in _LEVELS for _, _, who, _ in found)
+    is_log = any(LEVEL.fullmatch(who) for _, _, who, _ in found)
     said = [message for message in found if message[3]]
     speakers = [message[2] for message in said]
     is_plain = any(

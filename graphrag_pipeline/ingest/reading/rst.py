@@ -108,7 +108,8 @@ class _Converter:
             elif match := _EXPLICIT.match(line):
                 yield from self._explicit(match)
             elif _GRID_BORDER.match(line):
-                yield from self._grid_table()
+                rows, self.at = grid_rows(self.source, self.at)
+                yield from _table(rows)
             elif _SIMPLE_BORDER.match(line):
                 yield from self._simple_table(line)
             elif line.lstrip().startswith(">>> "):
@@ -208,10 +209,6 @@ class _Converter:
         while self._line(0).strip():
             self.at += 1
         yield from _fenced(self.source[start : self.at], "pycon")
-
-    def _grid_table(self) -> Iterator[str]:
-        rows, self.at = grid_rows(self.source, self.at)
-        yield from _table(rows)
 
     def _list_table(self, indent: int) -> Iterator[str]:
         """Take a table that is written as a list of rows, each a list of its cells."""

@@ -25,12 +25,11 @@ from graphrag_pipeline.core.doors import PartError
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.hardening.files import temporary_place
 from graphrag_pipeline.core.settings import fingerprint
-from graphrag_pipeline.ingest.reading.answers import read_answer
+from graphrag_pipeline.ingest.reading.answers import read_answer, read_frame, write_frame
 from graphrag_pipeline.ingest.reading.child import LENGTH, OUT_OF_MEMORY, READY, WALL_TO_CPU
 from graphrag_pipeline.ingest.reading.deaths import Deaths
 from graphrag_pipeline.ingest.reading.files import read_file, refused
 from graphrag_pipeline.ingest.reading.formats import format_of, reader_versions
-from graphrag_pipeline.ingest.reading.frames import read_frame, write_frame
 from graphrag_pipeline.ingest.reading.model import SMALL, ReadingOptions, ReadResult, SlackDay
 from graphrag_pipeline.ingest.reading.slack import SlackLists
 from graphrag_pipeline.store.sources import ending_of
