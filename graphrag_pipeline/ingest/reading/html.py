@@ -250,10 +250,7 @@ class _PageParser:
     def _text(self, written: str) -> None:
         if self.open and self.open[-1] == "title":
             self.page.title = self.page.title or html.unescape(written)
-        elif (
-            # White space at the beginning of a line is no more than that, but for these.
-            self.parts or self.link_from is not None or self.depth["pre"] or not written.isspace()
-        ):
+        elif self.parts or self.link_from is not None or self.depth["pre"] or not written.isspace():
             self.parts.append(html.unescape(written))
 
     def _open(self, name: str, written: str) -> None:

@@ -192,10 +192,8 @@ def _zip_members(data: bytes) -> Iterator[_Member]:
     # Of several parts of one name the last is what a program that unpacks leaves.
     for part in {part.filename: part for part in archive.infolist()}.values():
         if not part.is_dir() and (path := _wanted(_zip_name(part))):
-            is_encrypted = bool(part.flag_bits & _ENCRYPTED)
-            yield _Member(
-                path, part.file_size, functools.partial(unzipped, archive, part), is_encrypted
-            )
+            unpack = functools.partial(unzipped, archive, part)
+            yield _Member(path, part.file_size, unpack, bool(part.flag_bits & _ENCRYPTED))
 
 
 def _zip_name(part: zipfile.ZipInfo) -> str:
