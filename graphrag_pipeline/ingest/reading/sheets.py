@@ -237,8 +237,9 @@ def _say_again(
         if 0 < len(text) <= REPEATED:
             for place in range(start + 1, bisect_right(numbers, last)):
                 # Rows that are repeated are one list.
-                row = rows[place] = [*rows[place], *[""] * (left + 1 - len(rows[place]))]
-                budget.take(0, len(text))
+                missing = [""] * (left + 1 - len(rows[place]))
+                budget.take(len(missing), len(text))
+                row = rows[place] = [*rows[place], *missing]
                 row[left] = row[left] or text
 
 
