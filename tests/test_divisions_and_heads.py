@@ -9,7 +9,7 @@ from asked_files import index_asked
 from read_files import only, read
 
 from graphrag_pipeline.query import QueryEngine
-from graphrag_pipeline.query.methods.global_search import asks_for_themes
+from graphrag_pipeline.query.asked_themes import asks_for_themes
 
 PLAY = """<?xml version="1.0"?><TEI xmlns="http://www.tei-c.org/ns/1.0"><teiHeader><fileDesc>
 <titleStmt><title>The Ferrymen</title><author><persName><forename>Ida</forename>

@@ -7,6 +7,7 @@ from query_fixture import publish, settings_for
 from graphrag_pipeline import Index
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.query import QueryEngine
+from graphrag_pipeline.query.asked_themes import asked_types
 from graphrag_pipeline.query.evidence.themes import is_name, told_well
 from graphrag_pipeline.query.results import Record
 
@@ -154,3 +155,56 @@ def test_what_stands_in_records_and_code_alone_is_no_theme(tmp_path):
         after = engine.retrieve(ASKED, "global").records
         assert after
         assert before not in {record.attributes["community_id"] for record in after}
+
+
+BEES = {
+    "Hives": "Oskar Lind keeps bees at Tarn. Ida Brandt is a carpenter who built hives for Oskar "
+    "Lind. In spring Oskar Lind sold honey to Ida Brandt and to Anna Moen in London.",
+    "Fair": "Come on, Oskar Lind! In May Ida Brandt met Anna Moen at the fair of London, and Oskar "
+    "Lind won a prize there.",
+}
+
+
+@pytest.fixture(scope="module")
+def bees(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bees")
+    for title, text in BEES.items():
+        (folder / f"{title}.txt").write_text(text)
+    index = Index(tmp_path_factory.mktemp("home"), Settings())
+    index.update(folder)
+    with index.open() as opened:
+        yield opened
+
+
+@pytest.mark.parametrize(
+    "question", ["Who are the main people?", "Wer sind die wichtigsten Personen?"]
+)
+def test_who_asks_for_people_gets_the_best_connected_each_with_what_it_is(bees, question):
+    answer = bees.answer(question)
+    told = dict(line[2:].partition(": ")[::2] for line in answer.text.split("\n")[2:] if line)
+    assert list(told)[:1] == ["Oskar Lind"]
+    assert set(told) == {"Oskar Lind", "Ida Brandt", "Anna Moen"}
+    assert told["Ida Brandt"].startswith("Ida Brandt is a carpenter")
+    assert not told["Oskar Lind"].startswith("Come on")
+    for citation in answer.citations:
+        assert citation.text in BEES[citation.document_title]
+
+
+def test_places_and_what_a_filter_leaves_are_told_so_too(bees):
+    assert "- London: " in bees.answer("Which places are mentioned?").text
+    fair = bees.answer("Who are the main people?", where={"title": "Fair"})
+    assert {citation.document_title for citation in fair.citations} == {"Fair"}
+
+
+def test_a_question_that_says_more_of_people_is_none_for_all(bees):
+    assert "Oskar Lind keeps bees" in bees.answer("Which people of Tarn keep bees?").text
+    assert asked_types("Which people of Tarn keep bees?") == ()
+    assert asked_types("What are the main topics?") == ()
+    assert asked_types("List all companies") == ("ORGANIZATION",)
+
+
+def test_where_there_is_nothing_of_a_kind_the_question_is_one_like_others(bees):
+    (step, *_) = bees.retrieve("Which events are mentioned?", "auto").steps
+    assert "of a kind" not in str(step)
+    (step, *_) = bees.retrieve("Which places are mentioned?", "auto").steps
+    assert "of a kind: GEO" in str(step)

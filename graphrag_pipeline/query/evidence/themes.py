@@ -61,13 +61,13 @@ def told_well(index: Release, question: str, findings: Sequence[Record]) -> list
         names = [title for _, title in about[key].names if is_name(title)] if key in about else []
         is_code = False
         if names and all(finding.attributes["start_char"] is not None for finding in own):
-            own, is_code = _best_first(own, names, language)
+            own, is_code = best_first(own, names, language)
             own = [replace(finding, title=", ".join(names[:_NAMES])) for finding in own]
         rounds += [(turn, is_code, n, finding) for turn, finding in enumerate(own)]
     return [finding for *_, finding in sorted(rounds, key=lambda r: r[:3])]
 
 
-def _best_first(
+def best_first(
     findings: Sequence[Record], names: Sequence[str], language: str
 ) -> tuple[Sequence[Record], bool]:
     """Return findings, best first, and whether even the best reads as code."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.core.text import names_apart
 from graphrag_pipeline.query import operators as op
+from graphrag_pipeline.query.asked_themes import asked_types, asks_for_themes
 from graphrag_pipeline.query.evidence.definitions import definition_pattern
 from graphrag_pipeline.query.evidence.divisions import division_pattern
 from graphrag_pipeline.query.evidence.series import first_of_series
@@ -17,7 +18,7 @@ from graphrag_pipeline.query.methods.combined_search import (
     parameters_of,
     selection_answer,
 )
-from graphrag_pipeline.query.methods.global_search import GLOBAL, asks_for_themes
+from graphrag_pipeline.query.methods.global_search import GLOBAL
 from graphrag_pipeline.query.methods.method import Method
 from graphrag_pipeline.query.methods.ppr_search import PPR
 from graphrag_pipeline.query.operators.titles import as_asked
@@ -81,6 +82,8 @@ def chosen(index: Release, question: str) -> tuple[Method[Any], str]:
     """Return the method that suits a question, and why, without a model."""
     if asks_for_themes(question) and index.facts.counts["n_reports"]:
         return GLOBAL, "the question asks for themes"
+    if (types := asked_types(question)) and op.best_connected(index, types, 1):
+        return GLOBAL, f"the question asks for things of a kind: {', '.join(types)}"
     plain = BM25 if index.lexical else HYBRID
     if not index.facts.counts["n_relationships"]:
         return plain, "there is no graph"

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import random
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.core.errors import InputError
-from graphrag_pipeline.core.languages import function_words
-from graphrag_pipeline.core.text import fold, terms
-from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.query import operators as op
+from graphrag_pipeline.query.asked_themes import asked_types, particulars
 from graphrag_pipeline.query.evidence.themes import told_well
+from graphrag_pipeline.query.evidence.types_told import told_of_types
 from graphrag_pipeline.query.methods.method import (
     Method,
     choice,
@@ -44,18 +42,6 @@ _THEMES = 100
 _LEVEL = 2
 _REPETITION = 0.9
 """Each further finding of one report counts so much less, to let others speak."""
-
-_ABOUT_ANY_CORPUS = frozenset(
-    terms(
-        "main top key major central important overall general theme topic subject idea trend "
-        "insight overview summary summarize describe document text corpus collection dataset data "
-        "report article story book novel play poem handbook manual discuss cover mention "
-        "tell say find give list"
-    )
-)
-"""Words that ask for what documents say as a whole: finding them in a text means nothing."""
-_QUOTED = re.compile(r"[\"“«„][^\"”»“]{4,}[\"”»“]")
-_AROUND = "?.,;:!()\"'¿¡"
 
 
 @dataclass(frozen=True)
@@ -101,16 +87,19 @@ def global_search(index: Release, question: str, p: GlobalParameters) -> list[Re
 
     Of a question that names nothing in particular, such as one for the main themes, the answer are
     findings of the communities that documents tell most of, at first one of each root; of the
-    root's communities, unless another level than the default is asked for.
+    root's communities, unless another level than the default is asked for. Of one for people,
+    places or the like, the best connected are told, each with what introduces it.
     """
     if p.mode == SIMILARITY:
         return _findings_of_nearest(index, question, p)
-    particulars = AnalysedQuestion.of(question).read(_particulars)
-    if not particulars:
+    asked = AnalysedQuestion.of(question).read(particulars)
+    if not asked:
         return op.fill(index, _themes(index, question, p), p.max_context_tokens)
+    if (types := asked_types(question)) and (told := told_of_types(index, question, types)):
+        return op.fill(index, told, p.max_context_tokens)
     findings_at = op.attributed_findings_at if p.hierarchy == ATTRIBUTED else op.findings_at
-    candidates = findings_at(index, p.level, particulars, p.candidates)
-    scores = _scores(index, particulars, candidates)
+    candidates = findings_at(index, p.level, asked, p.candidates)
+    scores = _scores(index, asked, candidates)
     ranking = _spread(candidates, scores, p.findings_per_report)
     return op.fill(index, ranking, p.max_context_tokens)
 
@@ -143,31 +132,6 @@ def _findings_of_nearest(index: Release, question: str, p: GlobalParameters) -> 
 def _nearest_reports(index: Release, question: str, p: GlobalParameters) -> op.Ranking:
     roots = op.reports_at(index, 0)
     return op.most_similar(index, "community_reports", question, roots, p.reports)
-
-
-def asks_for_themes(question: str) -> bool:
-    """Whether a question asks what the documents say as a whole, and names nothing particular."""
-    asked = AnalysedQuestion.of(question)
-    is_of_all = asked.asks_for not in ("place", "time") and not _QUOTED.search(question)
-    return is_of_all and not asked.read(_particulars)
-
-
-def _particulars(question: str) -> str:
-    words = question.split()
-    asked = {plain for word in words if (plain := fold(word).strip(_AROUND))}
-    if any(asked & own and asked <= own | others for own, others in _about_any_elsewhere()):
-        return ""
-    return " ".join(word for word in words if not _ABOUT_ANY_CORPUS.issuperset(terms(word)))
-
-
-@cache
-def _about_any_elsewhere() -> list[tuple[frozenset[str], frozenset[str]]]:
-    """Return the like of ``_ABOUT_ANY_CORPUS`` for other languages, each with function words."""
-    return [
-        (frozenset(map(fold, words)), frozenset(map(fold, function_words(name[-2:]))))
-        for name, words in word_lists("questions.txt").items()
-        if name.startswith("themes_")
-    ]
 
 
 def _scores(index: Release, particulars: str, findings: Sequence[Record]) -> list[float]:

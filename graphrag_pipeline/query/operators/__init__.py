@@ -54,6 +54,7 @@ from graphrag_pipeline.query.operators.coverage import (
     share_of as share_of,
 )
 from graphrag_pipeline.query.operators.entities import (
+    best_connected as best_connected,
     entities_for as entities_for,
     entities_named_in as entities_named_in,
     entities_titled as entities_titled,

@@ -14,6 +14,11 @@ if TYPE_CHECKING:
 
 _FOLDED = "SELECT strip_accents(lower(unnest($texts::JSON::VARCHAR[]))) AS text"
 _RECORDS = "SELECT id, human_readable_id, title, type, description, frequency, degree FROM entities"
+_BEST_CONNECTED = """
+SELECT id, degree::DOUBLE AS degree FROM entities
+WHERE type IN (SELECT unnest($types::JSON::VARCHAR[])) AND degree > 0
+ORDER BY degree DESC, frequency DESC, id LIMIT $limit
+"""
 _NEXT_HOP = """
 WITH known AS (SELECT unnest($ids::JSON::VARCHAR[]) AS id),
 frontier AS (SELECT unnest($frontier::JSON::VARCHAR[]) AS id)
@@ -44,6 +49,13 @@ def entities_titled(index: Release, names: Sequence[str]) -> Ranking:
     """
     titles = _folded(index, [" ".join(name.split()) for name in names])
     return dict.fromkeys(index.names.titled(titles), 1.0)
+
+
+@operator
+def best_connected(index: Release, types: Sequence[str], limit: int) -> Ranking:
+    """Rank the entities of some types by how many others they are related to."""
+    rows = index.rows(_BEST_CONNECTED, types=list(types), limit=limit)
+    return {row["id"]: row["degree"] for row in rows}
 
 
 def entities_for(index: Release, question: str, k: int) -> Ranking:

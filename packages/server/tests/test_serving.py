@@ -33,8 +33,8 @@ from graphrag_pipeline.core.errors import ConfigError, InputError, NothingPublis
 from graphrag_pipeline.core.extras import how_to_install, require_extra
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.query import QueryEngine
+from graphrag_pipeline.query.asked_themes import asks_for_themes
 from graphrag_pipeline.query.control import Control, StoppedError
-from graphrag_pipeline.query.methods.global_search import asks_for_themes
 from graphrag_pipeline.query.open_engine import LOOK_SECONDS, Holder
 from graphrag_pipeline.releases.kept_releases import changing_releases, keep_published, put_back
 
