@@ -219,10 +219,7 @@ def _plan(
     growth = _growth(workspace, todo, index)
     sample = [*todo["text"].to_list(), *index.texts]
     stages = timed(list(estimate(settings, growth)), calls_place(settings, workspace.home))
-    if stages:
-        check_windows(settings)
-    if settings.llm.max_cost and (models := unpriced_models(stages)):
-        raise unpriced(models[0])
+    _check_models(settings, stages)
     reread = None
     if workspace.exists:
         changed = {change.uri for change in new}
@@ -250,6 +247,14 @@ def _plan(
         local_vectors=local_vectors(settings, growth, sample),
         without_model=steps_without_model(settings, growth),
     )
+
+
+def _check_models(settings: Settings, stages: Sequence[StagePlan]) -> None:
+    """Raise ConfigError where texts do not fit into a model, or a limit of costs has no price."""
+    if stages:
+        check_windows(settings)
+    if settings.llm.max_cost and (models := unpriced_models(stages)):
+        raise unpriced(models[0])
 
 
 def _quarantined(

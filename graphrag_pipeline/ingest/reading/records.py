@@ -40,7 +40,7 @@ _SAID_TO_READ = 10
 
 @dataclass(frozen=True)
 class NoRecord:
-    """What stands in the place of a record, and is none: why."""
+    """No record, in the place of one: the reason why."""
 
     problem: str
 
