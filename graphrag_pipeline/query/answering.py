@@ -59,5 +59,5 @@ def evidence_text(passages: Sequence[RankedPassage], citations: Sequence[Citatio
 
 
 def _statement(passage: RankedPassage) -> str:
-    text = " ".join(passage.text.split())
-    return f"{passage.heading}: {text}" if passage.heading else text
+    text, heading = " ".join(passage.text.split()), passage.heading
+    return f"{heading}: {text}" if heading and not text.startswith(heading) else text
