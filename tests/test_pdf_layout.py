@@ -643,3 +643,18 @@ def test_a_box_behind_a_word_and_a_picture_divide_no_line() -> None:
         page = document[0]
         pieces = read_pieces(page.get_textpage(), 0, rules_of(page, 0))
     assert [piece.text for piece in pieces] == [line]
+
+
+@pytest.mark.parametrize(("n_rules", "is_divided"), [(900, True), (1_100, False)])
+def test_a_page_of_very_many_rules_is_a_drawing(n_rules: int, is_divided: bool) -> None:
+    def draw(canvas: Canvas) -> None:
+        write(canvas, ["one two"])
+        place = LEFT + canvas.stringWidth("one") + 1
+        canvas.line(place, TOP - 30, place, TOP + 30)
+        for number in range(n_rules):
+            canvas.line(LEFT + 4 * number, 20, LEFT + 4 * number, 60)
+
+    with contextlib.closing(PdfDocument(pdf(draw))) as document:
+        page = document[0]
+        pieces = read_pieces(page.get_textpage(), 0, rules_of(page, 0))
+    assert [piece.text for piece in pieces] == (["one", "two"] if is_divided else ["one two"])

@@ -14,7 +14,7 @@ _SHORTEST = 24.0  # points: two rows; what stands behind a word in a line is not
 _APART = 4.0  # points: rules of one column go on so far below each other
 _SAME_PLACE = 1.5  # points
 _MOST_DRAWN = 50_000  # objects of a page, its words among them
-_STROKES = 5
+_STROKES, _MOST_RULES = 5, 1_000  # of a box, and of a page: a drawing has more
 
 
 Box = tuple[float, float, float, float]
@@ -76,7 +76,7 @@ def rules_of(page: PdfPage, turns: int) -> Rules:
             same = []
         begun = begun if same else place
         same.append((bottom, top))
-    return Rules(rules)
+    return Rules(rules if len(rules) <= _MOST_RULES else [])
 
 
 def _drawn(page: PdfPage) -> Iterator[Box]:
