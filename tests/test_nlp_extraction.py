@@ -15,6 +15,7 @@ from benchmarks.name_quality import score
 from graphrag_pipeline.core.text import normalize_title
 from graphrag_pipeline.extraction.mentions import ENTITY_MENTIONS, RELATIONSHIP_MENTIONS
 from graphrag_pipeline.extraction.rules.nlp import NlpOptions, extract_nlp, names_in
+from graphrag_pipeline.extraction.rules.numbers import blank_formulas
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
 
 CHECKOUT = Path(__file__).resolve().parents[1]
@@ -202,6 +203,27 @@ def test_formulas_name_nothing():
     text = r"Let $X_i$ be what Moe Hall costs, $5 to $10 a day, and \(Y_n \le Z_n\) his wages."
     more = "\n\n\\begin{align*}\nQ_1 &= Sigma_2\n\\end{align*}\n\nSo $\\Gamma A$ is."
     assert {name for name in titles(text + more) if name[0].isupper()} == {"Moe Hall"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        r"Ole met \(Ida Brandt and others\) in London.",
+        r"The yard \[of Ida Brandt\] was sold.",
+        "Call `$emit()` as Ida Brandt did in `this.$slots`.",
+        "She paid $5 to Ida Brandt and 7$ to Ole.",
+    ],
+)
+def test_what_markdown_escapes_and_programs_call_with_a_dollar_is_no_formula(text):
+    assert "Ida Brandt" in text
+    assert blank_formulas(text) == text
+
+
+def test_formulas_are_looked_for_in_linear_time():
+    for opening in ("\\[", "\\(", "$a ", "$$a "):
+        start = time.process_time()
+        blank_formulas(opening * 100_000)
+        assert time.process_time() - start < 2
 
 
 def test_headings_in_capitals_give_names_and_not_function_words():

@@ -12,11 +12,13 @@ _BY_NUMBER = word_lists("nlp_names.txt")["money_by_number"]
 _SUMS = _MONEY | _BY_NUMBER
 _FORMULA = re.compile(
     r"\$\$[^$]{1,2000}\$\$|\$(?=[^\s$])[^$\n]{0,300}?(?<=[^\s\\])\$(?!\d)"
-    r"|\\\[.{1,2000}?\\\]|\\\(.{1,300}?\\\)"
+    r"|\\\[(?:[^\\]|\\(?!\[)){1,2000}?\\\]|\\\((?:[^\\]|\\(?!\()){1,300}?\\\)"
     r"|\\begin\{((?:align|equation|gather|multline|array|cases|split)\*?)\}.{1,3000}?\\end\{\1\}",
     re.S,
 )
 _NO_SPACE = re.compile(r"\S")
+_PLAIN_WORD = re.compile(r"(?<![\w\\{^])[^\W\d_]{2,}(?![\w{^])")
+"""What no formula has: Markdown may escape brackets, too, and programs have names with a dollar."""
 _GROUPED = re.compile(r"\d{1,3}(?:[.,'’]\d{3})+(?:[.,]\d\d)?")
 
 
@@ -57,4 +59,9 @@ def blank_formulas(text: str) -> str:
     """Return a text of the same length in which formulas of TeX are blank: they name nothing."""
     if "$" not in text and "\\" not in text:
         return text
-    return _FORMULA.sub(lambda match: _NO_SPACE.sub(" ", match[0]), text)
+    return _FORMULA.sub(_blanked, text)
+
+
+def _blanked(formula: re.Match[str]) -> str:
+    is_prose = not formula[1] and _PLAIN_WORD.search(formula[0])
+    return formula[0] if is_prose else _NO_SPACE.sub(" ", formula[0])
