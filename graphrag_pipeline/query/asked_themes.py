@@ -65,12 +65,14 @@ def asked_types(question: str) -> tuple[str, ...]:
     """
     words = {plain for word in question.split() if (plain := fold(word).strip(_AROUND))}
     kinds = {kind: _folded(f"asked_{kind}") for kind in _TYPES}
+    asked = tuple(t for kind, types in _TYPES.items() if words & kinds[kind] for t in types)
+    if not asked:
+        return ()
     rest = words.difference(_folded("of_kinds"), *kinds.values())
     is_bare = _ABOUT_ANY_CORPUS.issuperset(terms(" ".join(rest))) or any(
         rest <= own | others for own, others in _about_any_elsewhere()
     )
-    asked = [types for kind, types in _TYPES.items() if words & kinds[kind]]
-    return tuple(each for types in asked for each in types) if is_bare else ()
+    return asked if is_bare else ()
 
 
 @cache

@@ -77,7 +77,7 @@ def asks_for_fact(question: AnalysedQuestion, title: str, line: str) -> bool:
     return _names_field(asked, field)
 
 
-def said_names(question: AnalysedQuestion, lines: Sequence[str]) -> frozenset[str]:
+def _said_names(question: AnalysedQuestion, lines: Sequence[str]) -> frozenset[str]:
     """Return the terms of the names in a question, words with a capital, that some line says."""
     words = " ".join(word for word in question.split()[1:] if word[:1].isupper())
     names = frozenset(terms(words))
@@ -216,7 +216,7 @@ def weigh_fields(
     A line that the question itself says (the CVE of CVE-2021-7) gains nothing beside others. What
     stands below a heading gains where that is asked for in another word. A key that gains answers.
     """
-    names = said_names(question, [unit.said for unit in units])
+    names = _said_names(question, [unit.said for unit in units])
     about = without_latest(question)
     by_field: list[Unit] = []
     for unit, score in zip(units, scores, strict=True):

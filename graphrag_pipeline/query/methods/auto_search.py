@@ -82,7 +82,9 @@ def chosen(index: Release, question: str) -> tuple[Method[Any], str]:
     """Return the method that suits a question, and why, without a model."""
     if asks_for_themes(question) and index.facts.counts["n_reports"]:
         return GLOBAL, "the question asks for themes"
-    if (types := asked_types(question)) and op.best_connected(index, types, 1):
+    if (types := AnalysedQuestion.of(question).read(asked_types)) and op.best_connected(
+        index, types, 1
+    ):
         return GLOBAL, f"the question asks for things of a kind: {', '.join(types)}"
     plain = BM25 if index.lexical else HYBRID
     if not index.facts.counts["n_relationships"]:

@@ -92,10 +92,12 @@ def global_search(index: Release, question: str, p: GlobalParameters) -> list[Re
     """
     if p.mode == SIMILARITY:
         return _findings_of_nearest(index, question, p)
-    asked = AnalysedQuestion.of(question).read(particulars)
+    analysed = AnalysedQuestion.of(question)
+    asked = analysed.read(particulars)
     if not asked:
         return op.fill(index, _themes(index, question, p), p.max_context_tokens)
-    if (types := asked_types(question)) and (told := told_of_types(index, question, types)):
+    types = analysed.read(asked_types)
+    if types and (told := told_of_types(index, question, types)):
         return op.fill(index, told, p.max_context_tokens)
     findings_at = op.attributed_findings_at if p.hierarchy == ATTRIBUTED else op.findings_at
     candidates = findings_at(index, p.level, asked, p.candidates)
