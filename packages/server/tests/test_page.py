@@ -165,6 +165,19 @@ def test_entities_and_reports_behind_an_answer_lead_on(browser: Any, served: Ser
         page.wait_for_selector(".findings li")
 
 
+def test_passages_behind_an_answer_are_listed_and_lead_to_their_place(
+    browser: Any, served: Served
+) -> None:
+    with opened(browser, served) as page:
+        ask(page, QUESTION, "bm25")
+        page.click(".evidence summary")
+        rows = page.locator(".evidence .rows li")
+        assert page.inner_text(".evidence summary") == f"Behind this: {rows.count()} passages"
+        rows.filter(has_text=AFTER_CLERK).locator("a").click()
+        page.wait_for_selector("mark")
+        assert AFTER_CLERK in page.inner_text("mark")
+
+
 def test_the_explorer_opens_at_an_entity_and_the_conversation_is_there_after_it(
     browser: Any, served: Served
 ) -> None:

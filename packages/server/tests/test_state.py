@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,9 @@ from graphrag_pipeline import Index
 FOLDER = {
     "mill.md": "# The mill\n\nAnna Berg owns the mill at Ferrow.",
     "empty.pdf": "no pdf at all",
+    "one.png": "a picture",
+    "Two.PNG": "another",
+    "plain": "no ending",
 }
 
 
@@ -51,7 +55,12 @@ def test_it_says_how_fresh_the_index_is_what_was_not_read_and_who_spent_what(
     }  # fmt: skip
     state = told["runs"].json()
     assert state["published"]["documents"] == state["documents"] == 1
-    assert [Path(file["uri"]).name for file in state["quarantined"]] == ["empty.pdf"]
+    assert [Path(file["uri"]).name for file in state["quarantined"]] == [
+        "Two.PNG",
+        "empty.pdf",
+        "one.png",
+        "plain",
+    ]
     assert {key["name"] for key in state["keys"]} == {*scopes, "one"}
     assert told["one"].json()["keys"] == []
 
@@ -70,7 +79,8 @@ def test_the_page_shows_it_to_whoever_may_know_and_leads_to_what_was_called_bad(
         page.wait_for_selector("#state-facts .rows")
         shown = page.inner_text("#state-facts")
         assert "1 document" in shown
-        assert "empty.pdf" in shown
+        assert "Not read (1)\nempty.pdf\n" in re.sub(r"\n+", "\n", shown)
+        assert "3 files of other kinds, not read: .png 2, no suffix 1" in shown
         assert "Too short." in shown
         page.click("#state-facts a:has-text('Who owns the mill?')")
         page.wait_for_selector("#panel .prose")

@@ -71,21 +71,25 @@ function sourceCard(citation, release) {
   return element("li", {}, card);
 }
 
+const KINDS = [["entity", "entities", "entity"], ["relationship", "relationships", "relationship"], ["report", "reports", "report", "finding"],
+  ["other record", "other records", "claim", "summary"], ["passage", "passages", "chunk"]];
+
+const byKind = (records) => KINDS.map(([one, many, ...kinds]) => {
+  const those = records.filter(({ kind }) => kinds.includes(kind));
+  return { one, many, rows: one === "report" ? unique(those) : those };
+});
+
+/** How many records there are of each kind. */
+export const counted = (records) => byKind(records).filter(({ rows }) => rows.length)
+  .map(({ one, many, rows }) => count(rows.length, one, many)).join(", ");
+
 /** What an answer rests on, by kind: entities, relationships, reports and passages. */
 export function evidence({ records, release }) {
-  const of = (...kinds) => records.filter((record) => kinds.includes(record.kind));
-  const [entities, ties, reports] = [of("entity"), of("relationship"), unique(of("report", "finding"))];
-  const [others, passages] = [of("claim", "summary"), of("chunk").length];
-  const said = [
-    entities.length && count(entities.length, "entity", "entities"),
-    ties.length && count(ties.length, "relationship"),
-    reports.length && count(reports.length, "report"),
-    others.length && count(others.length, "other record"),
-    passages && count(passages, "passage"),
-  ].filter(Boolean);
-  if (!said.length) return null;
+  const summary = counted(records);
+  if (!summary) return null;
+  const [entities, ties, reports, others, passages] = byKind(records).map(({ rows }) => rows);
   const details = element("details", { class: "evidence" },
-    element("summary", { text: `Behind this: ${said.join(", ")}` }));
+    element("summary", { text: `Behind this: ${summary}` }));
   const part = (title, rows, make, name) => rows.length && details.append(
     element("h4", { text: title }), ...growing(rows, make, { first: 12, name }));
   const nodes = new Map(entities.map(({ id, title }) => [id, title]));
@@ -103,9 +107,9 @@ export function evidence({ records, release }) {
     record.kind === "report" ? link("reports", record.id, { release }, foreign(record.title)) : foreign(record.title)), "rows");
   part("Other records", others, (record) => element("li", {}, foreign(record.title),
     element("p", { class: "quiet clamped", dir: "auto", text: record.text })), "rows");
-  if (!entities.length && !ties.length && !reports.length && !others.length) {
-    details.append(element("p", { class: "quiet", text: "This method reads passages alone; they are the sources above." }));
-  }
+  part("Passages", passages, ({ title, text, attributes }) => element("li", {},
+    element("a", { href: citationAddress(attributes, release) }, foreign(title)),
+    element("p", { class: "quiet clamped", dir: "auto", text })), "rows");
   return details;
 }
 

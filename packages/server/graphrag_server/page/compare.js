@@ -1,6 +1,6 @@
 import { post, where } from "./api.js";
-import { Citations, doubtsOf, stepsOf } from "./answer.js";
-import { by, count, dollars, element, foreign, growing, reveal, say, seconds, swap } from "./dom.js";
+import { Citations, counted, doubtsOf, stepsOf } from "./answer.js";
+import { by, dollars, element, foreign, growing, reveal, say, seconds, swap } from "./dom.js";
 import { entityLink } from "./views.js";
 import { fit } from "./ask.js";
 import { filter, readdress, viewAddress, whereOf } from "./places.js";
@@ -163,10 +163,8 @@ function column(result) {
     place.append(prose);
   }
   const entities = result.records.filter(({ kind }) => kind === "entity");
-  const kinds = Map.groupBy(result.records, ({ kind }) => kind);
-  const said = [...kinds].map(([kind, rows]) => count(rows.length, kind, kind === "entity" ? "entities" : `${kind}s`));
   const sources = citations.sources(result.names_no_source && "Shown to the model");
-  place.append(element("p", { class: "took", text: said.join(", ") || "nothing found" }));
+  place.append(element("p", { class: "took", text: counted(result.records) || "nothing found" }));
   if (result.steps.length) {
     place.append(element("details", {}, element("summary", { text: "How it searched" }), stepsOf(result.steps)));
   }

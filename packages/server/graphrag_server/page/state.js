@@ -32,10 +32,14 @@ function failures(status) {
   return lines.length ? [element("h2", { text: "What failed" }), element("ul", {}, lines)] : [];
 }
 
+/** Files that could not be read, each with its reason; of other kinds, only how many there are of each. */
 function unread(files) {
-  if (!files.length) return [];
-  return [element("h2", { text: `Not read (${files.length.toLocaleString("en")})` }), ...growing(files, (file) =>
-    element("li", {}, foreign(file.uri), element("p", { class: "quiet", dir: "auto", text: file.reason })))];
+  const [bad, others] = [files.filter((file) => !file.is_other_kind), files.filter((file) => file.is_other_kind)];
+  const kinds = Object.entries(Object.groupBy(others, ({ uri }) => uri.match(/[^/]\.([^./]+)$/)?.[1].toLowerCase() ?? ""))
+    .sort(([, a], [, b]) => b.length - a.length).map(([suffix, those]) => `${suffix ? `.${suffix}` : "no suffix"} ${those.length.toLocaleString("en")}`);
+  return [...(bad.length ? [element("h2", { text: `Not read (${bad.length.toLocaleString("en")})` }), ...growing(bad, (file) =>
+    element("li", {}, foreign(file.uri), element("p", { class: "quiet", dir: "auto", text: file.reason })))] : []),
+  others.length ? element("p", { class: "quiet other-kinds", text: `${count(others.length, "file")} of other kinds, not read: ${kinds.join(", ")}` }) : null];
 }
 
 function costs({ model_calls: stages, models }) {
