@@ -229,6 +229,25 @@ def test_where_a_key_is_needed_it_is_asked_for_and_then_the_link_opens(
         )
 
 
+@pytest.mark.browser
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("/?question=Who+is+Scrooge%3F&collection=gone", "no collection gone"),
+        ("/documents?collection=gone", "no collection gone"),
+        ("/history/gone", "no such conversation"),
+    ],
+)
+def test_the_address_of_what_is_not_here_shows_and_asks_nothing_else(
+    browser: Any, served: Served, path: str, said: str
+) -> None:
+    with opened(browser, served, refused=404) as page:
+        ask(page, QUESTION, "bm25")
+        page.goto(f"{served.url}{path}")
+        page.wait_for_selector(f"#panel .bad:has-text('{said}')")
+        assert page.locator(".turn").count() == 1
+
+
 def test_addresses_of_the_page_are_open_and_tell_nothing_and_others_are_not(
     home: Path, tmp_path: Path
 ) -> None:

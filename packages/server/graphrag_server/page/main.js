@@ -80,8 +80,11 @@ class Page {
     const chosen = here().collection ?? sessionStorage.getItem(CHOSEN);
     await this.choose(names.includes(chosen) ? chosen : names[0]);
     await this.route();
-    this.conversation.askLinked(here());
+    if (!this.isStrange(here())) this.conversation.askLinked(here());
   }
+
+  /** Whether an address names a collection that is not open here: no other answers in its place. */
+  isStrange({ collection }) { return collection && !this.collections.some(({ name }) => name === collection); }
 
   /** Go on in another collection, where nothing is open yet. */
   async change(name) {
@@ -155,22 +158,22 @@ class Page {
     if (place.view && place.view !== "state") narrow(place.conditions);
     this.show(place.kind === "history" ? "ask" : place.view ?? history.state?.view ?? this.view);
     if (!where.collection) return;
-    const isTheirs = this.collections.some(({ name }) => name === place.collection);
-    if (isTheirs && place.collection !== where.collection) await (where.ready = this.choose(place.collection));
+    if (this.isStrange(place)) return panel.show(() => strange(place.collection));
+    if (place.collection && place.collection !== where.collection) await (where.ready = this.choose(place.collection));
     if (this.view === "documents") (await this.part("documents")).show(place);
     if (this.isNarrowed && NARROWED.includes(this.view)) this.narrowing();
     if (place.view === "compare") (await this.part("compare")).open(place);
     if (place.view === "state") this.tellState();
     if (place.kind === "history") {
       panel.close();
-      await this.conversation.open(place.id).catch((error) => { by("facts").textContent = error.message; });
+      await this.conversation.open(place.id).catch((error) => panel.show(() => { throw error; }));
     } else if (place.view) {
       panel.close();
       this.conversation.find(place.question);
     } else {
       const isAlone = this.view === "ask" && this.conversation.isEmpty;
       document.body.classList.toggle("reading", isAlone);
-      await panel.show(() => (place.collection && !isTheirs ? strange(place.collection) : shown(place)));
+      await panel.show(() => shown(place));
     }
   }
 
