@@ -246,6 +246,14 @@ def test_descriptions_are_the_sentences_that_say_most_and_no_more_than_set(tmp_p
     assert "Bob Jones" in description
 
 
+def test_descriptions_say_sentences_as_a_reader_wants_them(tmp_path):
+    written = "- **Alice Smith** met [Bob Jones](https://a.example/b_c) in `May` and *June*.\n"
+    engine = build_graph(tmp_path, {"a.md": f"# Meetings\n\n{written}"})
+    tables = "(SELECT description FROM relationships UNION ALL SELECT description FROM entities)"
+    told = {description for (description,) in engine.rows(f"FROM {tables}")}
+    assert told == {"Alice Smith met Bob Jones in May and June."}
+
+
 def test_what_many_documents_repeat_in_the_same_words_weighs_once_and_is_told_last(tmp_path):
     footer = "Alice Smith of Acme Corporation wrote to Bob Jones about this page."
     own = "Alice Smith met Bob Jones on day {}."

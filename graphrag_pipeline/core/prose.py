@@ -54,7 +54,7 @@ _CAPITAL_SHARE = 0.75
 _BULLET = r"^\s*(?:[-*+•‣·◦–—]|\(?\d{1,3}[.)]|\(?[a-z][.)]|#{1,6})\s+"
 SPEAKER = r"^(?:\p{Lu}[^\s:]*\s?)+:\s+"
 """Who speaks a text, in capitals and with a colon."""
-_MARK = re.compile(r"[&¶\xad\u200b\ufeff\[*_`]")
+_MARK = re.compile("[&¶\xad\u200b\ufeff\\[*_`]")
 """What stands in every text that one of the next finds anything in."""
 _MARKS = (
     (r"&(?:nbsp|#160);", " "),
@@ -186,6 +186,16 @@ def _readable(text: str) -> str:
         for pattern, instead in _MARKS:
             text = _replaced(pattern, instead, text)
     return _replaced(_SPACES, " ", text).strip()
+
+
+def readable_sql(column: str) -> str:
+    """Return the same as an expression of SQL, of a column of texts whose spaces are in order."""
+    said = column
+    for pattern, instead in ((_BULLET, ""), *_MARKS):
+        pattern, instead = (part.replace("'", "''") for part in (pattern, instead))
+        said = f"regexp_replace({said}, '{pattern}', '{instead}', 'g')"
+    return f"""CASE WHEN regexp_matches({column}, '{_MARK.pattern}|{_BULLET}')
+        THEN trim({said}) ELSE {column} END"""
 
 
 def n_spoken(texts: Sequence[str]) -> list[int]:

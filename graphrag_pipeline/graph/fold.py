@@ -16,6 +16,7 @@ import duckdb
 import polars as pl
 
 from graphrag_pipeline.core.identity import ID_DIGITS
+from graphrag_pipeline.core.prose import readable_sql
 from graphrag_pipeline.core.settings import GraphSettings, fingerprint
 from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.graph.fold_state import (
@@ -47,16 +48,17 @@ from graphrag_pipeline.store.index_store import (
 )
 from graphrag_pipeline.store.limits import parts_within
 
-GRAPH_VERSION = "15"
+GRAPH_VERSION = "16"
 # In fewer chunks than this, nothing is so frequent that chance says with what it meets.
 _COMMON_FREQUENCY = 10
 # So many texts are handed to the tokeniser at once.
 _TEXTS_AT_ONCE = 20_000
 
-_DESCRIBING = """
-CREATE OR REPLACE TEMP MACRO ended(description, by_rule) AS
-description || CASE WHEN by_rule AND NOT regexp_matches(description, '\\p{P}\\s*$') THEN '.'
-               ELSE '' END;
+_DESCRIBING = f"""
+CREATE OR REPLACE TEMP MACRO readable(text, by_rule) AS
+CASE WHEN by_rule THEN {readable_sql("text")} ELSE text END;
+CREATE OR REPLACE TEMP MACRO ended(text, by_rule) AS
+text || CASE WHEN by_rule AND NOT regexp_matches(text, '\\p{{P}}\\s*$') THEN '.' ELSE '' END;
 """
 
 # What a fold makes anew. The statements below serve both the whole index and a difference: they
@@ -147,7 +149,8 @@ CREATE OR REPLACE TEMP TABLE retitled AS
 SELECT k.id FROM new_kept k JOIN entities e ON e.id = k.id WHERE e.title <> k.title;
 """
 
-# Found by rule, a description is made of the distinct sentences that say most, each with its end:
+# Found by rule, a description is made of the distinct sentences that say most, each with its end
+# and without the marks of Markdown and HTML:
 # those that name most entities, repeated ones last, in an order that does not depend on history.
 # Otherwise it is all distinct descriptions, or what a model has made of exactly these.
 _ENTITY_DESCRIPTIONS = """
@@ -158,7 +161,8 @@ SEMI JOIN (SELECT chunk, sentence FROM placed WHERE is_retold_hash(entity)) told
 WHERE entity IN (SELECT hash(id) FROM kept) GROUP BY ALL;
 
 CREATE OR REPLACE TEMP TABLE described AS
-SELECT id, string_agg(ended(description, by_rule), ' ' ORDER BY place) AS description,
+SELECT id, string_agg(ended(readable(description, by_rule), by_rule), ' ' ORDER BY place)
+       AS description,
        sha256(string_agg(description, chr(10) ORDER BY description)
               FILTER (WHERE NOT by_rule)) AS input_hash FROM (
     SELECT id, description, by_rule, row_number() OVER (
@@ -284,7 +288,8 @@ CREATE OR REPLACE TEMP TABLE edge_descriptions (
 _EDGE_BYTES, _MENTION_BYTES = 4_000, 400
 _DESCRIBE_EDGES = """
 INSERT INTO edge_descriptions
-SELECT id, string_agg(ended(description, by_rule), ' ' ORDER BY place) AS description,
+SELECT id, string_agg(ended(readable(description, by_rule), by_rule), ' ' ORDER BY place)
+       AS description,
        sha256(string_agg(description, chr(10) ORDER BY description)
               FILTER (WHERE NOT by_rule)) AS input_hash FROM (
     SELECT id, description, by_rule, row_number() OVER (
