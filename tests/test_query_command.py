@@ -274,6 +274,12 @@ def test_a_comparison_can_be_limited_to_documents(server, compare):
     )
 
 
+def test_a_comparison_fits_a_narrow_terminal(server, compare, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    _, out, _ = compare(QUESTION, "-m", "bm25,basic", "--retrieval-only")
+    assert {len(line) for line in out.splitlines() if line.startswith("──")} == {40}
+
+
 def test_a_comparison_tells_of_failed_steps_and_several_summaries(server, compare):
     unread = Fault(text="Hm.")
     server.misbehave(lambda r: unread if step_of(r.messages) == "classify" else None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.cli import console
@@ -52,7 +53,8 @@ def show_compared(results: Sequence[Compared]) -> None:
     for place, compared in enumerate(results):
         if place:
             console.say()
-        console.say(f"── {compared.method} ".ljust(_BLOCK_WIDTH, "─"), style="bold")
+        width = min(_BLOCK_WIDTH, get_terminal_size().columns)
+        console.say(f"── {compared.method} ".ljust(width, "─"), style="bold")
         if compared.retrieval is None:
             console.say(one_line(compared.error), style="yellow")
             continue
