@@ -165,6 +165,18 @@ def test_entities_and_reports_behind_an_answer_lead_on(browser: Any, served: Ser
         page.wait_for_selector(".findings li")
 
 
+def test_reports_behind_a_global_answer_lead_to_what_they_say(browser: Any, served: Served) -> None:
+    with opened(browser, served) as page:
+        ask(page, "What are the main themes?", "global")
+        page.click(".evidence summary")
+        page.click(".evidence .rows a >> nth=0")
+        page.wait_for_selector("#panel .findings li")
+        page.click("#panel-close")
+        ask(page, "Who are the main people?")
+        page.click(".turn:last-child .evidence summary")
+        assert "report" not in page.inner_text(".turn:last-child .evidence")
+
+
 def test_passages_behind_an_answer_are_listed_and_lead_to_their_place(
     browser: Any, served: Served
 ) -> None:

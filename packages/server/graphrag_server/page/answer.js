@@ -74,8 +74,11 @@ function sourceCard(citation, release) {
 const KINDS = [["entity", "entities", "entity"], ["relationship", "relationships", "relationship"], ["report", "reports", "report", "finding"],
   ["other record", "other records", "claim", "summary"], ["passage", "passages", "chunk"]];
 
+/** A finding is its report's, or what some text says of an entity. */
+const kindOf = ({ kind, attributes }) => (kind === "finding" && !attributes.report_id ? "claim" : kind);
+
 const byKind = (records) => KINDS.map(([one, many, ...kinds]) => {
-  const those = records.filter(({ kind }) => kinds.includes(kind));
+  const those = records.filter((record) => kinds.includes(kindOf(record)));
   return { one, many, rows: one === "report" ? unique(those) : those };
 });
 
@@ -103,8 +106,8 @@ export function evidence({ records, release }) {
   part("Entities", entities, (record) => element("li", { class: "chip" }, entityLink(record.id, record.title, release),
     element("span", { class: "note", text: typeName(record.attributes?.type) })), "chips");
   part("Relationships", ties, (record) => element("li", {}, relationshipButton(record, release)), "rows");
-  part("Reports", reports, (record) => element("li", {},
-    record.kind === "report" ? link("reports", record.id, { release }, foreign(record.title)) : foreign(record.title)), "rows");
+  part("Reports", reports, ({ kind, id, title, attributes }) => element("li", {},
+    link("reports", kind === "report" ? id : attributes.report_id, { release }, foreign(title))), "rows");
   part("Other records", others, (record) => element("li", {}, foreign(record.title),
     element("p", { class: "quiet clamped", dir: "auto", text: record.text })), "rows");
   part("Passages", passages, ({ title, text, attributes }) => element("li", {},
