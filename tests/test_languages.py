@@ -276,6 +276,7 @@ def test_what_a_question_asks_with_is_in_no_pair_of_signs(
 ) -> None:
     assert AnalysedQuestion(question).terms == terms_of_it
     assert without_asking("为什么？") == "为什么？"
+    assert without_asking("Am I late if I am ill at 4 AM?") == "I late if I ill at 4 AM?"
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,13 @@ def only(text: str) -> ReadDocument:
     return document
 
 
+@pytest.mark.parametrize(
+    "head", ["Kelm [![Build](b.svg?style=x)](https://ci.example.org)", "[![Kelm](b.svg)](ci.md)"]
+)
+def test_a_badge_is_no_part_of_a_title(head: str) -> None:
+    assert only(f"# {head}\n\nThe fair is in May.").title == "Kelm"
+
+
 def test_a_readme_is_left_with_its_words_and_its_code() -> None:
     document = only(README)
     assert document.title == "Halcyon"

@@ -106,6 +106,9 @@ def test_a_hard_wrapped_paragraph_is_not_cut_at_its_line_ends():
         "Eve, old Scrooge sat busy in his counting-house. It was cold and\nbleak."
     )
     assert len(sentences(text)) == 2
+    link = "[society of makers](https://a.example/2014/07/the-guild-of-rope-makers/)"
+    assert len(sentences(f"The Kelm Guild is a\n{link}. They\nsell ropes.")) == 2
+    assert len(sentences(f"[Ropes](a.md)\n{link}")) == 2
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,7 @@ def test_a_text_is_graded_by_what_it_reads_as(texts, grades):
     [
         ("* The *Anna Marisol* was\n  a [barquentine](https://a.example/b).[12]", None),
         ("- The **Anna Marisol** was a `barquentine`.¶", None),
+        ("> The Anna Marisol was\n> > a barquentine.", None),
         ("The Anna Marisol was a&nbsp;barquentine [1, 3].", None),
         ('The Anna Marisol was a [barquentine](https://a.example/b "Ships").', None),
         ('The Anna Marisol was a [barquentine]({% page "/ships/" %}).', None),

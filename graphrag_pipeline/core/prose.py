@@ -54,9 +54,10 @@ _CAPITAL_SHARE = 0.75
 _BULLET = r"^\s*(?:[-*+•‣·◦–—]|\(?\d{1,3}[.)]|\(?[a-z][.)]|#{1,6})\s+"
 SPEAKER = r"^(?:\p{Lu}[^\s:]*\s?)+:\s+"
 """Who speaks a text, in capitals and with a colon."""
-_MARK = re.compile("[&¶\xad\u200b\ufeff\\[*_`]")
+_MARK = re.compile("[>&¶\xad\u200b\ufeff\\[*_`]")
 """What stands in every text that one of the next finds anything in."""
 _MARKS = (
+    (r"(^|\n)[ \t]*(?:>[ \t])+", r"\1"),
     (r"&(?:nbsp|#160);", " "),
     (r"&quot;|&#34;", '"'),
     (r"&#39;|&apos;|&rsquo;", "'"),
@@ -143,10 +144,11 @@ _NEEDED = {
 def read_prose(texts: Sequence[str]) -> pa.Table:
     """Return (plain, grade, leans) of texts, a row for each, in their order.
 
-    ``plain`` is the text as a reader wants it: white space is one space; bullets, permalinks (¶),
-    numbers of citations, emphasis and links of Markdown and the commonest entities of HTML are
-    gone, and no word is changed. ``grade`` is its :class:`Prose` as a number. ``leans`` says
-    whether it begins with words that lean on the sentence before, such as He, But or In this.
+    ``plain`` is the text as a reader wants it: white space is one space; bullets, signs of
+    quotations (>), permalinks (¶), numbers of citations, emphasis and links of Markdown and the
+    commonest entities of HTML are gone, and no word is changed. ``grade`` is its :class:`Prose` as
+    a number. ``leans`` says whether it begins with words that lean on the sentence before, such as
+    He, But or In this.
     """
     plain, grade, leans = zip(*map(_read, texts), strict=True) if texts else ((), (), ())
     return pa.table(

@@ -25,6 +25,7 @@ def words_pattern(section: str) -> str:
     return "|".join([*([rf"\b(?:{'|'.join(spaced)})\b"] if spaced else ()), *unspaced])
 
 
+_AM = re.compile(r"\b[Ii] am\b|(?<!\d )\b[Aa]m [Ii]\b")
 _ASKS = {kind: re.compile(words_pattern(kind)) for kind in ("asks_ja", "asks_ko", "asks_zh")}
 _ASKED = {kind: re.compile(words_pattern(kind)) for kind in ("time", "number", "person", "place")}
 _WHAT = re.compile(words_pattern("what"))
@@ -164,16 +165,18 @@ def bare_word(word: str) -> str:
 
 
 def without_asking(text: str) -> str:
-    """Return a question in Chinese, Japanese or Korean without what it asks with.
+    """Return a question in Chinese, Japanese or Korean without what it asks with, *I am* as *I*.
 
-    That would be in pairs of signs.
+    The first would be in pairs of signs, the second find *AM* and *a.m.*
 
+    >>> without_asking("What if I am late?")
+    'What if I late?'
     >>> without_asking("插槽有什么作用？")
     '插槽 作用？'
     """
     scripts = {match.lastindex for match in _SCRIPT.finditer(text)}
     kind = "asks_ja" if 1 in scripts else "asks_ko" if scripts else "asks_zh"
-    bare = _ASKS[kind].sub(" ", text)
+    bare = _ASKS[kind].sub(" ", _AM.sub("I", text))
     return bare if _ANY_WORD.search(bare) else text
 
 

@@ -17,6 +17,7 @@ _END = re.compile(
     r"|(?<=[。！？｡])[。！？｡]*[」』”’》）〉\"]*)"
 )
 _LINE = re.compile(r"[^\n]+")
+_LINK = re.compile(r"[^\s\[]?\[[^\[\]\n]{1,200}\]\(")
 _WORD_BEFORE = re.compile(r"[^\W_](?:[\w.&’'-]*[^\W_])?$")
 _NEXT = re.compile(r"[\s\"'“‘«(\[_*—–-]*(\w?)")
 _FRESH_LINE = re.compile(
@@ -99,13 +100,15 @@ def _deliberate_break(text: str, line: Span, following: Span, width: int) -> boo
         return False
     if width < _NARROW:
         return True
-    word = 1 if is_cjk(first) else _first_word_length(text, following)
+    word = 1 if is_cjk(first) else _first_word_length(text, line, following)
     return line[1] - line[0] + 1 + word <= width - 3
 
 
-def _first_word_length(text: str, line: Span) -> int:
-    space = text.find(" ", line[0], line[1])
-    return (space if space >= 0 else line[1]) - line[0]
+def _first_word_length(text: str, line: Span, following: Span) -> int:
+    """Return how much would have to fit on a line; links are whole, but in lists of them."""
+    link = None if _LINK.match(text, *line) else _LINK.match(text, *following)
+    space = text.find(" ", link.end() if link else following[0], following[1])
+    return (space if space >= 0 else following[1]) - following[0]
 
 
 def _split_segment(text: str, start: int, end: int) -> Iterator[Span]:

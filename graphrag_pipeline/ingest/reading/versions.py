@@ -26,7 +26,7 @@ VERSIONS = {
     "mail": "10",
     "manual pages": "3",
     "maps": "3",
-    "Markdown": "12",
+    "Markdown": "13",
     "named": "15",  # files without an ending, known by their whole name
     "notebook": "2",
     "office": "13",

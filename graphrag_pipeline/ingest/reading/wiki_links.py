@@ -18,6 +18,7 @@ _HAS_ENDING = re.compile(
     re.I,
 )
 _NOT_IN_ADDRESS = re.compile(r"[\s()<>%\"\\`*]")
+_BADGE = re.compile(r"\[!\[([^\[\]\n]*)\]\([^()\n]*\)\]\([^()\n]*\)")
 _MARKDOWN_LINK = re.compile(r"!?\[([^\[\]\n]+)\]\([^()\s]*\)")
 
 
@@ -30,7 +31,8 @@ def with_links(text: str) -> str:
 
 
 def without_links(text: str) -> str:
-    """Return a title or a value with the words of its links only."""
+    """Return a title or a value with the words of its links only; badges beside them are none."""
+    text = _BADGE.sub("", text).strip() or _BADGE.sub(r"\1", text)
     return _MARKDOWN_LINK.sub(r"\1", _LINK.sub(_written, text))
 
 
