@@ -285,9 +285,13 @@ def test_every_link_of_a_vault_has_its_note_whatever_things_are_called(home, tmp
     assert "\\[\\[x\\]\\] !\\[\\](http://a) \\<b> \\#t \\`\\=" in texts["Paris (document)"]
     matter = yaml.safe_load(texts["Fezziwig"].split("---\n")[1]) if "Fezziwig" in texts else {}
     assert set(matter) <= {"title", "type", "degree", "community"}
-    (vault / "own.md").write_text("mine")
+    for place in ("own.md", "reports/own.md"):
+        (vault / place).write_text("mine")
+    with duckdb.connect(index / "published.duckdb") as con:
+        con.execute("DELETE FROM hierarchy_reports")
     export_release(index, "obsidian", vault, force=True)
-    assert len(list(vault.rglob("*.md"))) == len(notes) + 1
+    assert len(list(vault.rglob("*.md"))) == len(notes) - folders["reports"] + 2
+    assert [note.name for note in (vault / "reports").glob("*.md")] == ["own.md"]
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv"])

@@ -24,6 +24,8 @@ LinksOf = Callable[[str], PermanentLinks | None]
 """A function that gives the links to a release, None where nobody serves it."""
 
 _BATCH_ROWS = 10_000
+_NOTES = ".notes"
+"""In a folder of notes, the names of those that an export wrote."""
 _RELEASE = "SELECT id FROM releases ORDER BY created_at DESC, id DESC LIMIT 1"
 
 
@@ -101,11 +103,12 @@ class Writer:
     def notes(self, folder: str, notes: Iterable[tuple[str, str]]) -> None:
         """Write a folder of Markdown files from (name, text); a name is safe and has no ending."""
         (self._folder / folder).mkdir()
-        count = 0
+        names = []
         for name, text in notes:
             (self._folder / folder / f"{name}.md").write_text(text, encoding="utf-8", newline="")
-            count += 1
-        self._rows[folder] = {"notes": count}
+            names.append(f"{name}.md\n")
+        (self._folder / folder / _NOTES).write_text("".join(names), encoding="utf-8")
+        self._rows[folder] = {"notes": len(names)}
 
     def files(self) -> tuple[WrittenFile, ...]:
         """Return what was written until now, in order."""
@@ -155,7 +158,8 @@ def write_export(
     """Let ``fill`` write files beside ``target``, then put them in place by renaming.
 
     A new folder appears whole. In a folder that holds something already, and with ``force``, each
-    file is replaced for itself and others are left alone.
+    file is replaced for itself, notes of an earlier export that this one lacks are removed, and
+    others are left alone.
 
     Raises InputError where something is in the way, StorageError when the disk gives trouble.
     """
@@ -212,7 +216,15 @@ def _put_in_place(beside: Path, target: Path, *, is_folder: bool) -> None:
     if is_folder and not (target.is_dir() and any(target.iterdir())):
         replace_durably(beside, target)
         return
+    for listed in beside.rglob(_NOTES):
+        folder = target / listed.parent.relative_to(beside)
+        for name in _names(folder / _NOTES).difference(_names(listed)):
+            (folder / Path(name).name).unlink(missing_ok=True)
     for file in sorted(file for file in beside.rglob("*") if file.is_file()):
         place = target / file.relative_to(beside) if is_folder else target
         place.parent.mkdir(exist_ok=True)
         replace_durably(file, place)
+
+
+def _names(listed: Path) -> set[str]:
+    return set(listed.read_text(encoding="utf-8").split("\n")) if listed.is_file() else set()
