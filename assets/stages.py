@@ -68,7 +68,6 @@ def _check_result(
     if number is None and con is not None and check.broken:
         number = invariants.violations(con, check.broken, parameters)
     number = outcome.failed if number is None else number
-    holds = "none" if check.warns else "holds"
     metadata: dict[str, Any] = {"number" if check.warns else "violations": number}
     if number and check.shows and con is not None:
         rows = partial(markdown_table, con, check.shows, parameters, _LONG_REASON)
@@ -78,7 +77,7 @@ def _check_result(
         check_name=check.name,
         passed=number == 0,
         severity=dg.AssetCheckSeverity.WARN if check.warns else dg.AssetCheckSeverity.ERROR,
-        description=(outcome.why or f"{number} {check.what}") if number else holds,
+        description=(outcome.why or f"{number} {check.what}") if number else None,
         metadata=metadata,
     )
 

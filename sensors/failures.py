@@ -42,7 +42,7 @@ def build_run_sensors(
         why = "; ".join(_reasons(context)) or context.failure_event.message
         is_marts = run.job_name == names.name(MARTS_JOB)
         is_fetch = run.job_name == names.name(FETCH_JOB)
-        text = f"{why}. {_advice(batch, is_marts=is_marts, is_fetch=is_fetch)}"
+        text = f"{why.rstrip('.')}. {_advice(batch, is_marts=is_marts, is_fetch=is_fetch)}"
         context.log.error(f"{_subject(run)} failed: {text}")
         if COMMAND not in run.tags:
             notifier.failed(MODEL if OUTAGE in run.tags else _subject(run), text)

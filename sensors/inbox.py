@@ -87,7 +87,10 @@ def build_inbox_sensor(
         todo = _sorted_out(context.instance, index.settings, pending, time.time())
         _tell_of(context, notifier, todo.given_up, told)
         asked = [key for key in pending if key not in {*todo.waiting, *todo.given_up}]
-        why = consent.why_index_waits(job.name, asked, context.log) if todo.due else _why_none(todo)
+        if todo.due:
+            why = consent.why_index_waits(job.name, asked, context.log)
+        else:
+            why = _why_none(todo, len(asked))
         return dg.SensorResult(
             run_requests=[] if why else [_request(index, key, n) for key, n in todo.due],
             dynamic_partitions_requests=_new_partitions(context, names, pending),
@@ -211,12 +214,17 @@ def _given_up(key: str) -> str:
     return f"batch {key}, given up"
 
 
-def _why_none(todo: _Todo) -> str | None:
-    if not todo.waiting:
-        return None
-    first = datetime.fromtimestamp(min(todo.waiting.values()), UTC)
-    return (
-        f"{counted(len(todo.waiting), 'batch waits', 'batches wait')} for the model to answer "
-        f"again; the next is tried at "
-        f"{first:%H:%M} UTC"
-    )
+def _why_none(todo: _Todo, n_under_way: int) -> str:
+    parts = []
+    if n_under_way:
+        parts.append(f"{counted(n_under_way, 'batch has a run', 'batches have runs')} under way")
+    if todo.waiting:
+        first = datetime.fromtimestamp(min(todo.waiting.values()), UTC)
+        parts.append(
+            f"{counted(len(todo.waiting), 'batch waits', 'batches wait')} for the model to answer "
+            f"again; the next is tried at {first:%H:%M} UTC"
+        )
+    if todo.given_up:
+        keys = ", ".join(todo.given_up)
+        parts.append(f"given up after {MOST_ATTEMPTS} failures, see their runs: {keys}")
+    return "; ".join(parts)

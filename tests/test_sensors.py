@@ -127,7 +127,10 @@ def test_a_batch_with_a_run_waiting_or_under_way_is_not_asked_for_again(
     settle(pipeline)
     (key,) = requested(look(pipeline, instance))
     add_run(pipeline, instance, dg.DagsterRunStatus.STARTING, {"dagster/partition": key})
-    assert requested(look(pipeline, instance)) == []
+    result = look(pipeline, instance)
+    assert isinstance(result, dg.SensorResult)
+    assert not result.run_requests
+    assert "1 batch has a run under way" in str(result.skip_reason)
     pipeline.write({"places.md": PLACES})
     settle(pipeline)
     (other,) = requested(look(pipeline, instance))
@@ -195,7 +198,7 @@ def test_an_outage_is_waited_out_with_growing_waits_and_nothing_is_given_up(
     assert len(failures) > 8
 
 
-def test_a_batch_that_is_given_up_is_told_once(
+def test_a_batch_that_is_given_up_is_told_once_and_said_at_every_tick(
     pipeline: Pipeline, instance: dg.DagsterInstance
 ) -> None:
     pipeline.write({"people.txt": PEOPLE})
@@ -210,6 +213,7 @@ def test_a_batch_that_is_given_up_is_told_once(
             context.log.warning = told.append  # pyright: ignore[reportAttributeAccessIssue]
             result = sensor(context)
         assert isinstance(result, dg.SensorResult)
+        assert f"given up after 3 failures, see their runs: {key}" in str(result.skip_reason)
         cursor = result.cursor
     assert len(told) == 1
 
@@ -459,6 +463,21 @@ def test_a_failed_run_is_told_with_its_reason_and_what_to_do(
     text = capsys.readouterr().err
     assert f"{told}cannot open" in text
     assert "release stays as it is" in text
+
+
+def test_a_run_that_was_ended_from_outside_is_told_in_whole_sentences(
+    pipeline: Pipeline, instance: dg.DagsterInstance, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = add_run(pipeline, instance, dg.DagsterRunStatus.FAILURE, {}, REFRESH_JOB)
+    ended = dg.DagsterEvent("PIPELINE_FAILURE", run.job_name, message="It was ended from outside.")
+    with dg.build_run_status_sensor_context(
+        sensor_name="run_failure_sensor",
+        dagster_event=ended,
+        dagster_instance=instance,
+        dagster_run=run,
+    ) as context:
+        named(pipeline.defs.sensors, "run_failure_sensor")(context.for_run_failure())
+    assert "It was ended from outside. The refresh schedule tries" in capsys.readouterr().err
 
 
 def tell(
