@@ -51,7 +51,7 @@ class GraphRAGComponent(dg.Component, dg.Resolvable):
             _resolve_settings,
             model_field_type=_settings_model(),
             description="Settings, as in graphrag.toml; folders are relative to the project.",
-            examples=[{"home": "data/handbook", "input": {"folder": "handbook"}}],
+            examples=[{"home": "handbook_index", "input": {"folder": "handbook"}}],
         ),
     ] = field(default_factory=dict)
     key_prefix: Annotated[
