@@ -233,6 +233,13 @@ def test_every_example_runs(place: Path) -> None:
             raise
 
 
+def test_examples_of_a_program_read_the_index_that_the_first_of_them_makes() -> None:
+    examples = [each.code for each in _examples(ROOT / "docs" / "how-to" / "program.md")]
+    makes = [re.findall(r"\bIndex\((?!Settings)(.*?)\)", code) for code in examples]
+    assert makes[0] == [""]
+    assert {home for homes in makes for home in homes} == {""}
+
+
 def _run(example: Example, home: Path) -> None:
     if not example.is_run:
         return
