@@ -8,6 +8,7 @@ import io
 import json
 import multiprocessing
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -169,6 +170,7 @@ def test_the_command_tells_what_it_wrote_and_checks_what_it_restored(index, tmp_
     home = tmp_path / "b" / ".graphrag"
     run = CliRunner().invoke(app, ["restore", str(tmp_path / "a.tar.zst"), "--home", str(home)])
     assert run.exit_code == 0, run.output
+    assert re.search(r"MB, backed up [-\d]+ [:\d]+ UTC\.", run.output)
     assert run.stdout.splitlines()[-1] == "ok"
     assert home.stat().st_mode & 0o777 == 0o700
     named = ["--home", str(tmp_path / "c"), "--json"]

@@ -104,9 +104,10 @@ def backup(
 
 def show_restored(restored: Restoration) -> None:
     """Print what was restored, and what a check of it has found."""
+    made = restored.made_at.replace("T", " ").replace("+00:00", " UTC")
     console.say_whole(
         f"Restored {restored.home}: {counted(restored.n_files, 'file')}, "
-        f"{restored.n_bytes / 1e6:,.1f} MB, of {restored.made_at}."
+        f"{restored.n_bytes / 1e6:,.1f} MB, backed up {made}."
     )
     show_checked(restored.checked)
 
