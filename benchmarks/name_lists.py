@@ -23,6 +23,7 @@ _PEOPLE = (
     "nl_NL", "no_NO", "pl_PL", "pt_BR", "pt_PT", "ro_RO", "ru_RU", "sk_SK", "sl_SI", "sv_SE",
     "tr_TR", "uk_UA", "vi_VN",
 )  # fmt: skip
+_KINDS = ("", "_male", "_female", "_nonbinary")
 _REGIONS = {
     "de_DE": ("states",), "en_AU": ("states",), "en_CA": ("provinces",), "en_GB": ("counties",),
     "en_IN": ("states", "union_territories"), "en_NZ": (), "en_US": ("states",),
@@ -99,6 +100,8 @@ _WORDS = frozenset(
 def main(folder: Path) -> None:
     """Write ``nlp_places.txt``, ``nlp_people.txt`` and ``han_variants.txt`` into a folder."""
     given, surnames = (set(_capitalised(_names(kind))) for kind in ("first_names", "last_names"))
+    men = set(_names("first_names", suffixes=("_male",)))
+    women = given & set(_names("first_names", suffixes=("_female",))) - men
     countries = {name for language in _LANGUAGES for name in _territories(language)}
     regions = set(_regions(_REGIONS))
     large, small = set(_cities(_LARGE_CITY)), set(_cities(_CITY))
@@ -140,7 +143,7 @@ def main(folder: Path) -> None:
         folder / "nlp_people.txt",
         "# Given names and surnames. Made by benchmarks/name_lists.py from Faker 40.54 (MIT), "
         f"{len(_PEOPLE)} locales.\n",
-        {"given": given, "surname": surnames},
+        {"given": given - women, "given_of_women": women, "surname": surnames},
     )
 
     _write(
@@ -204,10 +207,12 @@ def _is_in(sign: str, encoding: str) -> bool:
     return True
 
 
-def _names(kind: str, locales: Iterable[str] = _PEOPLE) -> Iterator[str]:
+def _names(
+    kind: str, locales: Iterable[str] = _PEOPLE, suffixes: Sequence[str] = _KINDS
+) -> Iterator[str]:
     for locale in locales:
         provider = import_module(f"faker.providers.person.{locale}").Provider
-        for suffix in ("", "_male", "_female", "_nonbinary"):
+        for suffix in suffixes:
             listed = getattr(provider, kind + suffix, ())
             yield from listed if isinstance(listed, Iterable) else ()
 

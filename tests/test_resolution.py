@@ -199,6 +199,38 @@ def test_a_given_name_alone_means_whom_its_documents_name_so():
     assert merged(*people, ("Óskar", P, "a"), ("Oskar", P, "bc")) == {("Óskar", "Oskar")}
 
 
+def test_a_given_name_means_whom_nearly_all_its_documents_name_so():
+    people = (("Oskar Kovarna", P, "abcdefghijkl"), ("Oskar Hadrow", P, "l"))
+    assert merged(*people, ("Oskar", "OTHER", "abcdefghijkl")) == {("Oskar", "Oskar Kovarna")}
+    assert merged(*people, ("Oskar", "OTHER", "abcl")) == set()
+
+
+def test_a_last_name_alone_is_the_mister_of_a_family_told_of_together():
+    family = (("Ida Hadrow", P, "a"), ("Mirela Hadrow", P, "a"), ("Mrs. Hadrow", P, "a"))
+    he = (("Hadrow", P, "ab"), ("Mr. Hadrow", P, "a"))
+    assert merged(*family, *he) == {("Mr. Hadrow", "Hadrow")}
+    assert merged(*family, ("Hadrow", P, "a"), ("Mr. Hadrow", P, "b")) == set()
+
+
+def test_mister_is_no_woman_and_no_sir():
+    assert merged(("Dorothea Kovarna", P, "a"), ("Mr. Kovarna", P, "a")) == set()
+    assert merged(("Sir Ivo Kovarna", P, "a"), ("Mr. Kovarna", P, "a")) == set()
+    assert merged(("Ivo Kovarna", P, "a"), ("Mr. Kovarna", P, "a")) == {
+        ("Mr. Kovarna", "Ivo Kovarna")
+    }
+
+
+def test_a_pronoun_after_a_name_counts_nobody():
+    assert merged(("Ida Kovarna", P, "ab"), ("Ida Kovarna I", P, "a")) == {
+        ("Ida Kovarna I", "Ida Kovarna")
+    }
+    assert merged(("Ottokar", P, "ab"), ("Ottokar I", P, "a")) == set()
+
+
+def test_several_of_an_acronym_are_the_same():
+    assert merged(("API", "OTHER", "ab"), ("APIs", "OTHER", "a")) == {("APIs", "API")}
+
+
 @pytest.mark.parametrize(("of_him", "is_one"), [("ab", True), ("a", False)])
 def test_a_word_that_mostly_stands_without_its_bearer_is_not_his_name(of_him, is_one):
     aliases = merged(("Ebenezer Scrooge", P, of_him), ("Scrooge", "OTHER", "abcd"))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import chain
 
+from graphrag_pipeline.core.text import fold
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.extraction.rules.declensions import declensions
 from graphrag_pipeline.extraction.rules.nouns import (
@@ -46,6 +47,8 @@ _INITIALS = re.compile(r"(?:[^\W\d_]\.){2,3}$")
 _SAINTS = ("st.", "st", "saint")
 _LAST_OF_A_NAME = "NAI"
 _LEAST_GERMAN_NOUN = 8
+_LEAST_GERMAN_COMPOUND = 13
+_GERMAN_ADJECTIVE_ENDS = ("ische", "ischen", "ischer", "liche", "lichen", "licher", "dige", "digen")
 _MOST_ADDRESSED = 4
 
 
@@ -112,10 +115,10 @@ def _place_key(name: str) -> str:
 
 @cache
 def _people(section: str) -> frozenset[str]:
-    names = word_lists("nlp_people.txt")[section] | word_lists("nlp_names.txt").get(
-        f"{section}_abroad", frozenset()
-    )
-    return frozenset(map(_plain, names))
+    people = word_lists("nlp_people.txt")
+    women = people["given_of_women"] if section == "given" else frozenset()
+    abroad = word_lists("nlp_names.txt").get(f"{section}_abroad", frozenset())
+    return frozenset(map(_plain, people[section] | women | abroad))
 
 
 def _plain(name: str) -> str:
@@ -144,6 +147,16 @@ def is_known_alone(word: str, language: str) -> bool:
     is_word = folded in _cues("place_or_word")
     is_name = is_place_in(word, language) and not usually_lower(folded)
     return not is_word and (is_name or is_known_body([word]))
+
+
+def is_noun_in_german(word: str) -> bool:
+    """Say whether a word is a listed place that mostly is a noun in German: Waren, Landes."""
+    return word.casefold() in _cues("place_or_noun")
+
+
+def leads_to_place(word: str) -> bool:
+    """Say whether a word of a language other than English stands before places: nach, bei."""
+    return word.casefold() in _cues("foreign_place_before")
 
 
 @cache
@@ -213,6 +226,16 @@ def is_listed_given(word: str) -> bool:
     return is_given_name(word) or word.casefold() in _people("given")
 
 
+@cache
+def _womens_names() -> frozenset[str]:
+    return frozenset(map(fold, word_lists("nlp_people.txt")["given_of_women"]))
+
+
+def is_womans(given: str) -> bool:
+    """Say whether a given name, folded, is listed as that of women alone."""
+    return given in _womens_names()
+
+
 def is_surname(word: str) -> bool:
     """Say whether a word is a listed surname, in any case."""
     return _plain(word) in _people("surname")
@@ -240,11 +263,14 @@ def name_type(words: list[str], codes: str, context: NameContext = NO_CONTEXT) -
     """Return the type of a name from its words, their classes and its neighbours in the text."""
     if is_known_body(words):
         return ORGANIZATION
+    begin = codes.startswith("H")
+    if codes[begin : begin + 1] == "F" and len(words) > 1 and is_given_name(words[begin]):
+        codes = codes[:begin] + "N" + codes[begin + 1 :]  # Will Berg
     if "F" in codes[1:-1] and context.language != "en":
         codes = "".join(map(_as_particle, words, codes))
     if context.language != "en" and (kind := _by_foreign_words(words, codes, context)):
         return kind
-    if is_place(" ".join(words)):
+    if is_place(" ".join(words[codes[0] == "I" and words[0][0] in "NSEW" :])):
         return GEO
     codes = _with_initials(words, codes)
     if any(looks_like_code(word) for word, code in zip(words, codes, strict=True) if code != "I"):
@@ -266,10 +292,17 @@ def _is_of_nouns(words: list[str], context: NameContext) -> bool:
     if before[:1].isdigit() or first in _cues("counted_de"):
         return True
     is_side = last.casefold() in _cues("direction") and before in _cues("german_article")
-    if first.endswith(("ische", "ischen")) or is_side:
+    if first.endswith(_GERMAN_ADJECTIVE_ENDS) or is_side:
         return True
-    ends = last.endswith(tuple(_cues("noun_end_de"))) and len(last) >= _LEAST_GERMAN_NOUN
-    return ends and not is_surname(last)
+    if not (may_be_given(words[0]) or is_surname(first)) and _is_german_noun(words[0]):
+        return True
+    return _is_german_noun(last) and not is_surname(last)
+
+
+def _is_german_noun(word: str) -> bool:
+    """Say whether a word is a noun by its end, or a compound by its length."""
+    ends = word.endswith(tuple(_cues("noun_end_de"))) and len(word) >= _LEAST_GERMAN_NOUN
+    return ends or (len(word) >= _LEAST_GERMAN_COMPOUND and word.isalpha())
 
 
 def _by_foreign_words(words: list[str], codes: str, context: NameContext) -> str:
@@ -369,7 +402,7 @@ def _by_head(words: list[str], lowered: list[str], codes: str) -> str:
     head = lowered[-1 - codes.endswith("J")]
     if within or "for" in lowered[1:]:
         head = lowered[next(n for n, word in enumerate(lowered) if n and word in ("of", "for")) - 1]
-    if head in _lower_cues("event") or codes[0] == "Y":
+    if head in _lower_cues("event") or (codes[0] == "Y" and codes != "YA"):
         return EVENT
     if joins_names(words) or _is_organisation(head, words, lowered, within=within):
         return ORGANIZATION

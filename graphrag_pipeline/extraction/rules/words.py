@@ -49,7 +49,8 @@ _COMMON_ENDS = (
 _NAME_LISTS = word_lists("nlp_names.txt")
 _PARTICLES = _NAME_LISTS["particle"]
 _TITLES = _NAME_LISTS["title_before"]
-_GIVEN = word_lists("nlp_people.txt")["given"]
+_PEOPLE = word_lists("nlp_people.txt")
+_GIVEN = _PEOPLE["given"] | _PEOPLE["given_of_women"]
 MONTHS = _NAME_LISTS["month"]
 WEEKDAYS = _NAME_LISTS["weekday"]
 _SUFFIXES = _NAME_LISTS["suffix"]
@@ -123,7 +124,7 @@ def _names_somebody(word: str) -> bool:
 
 @cache
 def _people() -> frozenset[str]:
-    return frozenset(map(str.casefold, _GIVEN | word_lists("nlp_people.txt")["surname"]))
+    return frozenset(map(str.casefold, _GIVEN | _PEOPLE["surname"]))
 
 
 def _inflections(verb: str) -> set[str]:

@@ -16,6 +16,7 @@ from graphrag_pipeline.extraction.rules.entity_types import (
     PERSON,
     is_given_name,
     is_place,
+    is_womans,
 )
 from graphrag_pipeline.extraction.rules.words import usually_lower
 
@@ -59,6 +60,22 @@ class Name:
         return "m" if self.honorific in _MALE else "f" if self.honorific in _FEMALE else ""
 
     @property
+    def is_woman(self) -> bool:
+        """Whether the honorific says so, or without one a given name that only women bear."""
+        given = self.given[0] if self.given and not self.honorific else ""
+        return self.sex == "f" or is_womans(given)
+
+    @property
+    def is_mister(self) -> bool:
+        """Whether a man is called so who has no other title."""
+        return self.honorific in _LISTS["mister"]
+
+    @property
+    def is_noble(self) -> bool:
+        """Whether the honorific is of those that nobody called Mr. has."""
+        return self.honorific in _LISTS["noble"]
+
+    @property
     def has_office(self) -> bool:
         """Whether a person's honorific stands before it."""
         return bool(self.honorific) and self.honorific not in _EPITHETS
@@ -89,7 +106,9 @@ class Name:
 
     @property
     def singular(self) -> str:
-        """The key a common noun shares with its plural; empty for names."""
+        """The key a common noun, or an acronym (APIs), shares with its plural; empty for names."""
+        if _ACRONYM.fullmatch(self.title):
+            return self.acronym
         last = self.words[-1] if self.words else ""
         if self.type != CONCEPT or self.title[:1].isupper() or last in _LISTS["own_plural"]:
             return ""
@@ -135,6 +154,8 @@ def take_apart(title: str, kind: str) -> Name:
     numbers = _numbers(title, words)
     honorific, core = _core(_reordered(title, kind).removeprefix("O "), numbers)
     first_names, last = _person(title, kind, honorific, core)
+    if numbers == {"i"} and last and (first_names or honorific in _LISTS["mister"]):
+        numbers = frozenset()  # the pronoun, after a name: only those without a last name are I.
     return Name(
         title=title,
         type=kind,
@@ -154,7 +175,7 @@ def conflict(first: Name, second: Name) -> str:
     if first.numbers != second.numbers:
         return "numbers differ"
     if first.last and first.last == second.last:
-        if {first.sex, second.sex} == {"m", "f"}:
+        if "m" in (first.sex, second.sex) and (first.is_woman or second.is_woman):
             return "honorifics differ in sex"
         if not given_agree(first.given, second.given):
             return "first names differ"

@@ -44,12 +44,12 @@ class Entity:
         more likely the singular.
         """
         name = self.name
-        length = len(self.title)
+        is_person = name.last and not name.acronym
         return (
             "-" in self.title and all(len(word) == 1 for word in name.core),
             -len(name.core),
             bool(name.honorific),
-            -length if name.last else length,
+            -sum(map(len, name.core)) if is_person else len(self.title),
             self.title,
             self.id,
         )

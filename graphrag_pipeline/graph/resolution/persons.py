@@ -19,6 +19,8 @@ from graphrag_pipeline.graph.resolution.pairs import SHARED, Entity, Pair
 
 MOST_OF_A_NAME = 400
 _SHOWN = 3
+# Of the documents with a name in full, so many must be those of one person alone.
+_USUAL = 0.9
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,10 @@ class _Person:
     @property
     def documents(self) -> frozenset[int]:
         return frozenset().union(*(name.documents for name in self.names))
+
+    @property
+    def is_woman(self) -> bool:
+        return any(name.name.is_woman for name in self.names)
 
     @property
     def sexes(self) -> set[str]:
@@ -61,12 +67,14 @@ def resolve_bearers(key: str, bearers: Sequence[Entity]) -> list[Pair]:
     ]
     alone = [name for name in lesser if called and _may_be_given(key, name)]
     _find_called(alone, [*called, *people], pairs)
-    lesser = [name for name in lesser if name not in alone]
-    if people:
-        for name in lesser:
-            _find_bearer(name, people, lesser, pairs)
-    else:
-        _without_full_name(lesser, pairs)
+    by_last = [name for name in lesser if name not in alone] if people else ()
+    for name in by_last:
+        _find_bearer(name, people, by_last, pairs)
+    found = {pair.one.id for pair in pairs if pair.confidence}
+    bare = [name for name in lesser if not name.name.has_office and name.id not in found]
+    titled = [name for name in lesser if name.name.has_office]
+    if not people or frozenset.intersection(*(person.documents for person in people)):
+        _without_full_name(bare, titled, pairs, is_open=bool(people))
     return pairs
 
 
@@ -82,7 +90,8 @@ def _find_called(alone: Sequence[Entity], people: Sequence[_Person], pairs: list
     if not alone:
         return
     documents = frozenset().union(*(name.documents for name in alone))
-    target = _only_bearer(replace(alone[0], documents=documents), people, is_rare=True)
+    together = replace(alone[0], documents=documents)
+    target = _only_bearer(together, people, is_rare=True) or _usual_bearer(together, people)
     if target is None:
         pairs.extend(pair for name in alone for pair in _ambiguous(name, people))
         return
@@ -159,6 +168,22 @@ def _only_bearer(
     return bearers[0] if n_missing <= allowed else None
 
 
+def _usual_bearer(name: Entity, people: Sequence[_Person]) -> _Person | None:
+    """Return whom a name means in nearly all documents that name anybody of these in full.
+
+    These are documents that name nobody else of them.
+    """
+    named = [person.documents & name.documents for person in people]
+    told = frozenset().union(*named)
+    alone = [
+        len(documents - frozenset().union(*named[:place], *named[place + 1 :]))
+        for place, documents in enumerate(named)
+    ]
+    most = max(alone, default=0)
+    is_usual = most > 1 and most >= _USUAL * len(told) and 2 * most >= len(name.documents)
+    return people[alone.index(most)] if is_usual else None
+
+
 def _find_bearer(
     name: Entity, people: Sequence[_Person], lesser: Sequence[Entity], pairs: list[Pair]
 ) -> None:
@@ -168,10 +193,11 @@ def _find_bearer(
     if name.name.sex == "f":
         possible = [person for person in possible if person.sexes == {"f"}]
     bearers = [*possible, *(_Person((rival,)) for rival in rivals)]
-    target = _only_bearer(name, bearers)
+    target = _only_bearer(name, bearers) or _usual_bearer(name, bearers)
     if target is None and len(bearers) == 1 and _is_surely_person(name) and name.name.is_rare:
         target = bearers[0]
-    if target is not None and target in possible:
+    is_he = name.name.sex == "m"
+    if target is not None and target in possible and not (is_he and target.is_woman):
         rule = "only bearer of the name" if len(bearers) == 1 else "only bearer in its documents"
         confidence = 0.85 if target.documents & name.documents else 0.75
         pairs.append(_pair(name, target.first, rule, confidence))
@@ -181,6 +207,8 @@ def _find_bearer(
 
 def _may_be_called(name: Entity, person: _Person) -> bool:
     sex = name.name.sex
+    if name.name.is_mister and all(full.name.is_noble for full in person.names):
+        return False
     return name.name.numbers == person.first.name.numbers and not (sex and person.sexes - {sex})
 
 
@@ -193,21 +221,36 @@ def _is_surely_person(entity: Entity) -> bool:
     return (entity.name.type == PERSON or entity.name.has_office) and entity.name.sex != "f"
 
 
-def _without_full_name(lesser: Sequence[Entity], pairs: list[Pair]) -> None:
-    """Bring "Mr. Fezziwig" and "Fezziwig" together where nobody else is called so."""
-    called = {entity.name.honorific for entity in lesser if entity.name.has_office}
-    bare = [entity for entity in lesser if not entity.name.has_office]
-    titled = [entity for entity in lesser if entity.name.has_office]
+def _without_full_name(
+    bare: Sequence[Entity], titled: Sequence[Entity], pairs: list[Pair], *, is_open: bool
+) -> None:
+    """Bring "Mr. Fezziwig" and "Fezziwig" together where nobody else is called so.
+
+    Where others are (Mrs. Fezziwig, Dr. Fezziwig, or several in full in one document, who leave
+    it ``is_open``), it is Mr. Fezziwig whom most call so, unless texts have it with her more often.
+    """
     if not bare or not titled:
         return
-    if len(called) > 1 or any(entity.name.sex == "f" for entity in titled):
-        pairs.extend(_ambiguous(bare[0], [_Person((titled_name,)) for titled_name in titled]))
-        return
+    women = [name for name in titled if name.name.sex == "f"]
+    if is_open or women or len({name.name.honorific for name in titled}) > 1:
+        misters = [name for name in titled if name.name.is_mister]
+        if not misters or _shared(bare, misters) < _shared(bare, women):
+            pairs.extend(_ambiguous(bare[0], [_Person((name,)) for name in titled]))
+            return
+        titled = misters
     everyone = [*bare, *titled]
     for name in everyone[1:]:
         near = name.documents & everyone[0].documents or name.name.is_rare
         if near and name.name.numbers == everyone[0].name.numbers:
             pairs.append(_pair(name, everyone[0], "honorific", 0.85))
+
+
+def _shared(names: Sequence[Entity], others: Sequence[Entity]) -> int:
+    """Return how many documents have one of both."""
+    ours, theirs = (
+        frozenset().union(*(name.documents for name in each)) for each in (names, others)
+    )
+    return len(ours & theirs)
 
 
 def _has_initial(entity: Entity) -> bool:

@@ -43,7 +43,7 @@ from graphrag_pipeline.llm.answer_purposes import making
 from graphrag_pipeline.llm.configured import answered_by, prompts_folder
 from graphrag_pipeline.store.index_store import IndexStore, get_meta, insert, set_meta
 
-RESOLUTION_VERSION = "5"
+RESOLUTION_VERSION = "6"
 _STATE, _RULES, _USER = "resolution_state", "resolution_rules", "resolution_user"
 _NOW, _NEXT = "", "next_"
 
