@@ -275,6 +275,44 @@ def test_a_name_has_the_type_its_words_say(text, name, kind):
     assert kinds(text)[name] == kind
 
 
+def test_zones_of_time_name_nothing():
+    said = "The crane fell at 10:15 AM PDT on Monday. At 17:40 UTC Ebba Storm found it in Bergen."
+    assert not titles(said) & {"PDT", "UTC"}
+
+
+def test_who_is_followed_by_a_handle_is_a_person():
+    said = "Present:\n\n* Orrin Quellby @orrinq (chair)\n* Lunch Hour @ Noon"
+    assert kinds(said)["Orrin Quellby"] == "PERSON"
+    assert kinds(said).get("Lunch Hour") != "PERSON"
+
+
+def test_a_given_name_that_is_a_word_too_begins_a_name():
+    said = "The mill was sold. Then Mr. Will Skarrow came, and of him Will Skarrow spoke."
+    assert kinds(said)["Will Skarrow"] == kinds(said)["Mr. Will Skarrow"] == "PERSON"
+
+
+def test_a_place_after_the_letter_of_a_direction_is_a_place():
+    assert kinds("The cable to N. Virginia was cut.")["N. Virginia"] == "GEO"
+
+
+def test_german_statutes_count_their_parts_and_nouns_are_no_people_or_places():
+    said = (
+        "Die Kosten nach § 1371 Abs. 2 Satz 1 trägt der Verband, soweit nicht nach Absatz 1 Nummer"
+        " 3 die Stelle zahlt. Wer für Uferschutzmaßnahmen Meister oder für Technische Mathematik"
+        " die Lage der Akten prüft, z. B. Tankstellen, hat den Handel mit Waren und Marken zu"
+        " melden, auch der Stadt Waren, und er zog nach Waren."
+    )
+    found = kinds(said)
+    parts = {"Abs", "Absatz", "Absatz 1", "Satz 1", "1371 Abs", "Absatz 1 Nummer 3", "Nummer"}
+    assert not parts & set(found)
+    assert "PERSON" not in found.values()
+    assert found["Marken"] == "OTHER"
+    assert found["Tankstellen"] == "OTHER"
+    assert (
+        kinds("Er zog mit der Frau nach Essen und blieb dort, wo es schön war.")["Essen"] == "GEO"
+    )
+
+
 def test_noun_phrases_are_concepts_and_can_be_left_out():
     text = "The marine research institute studies climate change in the northern sea."
     assert kinds(text)["climate change"] == "CONCEPT"

@@ -53,6 +53,8 @@ _TOPIC = re.compile(r"(?:(?:The|A|An) )?([^\W\d_a-z][^(,|:]*[^\s(,|:])")
 _MAX_TITLE_WORDS = 6
 _BEFORE_A_YEAR = word_lists("nlp_names.txt")["before_year"]
 _MAX_NAME_TOKENS = 14
+_FULL_NAME = 4
+_ABBREVIATED = ("z.", "i.", "u.", "o.", "d.", "m.", "s.")
 _MAX_NAME_CHARACTERS = 120
 _WHOLE_HEADS = word_lists("nlp_names.txt")["whole_head"]
 _FOR_HEADS = word_lists("nlp_names.txt")["for_head"]
@@ -144,6 +146,8 @@ def _cuts(tokens: Tokens, first: int, position: int, stop: int) -> bool:
         return bool(before) and not is_body_word(before[-1])
     if code == "w" and (types.is_firm(before) or is_person_of(tokens, first, position, stop)):
         return True
+    if tokens.texts[position] == "der" and tokens.language == "de":
+        return tokens.classes[position - 1] != "w" and not types.is_given_name(before[-1])
     if code == "w" and tokens.language == "de":
         return tokens.classes[position - 1] not in "wHI" and not types.may_be_given(before[-1])
     if code == "w":
@@ -207,6 +211,8 @@ def _trimmed(tokens: Tokens, first: int, stop: int) -> Iterator[Piece]:
         stop -= 1
     while stop - first > 1 and tokens.texts[first] == "O":
         first += 1
+    if classes[first] == "I" and tokens.texts[first - 1] in _ABBREVIATED and stop - first > 1:
+        first += 1  # z. B. Tankstellen
     first, stop = without_sum(tokens, first, stop)
     if classes[first : first + 1] in ("Y", "O") and not _is_numbered(tokens, first, stop):
         first += 1
@@ -285,13 +291,21 @@ def _follows_a_number(tokens: Tokens, position: int) -> bool:
 
 def _is_number_of_part(tokens: Tokens, first: int, stop: int) -> bool:
     """Say whether words count the parts of a text: Chapter 3, PART TWO, Appendix B."""
+    if stop - first > 1 and tokens.classes[first] == "Y":
+        first += 1  # a paragraph, and no year: § 1371 Abs. 2
+    words = [word.casefold() for word in tokens.texts[first:stop]]
     numbers = all(
-        code in "DYJIu" or len(word) == 1 or word.casefold() in _NUMBERS
-        for word, code in zip(
-            tokens.texts[first + 1 : stop], tokens.classes[first + 1 : stop], strict=True
-        )
+        code in "DYJIu" or len(word) == 1 or word in _NUMBERS or word in _PARTS
+        for word, code in zip(words[1:], tokens.classes[first + 1 : stop], strict=True)
     )
-    return stop - first > 1 and numbers and tokens.texts[first].casefold() in _PARTS
+    is_counted = stop - first > 1 or _is_counted(tokens, stop)
+    return is_counted and numbers and words[0] in _PARTS
+
+
+def _is_counted(tokens: Tokens, stop: int) -> bool:
+    """Say whether a number follows a word, after a point or not: Abs. 2."""
+    after = tokens.texts[stop : stop + 2]
+    return any(word[:1].isdigit() for word in after[: 1 + (after[:1] == ["."])])
 
 
 def _unquoted(text: str, mention: Mention) -> Mention:
@@ -308,10 +322,22 @@ def _type_of(tokens: Tokens, first: int, stop: int) -> str:
             return types.ORGANIZATION
         is_place = types.is_place(words[0]) and not types.is_city(words[0])  # das Essen
         return types.GEO if is_place else types.CONCEPT
+    if tokens.language == "de" and stop - first == 1 and types.is_noun_in_german(words[0]):
+        return types.GEO if types.leads_to_place(tokens.texts[first - 1]) else types.OTHER
+    if _has_handle(tokens, first, stop):
+        return types.PERSON
     speaks = tokens.texts[stop : stop + 1] == [":"] and tokens.classes[first - 1] == "|"
     if speaks and types.like_full_name(words, classes.replace("A", "N")):
         return types.PERSON
     return types.name_type(words, classes, _context(tokens, first, stop))
+
+
+def _has_handle(tokens: Tokens, first: int, stop: int) -> bool:
+    """Say whether what somebody is called on a site follows the name: Ebba Storm @ebba."""
+    if tokens.texts[stop : stop + 1] != ["@"] or tokens.starts[stop + 1] > tokens.ends[stop]:
+        return False
+    is_name = set(tokens.classes[first:stop]) <= set("NI") and 2 <= stop - first <= _FULL_NAME
+    return is_name and not types.has_organisation_word(tokens.texts[first:stop])
 
 
 def _is_german_noun(tokens: Tokens, position: int) -> bool:

@@ -33,6 +33,8 @@ _FRESH_LINE = re.compile(
 _ABBREVIATIONS = word_lists("nlp_sentences.txt")["abbreviation"]
 _MAY_END = word_lists("nlp_sentences.txt")["may_end"]
 _INITIALS = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]")
+_LETTER = re.compile(r"\.\s[^\W\d_]\.")
+"""A letter with a point, after one: z. B., i. V."""
 _OPENER = re.compile(r"\s+(?:He|She|It|They|We|I|The|This|That|In|But|And|His|Her|A|An)\b")
 _MONTH = re.compile(r"\.\s(?:Januar|Jänner|Februar|März|Mai|Juni|Juli|Oktober|Dezember)\b")
 _THE_NTH = re.compile(
@@ -144,6 +146,8 @@ def _is_abbreviation(text: str, start: int, end: int, next_letter: str) -> bool:
         return is_of_month or _THE_NTH.search(text, start, before.start()) is not None
     if len(word) == 1 and word.isupper() and word != "I":
         return bool(next_letter)
+    if len(word) == 1 and _LETTER.match(text, end):
+        return True
     if _INITIALS.fullmatch(word):
         return bool(next_letter) and not _OPENER.match(text, end + 1)
     key = word.casefold()
