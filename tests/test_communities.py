@@ -215,6 +215,15 @@ def test_of_names_at_the_edge_those_that_texts_say_often_title_a_community():
     assert _titles(names, np.zeros(4, dtype=np.int64), star) == {0: "Moe Hall, Tom Ray, Jan Berg"}
 
 
+def test_a_date_titles_no_community_that_has_names():
+    rows = [("4 May 1871", 3, 9, None), ("crane", 1, 1, False), ("Jan Berg", 1, 1, True)]
+    columns = ["title", "degree", "frequency", "named"]
+    names = _names(pl.DataFrame(rows, schema=columns, orient="row"))
+    star = Graph(names["title"], np.array([0, 0]), np.array([1, 2]), np.ones(2))
+    titles = _titles(names, np.zeros(3, dtype=np.int64), star)
+    assert titles == {0: "Jan Berg, crane, 4 May 1871"}
+
+
 def test_an_entity_that_changes_only_its_type_is_seen(tmp_path):
     engine = build(tmp_path, {"a.txt": "Alice Smith met Bob Jones in Paris."})
     with engine.store.transaction() as con:

@@ -417,6 +417,15 @@ def test_an_entity_is_called_by_its_acronym_where_that_is_written_more_often(tmp
     assert "HTR" not in titles()
 
 
+def test_a_person_is_called_by_the_name_and_not_by_initials(tmp_path):
+    said = "Ida Brandt (IB), Jan Moe (JM)."
+    spoken = "\n\n".join(f"IB: The ropes of boat {n} are wet." for n in range(20))
+    engine = build_graph(tmp_path, {"a.txt": f"{said}\n\n{spoken}"})
+    assert engine.rows("SELECT title, type FROM entities WHERE title IN ('IB', 'Ida Brandt')") == [
+        ("Ida Brandt", "PERSON")
+    ]
+
+
 def test_a_name_that_is_in_capitals_at_times_is_no_acronym(tmp_path):
     said = "Ida Brandt came. Brandt read it. Brandt wrote. Brandt left. BRANDT sat. BRANDT slept."
     engine = build_graph(tmp_path, {"a.txt": said})

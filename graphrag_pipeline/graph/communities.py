@@ -31,7 +31,7 @@ from graphrag_pipeline.store.index_store import (
     assign_identifiers,
 )
 
-COMMUNITIES_VERSION = "4"
+COMMUNITIES_VERSION = "5"
 _STATE = "communities_state"
 CLUSTERED, REPAIRED, IMPROVED, ADOPTED = "clustered", "repaired", "improved", "adopted"
 _TITLE_ENTITIES = 3
@@ -204,7 +204,7 @@ def _possible(graph: Graph, settings: CommunitySettings) -> float | None:
 
 _PLACES = "SELECT id, row_number() OVER (ORDER BY id) - 1 AS place FROM {entities}"
 _ENTITIES = """
-SELECT id, title, degree, frequency, type NOT IN ('CONCEPT', 'DATE') AS named FROM {entities}
+SELECT id, title, degree, frequency, nullif(type, 'DATE') <> 'CONCEPT' AS named FROM {entities}
 ORDER BY id
 """
 # Edges found by rule are weighted by how much more often than chance their ends meet: always
@@ -292,8 +292,8 @@ def _communities(entities: pl.DataFrame, graph: Graph, clusters: Clusters) -> pl
 def _names(entities: pl.DataFrame) -> pl.DataFrame:
     """Return what each entity's title is as a name, in the same order.
 
-    Names count for more than concepts and dates, and those of a single word least; a name that is a
-    word of every day counts for less; what reads as code or number comes last.
+    Names count for more than concepts, those of a single word least, and dates for nothing; a name
+    that is a word of every day counts for less; what reads as code or number comes last.
     """
     title = pl.col("title")
     return entities.select(
@@ -302,7 +302,9 @@ def _names(entities: pl.DataFrame) -> pl.DataFrame:
         "frequency",
         rank=title.rank("dense"),
         plain=~title.str.contains(_NO_NAME) & (title.str.len_chars() <= _LONGEST_NAME),
-        weight=pl.when(pl.col("named") & ~title.str.contains(_IN_SMALL_LETTERS))
+        weight=pl.when(pl.col("named").is_null())
+        .then(0)
+        .when(pl.col("named") & ~title.str.contains(_IN_SMALL_LETTERS))
         .then(
             pl.when(title.str.contains(_SHOUTED))
             .then(_SHOUTED_WEIGHT)

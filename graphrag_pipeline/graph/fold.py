@@ -48,7 +48,7 @@ from graphrag_pipeline.store.index_store import (
 )
 from graphrag_pipeline.store.limits import parts_within
 
-GRAPH_VERSION = "16"
+GRAPH_VERSION = "17"
 # In fewer chunks than this, nothing is so frequent that chance says with what it meets.
 _COMMON_FREQUENCY = 10
 # So many texts are handed to the tokeniser at once.
@@ -95,10 +95,11 @@ CREATE OR REPLACE TEMP TABLE moved_edges (id VARCHAR);
 
 # Of the spellings of a name the most frequent is its title, but one all in capitals, as of who
 # speaks, only where there is no other. An acronym is the title of what it stands for where it is
-# written more often: most write API. A title with several types takes the most frequent one, a
-# named type before a general one if a tenth of the mentions have it: one sentence that misleads
-# does not type a name of a hundred. What is mostly written in lower case (a standard library, in a
-# heading a Standard Library) is no person, place or organisation, and a Methodist church is a kind.
+# written more often: most write API; the initials of a person are not. A title with several types
+# takes the most frequent one, a named type before a general one if a tenth of the mentions have it,
+# by this name or any: one sentence that misleads does not type a name of a hundred. What is mostly
+# written in lower case (a standard library, in a heading a Standard Library) is no person, place or
+# organisation, and a Methodist church is a kind.
 _ENTITIES = """
 CREATE OR REPLACE TEMP TABLE named AS
 SELECT entity_id AS id, title, type, mentioned_id = entity_id AS own, count(*) AS n
@@ -111,18 +112,23 @@ FROM placed WHERE by_rule IS NOT NULL GROUP BY entity;
 CREATE OR REPLACE TEMP TABLE new_kept AS
 WITH titled AS (
     SELECT id, arg_max(title, (
-        own OR coalesce(n > own_n AND n = written_n AND regexp_full_match(title, '[A-Z]{2,7}'),
-                        false),
+        own OR coalesce(n > own_n AND n = written_n AND regexp_full_match(title, '[A-Z]{2,7}')
+                        AND NOT is_person, false),
         NOT (contains(title, ' ') AND title = upper(title) AND title <> lower(title)), n, title
     )) AS title
     FROM (SELECT *, sum(n) FILTER (own) OVER (PARTITION BY id) AS own_n,
+                 bool_or(is_named_person) OVER (PARTITION BY id) AS is_person,
                  max(n) OVER (PARTITION BY id, lower(title)) AS written_n FROM (
-        SELECT id, title, bool_or(own) AS own, sum(n) AS n FROM named GROUP BY ALL)) GROUP BY id),
+        SELECT id, title, bool_or(own) AS own, sum(n) AS n,
+               bool_or(own AND type = 'PERSON') AS is_named_person
+        FROM named GROUP BY ALL)) GROUP BY id),
 typed AS (
     SELECT id, arg_max(type, (
-        type NOT IN ('CONCEPT', 'DATE', 'OTHER') AND 10 * n >= all_n, n, type)) AS type
-    FROM (SELECT *, sum(n) OVER (PARTITION BY id) AS all_n FROM (
-        SELECT id, type, sum(n) AS n FROM named GROUP BY ALL)) GROUP BY id)
+        type NOT IN ('CONCEPT', 'DATE', 'OTHER') AND (10 * n >= all_n OR 10 * own_n >= all_own_n),
+        n, type)) AS type
+    FROM (SELECT *, sum(n) OVER of_id AS all_n, sum(own_n) OVER of_id AS all_own_n FROM (
+        SELECT id, type, sum(n) AS n, sum(n) FILTER (own) AS own_n FROM named GROUP BY ALL)
+        WINDOW of_id AS (PARTITION BY id)) GROUP BY id)
 SELECT * FROM (
     SELECT id, title, frequency, by_rule, CASE
         WHEN by_rule AND type IN ('PERSON', 'GEO', 'ORGANIZATION') AND title = lower(title)
