@@ -313,6 +313,11 @@ def test_german_statutes_count_their_parts_and_nouns_are_no_people_or_places():
     )
 
 
+def test_what_a_german_article_or_letter_goes_with_is_no_person_or_place():
+    said = "Die Stelle hat nach Lage der Akten und für Beteiligter Kosten wie A. Vorbemerkungen zu zahlen."
+    assert not {"GEO", "PERSON"} & set(kinds(said).values())
+
+
 def test_noun_phrases_are_concepts_and_can_be_left_out():
     text = "The marine research institute studies climate change in the northern sea."
     assert kinds(text)["climate change"] == "CONCEPT"

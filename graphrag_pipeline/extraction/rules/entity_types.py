@@ -48,6 +48,7 @@ _SAINTS = ("st.", "st", "saint")
 _LAST_OF_A_NAME = "NAI"
 _LEAST_GERMAN_NOUN = 8
 _LEAST_GERMAN_COMPOUND = 13
+_INFLECTED = ("er", "es", "en", "em", "ende")
 _GERMAN_ADJECTIVE_ENDS = ("ische", "ischen", "ischer", "liche", "lichen", "licher", "dige", "digen")
 _MOST_ADDRESSED = 4
 
@@ -294,8 +295,11 @@ def _is_of_nouns(words: list[str], context: NameContext) -> bool:
     is_side = last.casefold() in _cues("direction") and before in _cues("german_article")
     if first.endswith(_GERMAN_ADJECTIVE_ENDS) or is_side:
         return True
-    if not (may_be_given(words[0]) or is_surname(first)) and _is_german_noun(words[0]):
+    is_name = may_be_given(words[0]) or is_surname(first)
+    if not is_name and (_is_german_noun(words[0]) or first.endswith(_INFLECTED)):
         return True
+    if words[0].endswith(".") and len(first) == 2 and not is_surname(last):
+        return True  # A. Vorbemerkungen
     return _is_german_noun(last) and not is_surname(last)
 
 

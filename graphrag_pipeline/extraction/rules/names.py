@@ -323,7 +323,9 @@ def _type_of(tokens: Tokens, first: int, stop: int) -> str:
         is_place = types.is_place(words[0]) and not types.is_city(words[0])  # das Essen
         return types.GEO if is_place else types.CONCEPT
     if tokens.language == "de" and stop - first == 1 and types.is_noun_in_german(words[0]):
-        return types.GEO if types.leads_to_place(tokens.texts[first - 1]) else types.OTHER
+        is_place = tokens.texts[stop].casefold() not in _GERMAN_ARTICLES  # nach Lage der Akten
+        is_led = types.leads_to_place(tokens.texts[first - 1])
+        return types.GEO if is_led and is_place else types.OTHER
     if _has_handle(tokens, first, stop):
         return types.PERSON
     speaks = tokens.texts[stop : stop + 1] == [":"] and tokens.classes[first - 1] == "|"
