@@ -150,6 +150,11 @@ def test_an_entity_is_renamed_retyped_and_merged_on_the_page(
             page.click("#panel button[aria-label='Merge with Marley']")
         assert answer.value.status == 202
         page.fill("#panel form:has(label:text-is('Another is')) input", "his uncle")
+        legend, first = (
+            page.locator(f"#panel .another {each}").first.bounding_box()
+            for each in ("legend", "input")
+        )
+        assert first["y"] >= legend["y"] + legend["height"]
         page.check("#panel fieldset.another input >> nth=0")
         with page.expect_response("**/corrections*") as answer:
             page.press("#panel form:has(label:text-is('Another is')) input", "Enter")

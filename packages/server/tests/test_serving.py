@@ -29,6 +29,7 @@ from model_server import ModelServer, slow_stream
 from query_fixture import DOCUMENTS, published, settings_for
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from graphrag_pipeline import Index
 from graphrag_pipeline.core.errors import ConfigError, InputError, NothingPublishedError
 from graphrag_pipeline.core.extras import how_to_install, require_extra
 from graphrag_pipeline.core.settings import Settings
@@ -247,6 +248,23 @@ def test_entities_lead_to_neighbours_communities_and_reports(served: Served) -> 
     assert "Tiny Tim" in {member["title"] for member in community["members"]}
     report = served.get(f"/v1/reports/{community['report_id']}").json()
     assert report["findings"][0]["explanation"]
+
+
+def test_a_place_that_two_chunks_have_is_listed_once(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    towns = ("Bergen", "Oslo", "Lisbon", "Vienna", "Prague", "Madrid", "London", "Dublin")
+    lines = (f"Anna Berg sold three ropes to the old mill at {n}." for n in towns)
+    (folder / "ropes.txt").write_text(" ".join(lines))
+    chunks = {"size": 60, "overlap": 30}
+    index = Index(Settings.model_validate({"home": str(tmp_path / "home"), "chunks": chunks}))
+    index.update(folder)
+    with Served({"default": index.settings}) as server:
+        asked = [server.get("/v1/entities", params={"q": town}).json() for town in towns]
+        ids = [found["entities"][0]["id"] for found in asked]
+        told = [server.get(f"/v1/entities/{each}").json() for each in ids]
+    assert {len(each["places"]) for each in told} == {1}
+    assert {each["frequency"] for each in told} == {1, 2}
 
 
 def test_the_explorer_asks_by_number_for_what_it_does_not_hold(served: Served) -> None:

@@ -41,7 +41,11 @@ SELECT d.id AS document_id, d.title AS document_title, d.uri, c.id AS chunk_id,
        coalesce(l.start_char, c.start_char) AS start_char,
        coalesce(l.end_char, c.end_char) AS end_char
 FROM entity_chunks l JOIN chunks c ON c.id = l.chunk_id JOIN documents d ON d.id = c.document_id
-WHERE l.entity_id = $id ORDER BY d.uri, start_char, chunk_id LIMIT $most
+WHERE l.entity_id = $id
+-- Chunks overlap: a place that two of them have is one.
+QUALIFY row_number() OVER (
+    PARTITION BY d.id, coalesce(l.start_char, c.start_char) ORDER BY c.id) = 1
+ORDER BY d.uri, start_char LIMIT $most
 """
 _COMMUNITIES = """
 SELECT c.id, m.level, c.title, r.id AS report_id, r.title AS report
