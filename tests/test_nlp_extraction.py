@@ -109,6 +109,12 @@ def test_a_hard_wrapped_paragraph_is_not_cut_at_its_line_ends():
     link = "[society of makers](https://a.example/2014/07/the-guild-of-rope-makers/)"
     assert len(sentences(f"The Kelm Guild is a\n{link}. They\nsell ropes.")) == 2
     assert len(sentences(f"[Ropes](a.md)\n{link}")) == 2
+    text = (
+        "> On Friday the Guild of Kelm shows how hemp is made\n> rope. Bring it after that to Ada Holm, who is the\n"
+        "> Harbour Master. The form for ropes lies there at\n"
+        "> [the office](https://a.example/forms/of/the/harbour/master/of/kelm/2024.pdf)."
+    )
+    assert len(sentences(text)) == 3
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ _END = re.compile(
     r"|(?<=[。！？｡])[。！？｡]*[」』”’》）〉\"]*)"
 )
 _LINE = re.compile(r"[^\n]+")
+_QUOTES = re.compile(r"(?:>[ \t])+")
 _LINK = re.compile(r"[^\s\[]?\[[^\[\]\n]{1,200}\]\(")
 _WORD_BEFORE = re.compile(r"[^\W_](?:[\w.&’'-]*[^\W_])?$")
 _NEXT = re.compile(r"[\s\"'“‘«(\[_*—–-]*(\w?)")
@@ -70,7 +71,8 @@ def _trim(text: str, span: Span) -> Span | None:
 def _segments(text: str) -> Iterator[Span]:
     """Yield runs of lines that a writer wrapped only for width."""
     for block in _blocks(text):
-        width = max(end - start for start, end in block)
+        wrapped = max(_breadth(text, line) for line in block)
+        width = wrapped if wrapped >= _NARROW else max(end - start for start, end in block)
         begin = block[0][0]
         for line, following in pairwise(block):
             if _deliberate_break(text, line, following, width):
@@ -94,10 +96,19 @@ def _blocks(text: str) -> Iterator[list[Span]]:
         yield block
 
 
+def _breadth(text: str, line: Span) -> int:
+    """Return how broad a line is; what a writer could not break is its last word, an address."""
+    start, end = line
+    space = text.rfind(" ", start, end)
+    return (space if space >= 0 and text.find("://", space, end) >= 0 else end) - start
+
+
 def _deliberate_break(text: str, line: Span, following: Span, width: int) -> bool:
-    first = text[following[0]]
     if _FRESH_LINE.match(text, following[0], following[1]):
         return True
+    if quoted := _QUOTES.match(text, *following):
+        following = quoted.end(), following[1]
+    first = text[following[0]]
     if first.islower() or text[line[1] - 1] in ",;-–—、，":
         return False
     if width < _NARROW:
