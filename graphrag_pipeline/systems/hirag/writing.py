@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import Protocol
 
 import polars as pl
 
@@ -73,23 +72,14 @@ class Summary:
     attempts: int = 0
 
 
-class ClusterWriter(Protocol):
-    """Summarises clusters, each given as the rows of its members, the most central first."""
-
-    version: str
-    """What decides a summary besides the cluster."""
-
-    def write(
-        self, clusters: Mapping[str, pl.DataFrame], failed: Mapping[str, int]
-    ) -> list[Summary]:
-        """Return a summary of each cluster, by its hash; ``failed`` says how often one failed."""
-        ...
-
-
 class ExtractiveClusters:
-    """Names a cluster after its most central members, and tells what these are."""
+    """Names a cluster after its most central members, and tells what these are.
+
+    A cluster is given as the rows of its members, the most central first.
+    """
 
     version = _EXTRACTIVE
+    """What decides a summary besides the cluster."""
 
     def write(
         self, clusters: Mapping[str, pl.DataFrame], failed: Mapping[str, int]
@@ -140,6 +130,9 @@ class ModelClusters:
             else summary
             for key, summary in zip(clusters, summaries, strict=True)
         ]
+
+
+ClusterWriter = ExtractiveClusters | ModelClusters
 
 
 def cluster_writer(settings: Settings) -> ClusterWriter:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -37,26 +37,6 @@ _FULL_CHARS = 60
 _WHOLE = tuple(".!?…。！？\"'”’»」』)]")
 _LEFT_OVER = 0.1
 _WORDS_PER_TOKEN = 0.75
-
-
-class Summariser(Protocol):
-    """A writer of summaries: ``version`` is all that decides a summary besides the texts."""
-
-    written_by: str
-
-    @property
-    def version(self) -> str:
-        """Another version, another summary."""
-        ...
-
-    def write(self, clusters: Sequence[Sequence[str]], tell: Told) -> list[str | None]:
-        """Return the summary of each cluster of texts, None where there is none."""
-        ...
-
-
-def configured_summariser(settings: Settings) -> Summariser:
-    """Return the model's summariser where reports are written by a model, else sentences."""
-    return ModelSummariser(settings) if settings.reports.writer == "llm" else Extractor(settings)
 
 
 class Extractor:
@@ -156,6 +136,14 @@ class ModelSummariser:
 
         summaries = await ask_each(client, clusters, summarise, tell)
         return [None if isinstance(text, ModelError) else text for text in summaries]
+
+
+Summariser = Extractor | ModelSummariser
+
+
+def configured_summariser(settings: Settings) -> Summariser:
+    """Return the model's summariser where reports are written by a model, else sentences."""
+    return ModelSummariser(settings) if settings.reports.writer == "llm" else Extractor(settings)
 
 
 def _sentences(texts: Sequence[str]) -> list[str]:
