@@ -5,13 +5,12 @@ import pytest
 from query_fixture import publish, settings_for
 
 from graphrag_pipeline.core.errors import InputError
-from graphrag_pipeline.core.prose import read_prose
+from graphrag_pipeline.core.prose import grade_of, read_prose
 from graphrag_pipeline.query import QueryEngine
 from graphrag_pipeline.query.citations import cite_report, numbered
 from graphrag_pipeline.query.evidence.passages import _led_to
 from graphrag_pipeline.query.evidence.sentences import Sentence, Window
 from graphrag_pipeline.query.evidence.units import Unit
-from graphrag_pipeline.query.memory import prose_cache as remembered_prose
 from graphrag_pipeline.query.memory import rows_in_memory as kept_rows
 from graphrag_pipeline.query.question import AnalysedQuestion
 
@@ -148,15 +147,14 @@ def test_what_every_page_says_comes_after_what_one_says_and_still_answers(tmp_pa
         assert footer in points(engine.answer("museum of Svarthorn", "bm25"))
 
 
-def test_what_is_remembered_reads_the_same_and_is_let_go_in_time(monkeypatch):
-    monkeypatch.setattr(remembered_prose, "MOST_REMEMBERED", 10)
+def test_what_is_remembered_reads_the_same_and_is_let_go_in_time():
     texts = [f"{start} sold {n} boats in the harbour." for n in range(9) for start in ("He", "Ann")]
     texts += [*texts[:5], "x = f(y)", ""]
     table = read_prose(texts)
     readings = list(zip(table["grade"].to_pylist(), table["leans"].to_pylist(), strict=True))
     for part in (slice(None), slice(3, 12), slice(None)):
-        assert remembered_prose.read_sentences(texts[part]) == readings[part]
-        assert len(remembered_prose._of_late) <= 10
+        assert list(map(grade_of, texts[part])) == readings[part]
+    assert grade_of.cache_info().maxsize == 1 << 14
 
 
 def test_rows_taken_again_are_as_they_were_read_and_few_are_remembered(monkeypatch):

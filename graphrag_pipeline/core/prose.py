@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from enum import IntEnum
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.lazy import LazyModule
@@ -160,9 +160,10 @@ def read_prose(texts: Sequence[str]) -> pa.Table:
     )
 
 
-def grades(texts: Sequence[str]) -> list[tuple[Prose, bool]]:
-    """Return the (grade, leans) of :func:`read_prose` of each text."""
-    return [(grade, leans) for _, grade, leans in map(_read, texts)]
+@lru_cache(maxsize=1 << 14)
+def grade_of(text: str) -> tuple[Prose, bool]:
+    """Return the (grade, leans) of :func:`read_prose` of a text: many questions meet the same."""
+    return _read(text)[1:]
 
 
 def _read(text: str) -> tuple[str, Prose, bool]:

@@ -9,9 +9,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from graphrag_pipeline.core.prose import Prose, readable
+from graphrag_pipeline.core.prose import Prose, grade_of, readable
 from graphrag_pipeline.core.text import terms
-from graphrag_pipeline.query.memory.prose_cache import read_sentences
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.evidence.sentences import Sentence, Window
@@ -73,5 +72,4 @@ def _head(written: str, words: frozenset[str]) -> str:
         return ""
     (head,) = readable([written])
     is_named = head[:1].isupper() and words.intersection(terms(head))
-    ((grade, _),) = read_sentences([head]) if is_named else ((Prose.SENTENCE, False),)
-    return head.rstrip(". ") if grade <= Prose.FRAGMENT else ""
+    return head.rstrip(". ") if is_named and grade_of(head)[0] <= Prose.FRAGMENT else ""

@@ -11,13 +11,12 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from graphrag_pipeline.core.prose import Prose, readable
+from graphrag_pipeline.core.prose import Prose, grade_of, readable
 from graphrag_pipeline.core.records import record_line
 from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.asked_series import asked_series, titles_of_series
 from graphrag_pipeline.query.evidence.widening import RankedPassage
-from graphrag_pipeline.query.memory.prose_cache import read_sentences
 from graphrag_pipeline.query.question import AnalysedQuestion, words_pattern
 
 if TYPE_CHECKING:
@@ -50,8 +49,7 @@ def told_of_series(
     for document in _meant(index, question):
         own = [s for s in sentences if s.document_id == document]
         own = sorted(own, key=lambda s: s.start)[:_READ]
-        read = read_sentences([s.first for s in own])
-        prose = [s for s, (grade, _) in zip(own, read, strict=True) if grade >= Prose.ITEM] or own
+        prose = [s for s in own if grade_of(s.first)[0] >= Prose.ITEM] or own
         best = max(prose, key=lambda s: len(words.intersection(terms(s.first))), default=None)
         if best is not None:
             alone = best.window.cite(best.start, best.start + len(best.first))

@@ -8,10 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.languages import language_of_document
-from graphrag_pipeline.core.prose import Prose, n_spoken, without_speaker
+from graphrag_pipeline.core.prose import Prose, grade_of, n_spoken, without_speaker
 from graphrag_pipeline.core.text import fold
 from graphrag_pipeline.core.word_lists import word_lists
-from graphrag_pipeline.query.memory.prose_cache import read_sentences
 from graphrag_pipeline.query.operators.communities import about_communities
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.trace import operator
@@ -73,7 +72,7 @@ def best_first(
     """Return findings, best first, and whether even the best reads as code."""
     texts = [without_speaker(finding.text) for finding in findings]
     folded = [fold(name) for name in names[:_NAMES_SOUGHT]]
-    read = read_sentences(texts)
+    read = list(map(grade_of, texts))
     scores = [
         _worth(text, folded, language) * _WORTH[grade] * (_LEANS if leans else 1.0) / (1 + spoken)
         for text, (grade, leans), spoken in zip(texts, read, n_spoken(texts), strict=True)

@@ -16,12 +16,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from graphrag_pipeline.core.prose import Prose, readable
+from graphrag_pipeline.core.prose import Prose, grade_of, readable
 from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.query.evidence.announcements import LIST_ITEM
 from graphrag_pipeline.query.evidence.code_lines import without_comment_marks
 from graphrag_pipeline.query.evidence.run_in_heads import heads_of
-from graphrag_pipeline.query.memory.prose_cache import read_sentences
 from graphrag_pipeline.query.results import Citation
 
 if TYPE_CHECKING:
@@ -154,20 +153,19 @@ def _going_on(placed: Sequence[_Placed], longest: int) -> list[_Placed]:
 
 def _firsts(sentences: Sequence[Sentence]) -> list[int]:
     """Return the place of the first of each sentence and those that it leans on, one by one."""
-    before = {
-        (n, place): s.window.text(*s.window.whole[place])
+    prose = {
+        (n, place): grade_of(s.window.text(*s.window.whole[place]))
         for n, s in enumerate(sentences)
         for place in range(s.place - _MOST_LEANED, s.place)
         if s.leans and place in s.window.whole
     }
-    prose = dict(zip(before, read_sentences(list(before.values())), strict=True))
     firsts: list[int] = []
     for n, sentence in enumerate(sentences):
         first, start, leans = sentence.place, sentence.start, sentence.leans
         while leans and (n, first - 1) in prose:
             begin, end = sentence.window.whole[first - 1]
-            grade, leans = prose[n, first - 1]
-            if grade == Prose.CODE or "\n\n" in sentence.window.text(end, start):
+            reads_as, leans = prose[n, first - 1]
+            if reads_as == Prose.CODE or "\n\n" in sentence.window.text(end, start):
                 break
             first, start = first - 1, begin
         firsts.append(first)

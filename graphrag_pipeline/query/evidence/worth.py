@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from functools import cache
 
-from graphrag_pipeline.core.prose import Prose
+from graphrag_pipeline.core.prose import Prose, grade_of
 from graphrag_pipeline.query.evidence.answer_kinds import AskedFor
 from graphrag_pipeline.query.evidence.sentences import Sentence
 from graphrag_pipeline.query.evidence.units import (
@@ -17,7 +17,6 @@ from graphrag_pipeline.query.evidence.units import (
     TITLE,
     Unit,
 )
-from graphrag_pipeline.query.memory.prose_cache import read_sentences
 
 WORTH = {Prose.CODE: 0.35, Prose.FRAGMENT: 0.5, Prose.ITEM: 0.9, Prose.SENTENCE: 1.0}
 """What the score of a sentence is multiplied by, as it reads."""
@@ -56,16 +55,16 @@ def by_worth(
         scores = sorted((score for _, score, _ in whole), reverse=True)
         if len(scores) >= enough and scores[enough - 1] >= bounds[places[0]]:
             break
-        read = read_sentences([_lead(units[place]) for place in places])
-        for place, (reads_as, leans) in zip(places, read, strict=True):
+        for place in places:
             unit = units[place]
-            grade = _grade(unit.sentence, reads_as, unit.kind)
-            if grade == Prose.FRAGMENT and wanted and wanted.defines:
+            reads_as, leans = grade_of(_lead(unit))
+            graded = _grade(unit.sentence, reads_as, unit.kind)
+            if graded == Prose.FRAGMENT and wanted and wanted.defines:
                 # What something is may be said at greater length than other prose.
-                grade = Prose.ITEM if wanted.holds(unit.sentence) >= 1 else grade
+                graded = Prose.ITEM if wanted.holds(unit.sentence) >= 1 else graded
             least = Prose.FRAGMENT if unit.kind == "list" else Prose.ITEM
-            scored = (place, totals[place] * WORTH[grade], leans)
-            (whole if grade >= least else others).append(scored)
+            scored = (place, totals[place] * WORTH[graded], leans)
+            (whole if graded >= least else others).append(scored)
     best = max((score for _, score, _ in whole), default=0.0)
     for place, score, leans in others:
         unit = units[place]
