@@ -91,20 +91,11 @@ class Trace:
         told = ", ".join(json.dumps(name, ensure_ascii=False) for name in names)
         self.step(_NAMES + (told or _NONE))
 
-    def timing(self, function: Callable[_P, _R]) -> Callable[_P, _R]:
-        """Return a function that does the same and adds its seconds under its name.
-
-        It raises StoppedError where the question was stopped.
-        """
-
-        @functools.wraps(function)
-        def timing(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-            return self.timed(function, *args, **kwargs)
-
-        return timing
-
     def timed(self, function: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
-        """Call a function, and add its seconds under its name; see :meth:`timing`."""
+        """Call a function, and add its seconds under its name.
+
+        Raises StoppedError where the question was stopped.
+        """
         self.control.check()
         start = time.perf_counter()
         try:

@@ -134,8 +134,8 @@ def _walked(
 ) -> npt.NDArray[np.float64]:
     texts = index.graph.weigh_chunks(similar) ** 2
     seeds = starts + p.passage_weight * texts / max(texts.sum(), _LEAST)
-    walk = index.trace.timing(op.personalized_pagerank)
-    return walk(_walk_graph(index, p), seeds, damping=p.damping)
+    graph = _walk_graph(index, p)
+    return index.trace.timed(op.personalized_pagerank, graph, seeds, damping=p.damping)
 
 
 def _walk_graph(index: Release, p: PprParameters) -> Adjacency:

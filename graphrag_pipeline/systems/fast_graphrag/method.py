@@ -133,8 +133,8 @@ def walked(index: Release, start: Ranking, p: FastGraphragParameters) -> Ranking
     """Rank the entities that PageRank from some of them gives a score worth keeping."""
     graph = index.graph
     edges = graph.adjacency("links", *(["identities"] if has_synonyms(index) else []))
-    walk = index.trace.timing(op.personalized_pagerank)
-    scores = walk(edges, graph.weigh_entities(start), damping=p.damping)
+    starts = graph.weigh_entities(start)
+    scores = index.trace.timed(op.personalized_pagerank, edges, starts, damping=p.damping)
     return op.at_least(graph.best_entities(scores, p.entities), p.least_score)
 
 

@@ -82,8 +82,8 @@ def _ranked(
     if p.titles:
         titled = chain.from_iterable(op.titles_in(index, question).values())
         seeds += graph.weigh_nodes(titled) * graph.specificity("mentions", "titles")
-    walk = index.trace.timing(op.personalized_pagerank)
-    reached = walk(graph.adjacency("facts", "synonyms"), seeds, damping=p.damping)
+    edges = graph.adjacency("facts", "synonyms")
+    reached = index.trace.timed(op.personalized_pagerank, edges, seeds, damping=p.damping)
     scores = np.zeros(graph.n_nodes)
     for edges in map(graph.edges, ("mentions", "titles") if p.titles else ("mentions",)):
         scores += np.bincount(edges.two, edges.weight * reached[edges.one], graph.n_nodes)

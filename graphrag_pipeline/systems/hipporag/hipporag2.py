@@ -90,8 +90,8 @@ def _ranked(
     if p.titles:
         titled = chain.from_iterable(op.titles_in(index, question).values())
         seeds += graph.weigh_nodes(titled) * graph.specificity("mentions", "titles")
-    walk = index.trace.timing(op.personalized_pagerank)
-    scores = walk(graph.adjacency(*kinds), seeds, damping=p.damping)
+    edges = graph.adjacency(*kinds)
+    scores = index.trace.timed(op.personalized_pagerank, edges, seeds, damping=p.damping)
     reached = partial(graph.best_chunks, scores)
     return op.first_chunks(index, question, reached, p.top_k, cover=p.covering, reranked=p.reranked)
 

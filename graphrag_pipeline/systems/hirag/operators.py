@@ -138,7 +138,7 @@ def bridge_relationships(
 
     graph = layered_graph(index, flat=flat)
     is_on = np.zeros(len(graph.ids), np.bool_)
-    walked = index.trace.timing(bridge)(graph.adjacency, graph.nodes_of(entities))
+    walked = index.trace.timed(bridge, graph.adjacency, graph.nodes_of(entities))
     is_on[walked] = True
     edges = graph.edges
     inside = np.flatnonzero(is_on[edges.one] & is_on[edges.two])
