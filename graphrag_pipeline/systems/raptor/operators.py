@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 from graphrag_pipeline.query.operators.chunks import chunk_records
 from graphrag_pipeline.query.operators.ranking import (
     Ranking,
+    VectorTable,
     best,
     check_kept,
     decoded,
+    highest,
     most_similar,
     nearest,
 )
@@ -20,6 +22,7 @@ from graphrag_pipeline.query.trace import operator
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
 
+_NODES: tuple[VectorTable, ...] = ("raptor_nodes", "chunks")
 _PLACES_EACH = 3
 _MOST_CHUNKS = 1000
 
@@ -50,8 +53,8 @@ def best_of_tree(index: Release, question: str, k: int) -> Ranking:
     Raises InputError where the release has no tree.
     """
     check_kept(index, "raptor_nodes", "RAPTOR tree", "hierarchies.raptor")
-    chunks = nearest(index, "chunks", question, k)
-    return best(_by_score(chunks | nearest(index, "raptor_nodes", question, k)), k)
+    near = (nearest(index, table, question, k) for table in _NODES)
+    return best(highest(*near), k)
 
 
 @operator
@@ -64,18 +67,17 @@ def down_the_tree(index: Release, question: str, k: int) -> Ranking:
     check_kept(index, "raptor_nodes", "RAPTOR tree", "hierarchies.raptor")
     ranking: Ranking = {}
     best_below = _best_below(index, question) if index.lexical else None
-    ids = [row["id"] for table in ("raptor_nodes", "chunks") for row in _roots(index, table)]
+    roots = (index.rows(_ROOTS.format(table=table)) for table in _NODES)
+    ids = [row["id"] for rows in roots for row in rows]
     while ids:
         if best_below is None:
-            near = [
-                most_similar(index, name, question, ids, k) for name in ("raptor_nodes", "chunks")
-            ]
-            layer = best(_by_score(near[0] | near[1]), k)
+            near = [most_similar(index, table, question, ids, k) for table in _NODES]
         else:
-            layer = best(_by_score({key: best_below.get(key, 0.0) for key in ids}), k)
+            near = [{key: best_below.get(key, 0.0) for key in ids}]
+        layer = best(highest(*near), k)
         ranking |= layer
         ids = [row["id"] for row in index.rows(_CHILDREN, ids=list(layer))]
-    return _by_score(ranking)
+    return highest(ranking)
 
 
 @operator
@@ -107,14 +109,6 @@ def _best_below(index: Release, question: str) -> Ranking:
             if values[place] > scores.get(parent, 0.0):
                 scores[parent] = layer[parent] = values[place]
     return scores
-
-
-def _by_score(ranking: Ranking) -> Ranking:
-    return dict(sorted(ranking.items(), key=lambda item: (-item[1], item[0])))
-
-
-def _roots(index: Release, table: str) -> list[dict[str, str]]:
-    return index.rows(_ROOTS.format(table=table))
 
 
 def _record(row: Mapping[str, object], score: float, chunk_ids: list[str]) -> Record:
