@@ -139,12 +139,9 @@ class Index(Workspace):
 
     def _picture(self) -> str:
         """Return the most central part of the published graph as an image."""
-        con = connect_published(release_file(self._followed_home))
-        try:
+        with connect_published(release_file(self._followed_home)) as con:
             graph = pictures.read_graph(con, _DRAWN)
             picture = pictures.graph_picture(graph, pictures.read_names(con, 0))
-        finally:
-            con.close()
         if picture is None:
             return showing.paragraph("The graph has no communities yet.")
         return showing.picture(picture.draw(), picture.caption)
@@ -381,14 +378,11 @@ class Index(Workspace):
 
     def to_polars(self, table: str, *, release: str | None = None) -> polars.DataFrame:
         """Return a table or view of a release. Raises InputError for a name that is none."""
-        con = connect_published(release_file(self._followed_home, release))
-        try:
+        with connect_published(release_file(self._followed_home, release)) as con:
             names = [name for (name,) in con.execute(_NAMES).fetchall()]
             if table not in names:
                 raise InputError(f"there is no table {table}: there are {', '.join(names)}")
             return con.table(f'"{table}"').pl()
-        finally:
-            con.close()
 
     def to_pandas(self, table: str, *, release: str | None = None) -> Any:
         """Return :meth:`to_polars` as pandas has it. Raises ConfigError where there is none."""
@@ -408,11 +402,8 @@ class Index(Workspace):
         import networkx
 
         graph = networkx.Graph()
-        con = connect_published(release_file(self._followed_home, release))
-        try:
+        with connect_published(release_file(self._followed_home, release)) as con:
             nodes, edges = con.sql(_NODES).pl(), con.sql(_EDGES).pl()
-        finally:
-            con.close()
         graph.add_nodes_from((row.pop("title"), row) for row in nodes.iter_rows(named=True))
         graph.add_edges_from(
             (row.pop("source"), row.pop("target"), row) for row in edges.iter_rows(named=True)

@@ -122,7 +122,7 @@ class QueryEngine:
         ask = self._checked(question, method, options)
         if not self.writes:
             return self._extracted(ask)
-        return run_calls(lambda: _last(self._written(ask, stream=False)))
+        return run_calls(lambda: _last(write_answer(self.index, ask, stream=False)))
 
     def stream_answer(self, question: str | Ask, method: str = "", **options: Any) -> AnswerStream:
         """Return the answer as pieces of text, to iterate or to iterate asynchronously."""
@@ -134,7 +134,7 @@ class QueryEngine:
         """Yield the pieces of an answer's text, then the answer."""
         ask = self._checked(question, method, options)
         if self.writes:
-            async with aclosing(self._written(ask, stream=True)) as pieces:
+            async with aclosing(write_answer(self.index, ask, stream=True)) as pieces:
                 async for piece in pieces:
                     yield piece
             return
@@ -154,17 +154,14 @@ class QueryEngine:
         ask = self._checked(question, method, options)
         if not self.writes:
             return await asyncio.to_thread(self._extracted, ask)
-        return await _last(self._written(ask, stream=False))
+        return await _last(write_answer(self.index, ask, stream=False))
 
     def controlled(self, control: Control) -> QueryEngine:
         """Return this engine for one question that is watched, and may be stopped, by ``control``.
 
         It is not to be closed: the release stays that of this engine.
         """
-        engine = copy.copy(self)
-        engine._stack = ExitStack()
-        engine.index = self.index.controlled(control)
-        return engine
+        return self._on(self.index.controlled(control))
 
     def view(self, labels: Collection[str] | None) -> QueryEngine:
         """Return this engine as somebody with these labels may ask it; None may see everything.
@@ -172,9 +169,11 @@ class QueryEngine:
         It is not to be closed: the release stays that of this engine. For errors see
         :meth:`Release.view`.
         """
+        return self._on(self.index.view(checked_labels(labels)))
+
+    def _on(self, index: Release) -> QueryEngine:
         engine = copy.copy(self)
-        engine._stack = ExitStack()
-        engine.index = self.index.view(checked_labels(labels))
+        engine._stack, engine.index = ExitStack(), index
         return engine
 
     @property
@@ -250,9 +249,6 @@ class QueryEngine:
             n = ask.follow_ups
             questions = follow_ups_by_rule(index, asked, answer.text, n) if n else ()
             return replace(answer, follow_ups=questions)
-
-    def _written(self, ask: Ask, *, stream: bool) -> AsyncGenerator[str | Answer, None]:
-        return write_answer(self.index, ask, stream=stream)
 
     def close(self) -> None:
         """Let go of the release."""

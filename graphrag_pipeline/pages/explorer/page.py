@@ -76,13 +76,10 @@ def read_data(
     ``bare``: no document is named by a path of this machine.
     Raises StorageError when the file cannot be read.
     """
-    con = connect_published(file)
-    try:
+    with connect_published(file) as con:
         if bare:
             bare_names(con)
         return page_data(con, links=links)
-    finally:
-        con.close()
 
 
 def packed(data: Mapping[str, Any], *, collection: str | None = None) -> bytes:
