@@ -285,12 +285,8 @@ class GraphArrays:
 
         0 for all other nodes. Source: node specificity, Gutiérrez et al., HippoRAG, 2024, 2.3.
         """
-
-        def made() -> _OfNodes:
-            ends = self._pairs(*kinds) // max(1, self.n_nodes)
-            return _OfNodes(_inverse(np.bincount(ends, minlength=self.n_nodes)))
-
-        return self._once(f"specificity {' '.join(kinds)}", _OfNodes, made).values
+        name = f"specificity {' '.join(kinds)}"
+        return self._numbers(name, lambda: _inverse(self._n_joined(self._pairs(*kinds))))
 
     def edges(self, kind: str) -> Edges:
         """Return the edges of a kind of :data:`EDGE_KINDS`."""
@@ -350,6 +346,10 @@ class GraphArrays:
                 self._made[name] = kind(**parts) if is_held else make()
             return self._made[name]
 
+    def _numbers(self, name: str, make: Callable[[], npt.NDArray[Any]]) -> npt.NDArray[Any]:
+        """Return a number for each node, or chunk, as :meth:`_once`."""
+        return self._once(name, _OfNodes, lambda: _OfNodes(make())).values
+
     def _read_nodes(self) -> Nodes:
         nodes = self._read(f"SELECT encode(id) AS id, part FROM ({self._sql}) ORDER BY node")
         counts = np.bincount(nodes["part"].to_numpy(), minlength=3)
@@ -380,11 +380,7 @@ class GraphArrays:
     @property
     def _documents(self) -> npt.NDArray[np.int64]:
         """The document of each chunk, as a number."""
-
-        def made() -> _OfNodes:
-            return _OfNodes(self._read(_DOCUMENTS)["document"].to_numpy())
-
-        return self._once("documents", _OfNodes, made).values
+        return self._numbers("documents", lambda: self._read(_DOCUMENTS)["document"].to_numpy())
 
     def some_chunks(self, n: int) -> list[str]:
         """Return the ids of the first ``n`` chunks."""
@@ -434,29 +430,30 @@ class GraphArrays:
     @property
     def _mention_counts(self) -> npt.NDArray[np.int64]:
         """The number of chunks that mention or, by rule, name each node."""
-
-        def made() -> _OfNodes:
-            ends = self._pairs("mentions", "names") // max(1, self.n_nodes)
-            return _OfNodes(np.bincount(ends, minlength=self.n_nodes))
-
-        return self._once("mention counts", _OfNodes, made).values
+        return self._numbers(
+            "mention counts", lambda: self._n_joined(self._pairs("mentions", "names"))
+        )
 
     @property
     def _mentioned_elsewhere(self) -> npt.NDArray[np.bool_]:
         """Whether a chunk mentions each node that it is not the title of."""
 
-        def made() -> _OfNodes:
+        def made() -> npt.NDArray[np.bool_]:
             mentions, titles = self._pairs("mentions", "names"), self._pairs("titles")
-            own = np.intersect1d(mentions, titles, assume_unique=True) // max(1, self.n_nodes)
-            return _OfNodes(self._mention_counts > np.bincount(own, minlength=self.n_nodes))
+            own = np.intersect1d(mentions, titles, assume_unique=True)
+            return self._mention_counts > self._n_joined(own)
 
-        return self._once("mentioned elsewhere", _OfNodes, made).values
+        return self._numbers("mentioned elsewhere", made)
 
     def _pairs(self, *kinds: str) -> npt.NDArray[np.int64]:
         """Return the distinct pairs of nodes that edges of some kinds join, as one * n + two."""
         joined = [self.edges(kind) for kind in kinds]
         pairs = [edges.one.astype(np.int64) * self.n_nodes + edges.two for edges in joined]
         return distinct(np.concatenate(pairs))
+
+    def _n_joined(self, pairs: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return in how many pairs of :meth:`_pairs` each node is the first."""
+        return np.bincount(pairs // max(1, self.n_nodes), minlength=self.n_nodes)
 
     def name_nodes(self, ids: Iterable[str]) -> npt.NDArray[np.int64]:
         """Return the nodes of names that are no entities, by the ids that entities so called have.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from graphrag_pipeline.core.arrays import fixed_bytes
 from graphrag_pipeline.query.memory.graph_arrays import Edges, join_edges
 from graphrag_pipeline.store.held_vectors import places_of
 
@@ -62,4 +63,4 @@ def layered_graph(index: Release, *, flat: bool = False) -> LayeredGraph:
 
 
 def _bytes(table: pa.Table) -> npt.NDArray[np.bytes_]:
-    return np.array([key.encode() for key in table["id"].to_pylist()], dtype=np.bytes_)
+    return fixed_bytes(table["id"].combine_chunks())
