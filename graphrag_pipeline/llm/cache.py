@@ -138,14 +138,9 @@ def put_purpose(key: bytes, made_for: str) -> Write:
     return Write("UPDATE responses SET made_for = $1 WHERE key = $2", [(made_for, key)])
 
 
-def drop_embeddings(keys: Iterable[bytes]) -> Write:
-    """Return the write that forgets vectors."""
-    return Write("DELETE FROM embeddings WHERE key = $1", [(key,) for key in keys])
-
-
-def drop_responses(keys: Iterable[bytes]) -> Write:
-    """Return the write that forgets answers."""
-    return Write("DELETE FROM responses WHERE key = $1", [(key,) for key in keys])
+def drop(table: str, keys: Iterable[bytes]) -> Write:
+    """Return the write that forgets entries of a table: answers or vectors."""
+    return Write(f"DELETE FROM {table} WHERE key = $1", [(key,) for key in keys])
 
 
 def held_keys(tables: CallTables, table: str, keys: Sequence[bytes]) -> set[bytes]:
@@ -185,7 +180,7 @@ def find_response(database: CallDatabase, key: bytes) -> CachedResponse | None:
     response, used_on, is_whole = kept
     if not is_whole:
         _tell_damaged(1)
-        database.write_later([drop_responses([key])])
+        database.write_later([drop("responses", [key])])
         return None
     if used_on < (day := today()):
         database.write_later([_note_use("responses", [key], day)])
@@ -216,7 +211,7 @@ def find_embeddings(database: CallDatabase, keys: Sequence[bytes]) -> dict[bytes
         found.update((key, _vector(blob)) for key, blob, _ in whole)
         if damaged := {row[0] for row in rows} - {row[0] for row in whole}:
             _tell_damaged(len(damaged))
-            database.write_later([drop_embeddings(damaged)])
+            database.write_later([drop("embeddings", damaged)])
         if unused := [key for key, _, used_on in whole if used_on < day]:
             database.write_later([_note_use("embeddings", unused, day)])
     return found

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from graphrag_pipeline.llm.cache import VectorSource, held_keys
+from graphrag_pipeline.llm.cache import VectorSource, held_keys, look_up_response
 from graphrag_pipeline.llm.client import ModelClient
 from graphrag_pipeline.llm.completion import Completion
-from graphrag_pipeline.llm.database import Place, reading
+from graphrag_pipeline.llm.database import CallDatabase, Place, reading, tables_at
 from graphrag_pipeline.llm.embeddings import pieces
 from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
 from graphrag_pipeline.llm.options import LlmOptions
-from graphrag_pipeline.llm.paid_answers import KnownAnswers, answer_places
+from graphrag_pipeline.llm.paid_answers import answer_places
 from graphrag_pipeline.llm.requests import ChatRequest, check_usable
 
 
@@ -28,16 +28,19 @@ class CachedAnswers(ModelClient):
     found = 0
 
     async def __aenter__(self) -> CachedAnswers:
-        self._known = KnownAnswers(self._home, self.options.shared_cache)
+        places = answer_places(self._home, self.options.shared_cache)
+        self._known = [CallDatabase(tables_at(place)) for place in places]
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._known.close()
+        for database in self._known:
+            database.close()
 
     async def ask(self, request: ChatRequest) -> Completion:
         """Return the answer that is kept, and leave no trace in the ledger."""
         _, key = self._prepared(request)
-        response = self._known.response(key)
+        responses = (look_up_response(database, key) for database in self._known)
+        response = next(filter(None, responses), None)
         if response is None:
             raise NotInCacheError("not in the cache")
         text, prompt, completion, reason, _ = response

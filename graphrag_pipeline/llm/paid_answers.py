@@ -18,11 +18,9 @@ from graphrag_pipeline.llm.cache import (
     CachedResponse,
     Vector,
     VectorSource,
-    drop_embeddings,
-    drop_responses,
+    drop,
     find_embeddings,
     find_response,
-    look_up_response,
     put_embeddings,
     put_response,
 )
@@ -105,7 +103,7 @@ class PaidAnswers:
 
     async def drop(self, responses: Iterable[bytes] = (), embeddings: Iterable[bytes] = ()) -> None:
         """Forget answers and vectors, wherever they are."""
-        writes = [drop_responses(responses), drop_embeddings(embeddings)]
+        writes = [drop("responses", responses), drop("embeddings", embeddings)]
         await self.own.write(writes)
         if self._shared is not None:
             await self._shared.write(writes)
@@ -115,23 +113,6 @@ class PaidAnswers:
             return []
         rows = [(str(self._place), key) for key in keys]
         return [Write(_NOTE, rows)] if rows else []
-
-
-class KnownAnswers:
-    """The own answers and the shared ones, looked up without a trace."""
-
-    def __init__(self, home: Place, folder: str = "") -> None:
-        self._databases = [CallDatabase(tables_at(place)) for place in answer_places(home, folder)]
-
-    def response(self, key: bytes) -> CachedResponse | None:
-        """Return the answer to a request, if there is one."""
-        found = (look_up_response(database, key) for database in self._databases)
-        return next((response for response in found if response is not None), None)
-
-    def close(self) -> None:
-        """Close them."""
-        for database in self._databases:
-            database.close()
 
 
 def answer_places(home: Place, folder: str = "") -> list[Place]:

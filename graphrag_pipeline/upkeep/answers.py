@@ -24,8 +24,7 @@ from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.llm.batching.records import keep_no_answers
 from graphrag_pipeline.llm.cache import (
     VectorSource,
-    drop_embeddings,
-    drop_responses,
+    drop,
     held_keys,
 )
 from graphrag_pipeline.llm.configured import all_prices, calls_place, model_options
@@ -102,7 +101,7 @@ def drop_unused(workspace: Workspace) -> KeptAnswers:
         summary, answers, vectors = _sorted_out(calls, _wanted(workspace), workspace.settings)
         # What is still on its way in batches is not kept unless it is asked for again.
         awaited = [keep_no_answers()] if isinstance(calls_place(workspace.settings), Path) else []
-        gone = [drop_responses(answers), drop_embeddings(vectors), _TAKE_OUT_ERRORS]
+        gone = [drop("responses", answers), drop("embeddings", vectors), _TAKE_OUT_ERRORS]
         calls.forget([*gone, *awaited])
         shared = _drop_shared(calls)
     return replace(summary, shared_dropped=shared)
@@ -131,9 +130,9 @@ def _drop_shared(calls: CallTables) -> int:
             continue
         with reading(home.folder) as shared:
             assert shared is not None
-            for table in ("responses", "embeddings"):
-                n_dropped += len(held_keys(shared, table, keys))
-            shared.forget([drop_responses(keys), drop_embeddings(keys)])
+            tables = ("responses", "embeddings")
+            n_dropped += sum(len(held_keys(shared, table, keys)) for table in tables)
+            shared.forget([drop(table, keys) for table in tables])
         calls.commit([[Write(_FORGET_SHARED, [(place, key) for key in keys])]])
     return n_dropped
 
