@@ -112,19 +112,15 @@ from graphrag_pipeline.query.operators.titles import (
 )
 
 _MOVED = {
-    "nearest_in_layers": "graphrag_pipeline.systems.archrag.operators",
-    "bridge_relationships": "graphrag_pipeline.systems.hirag.operators",
-    "chunks_by_links": "graphrag_pipeline.systems.hirag.operators",
-    "communities_of_layers": "graphrag_pipeline.systems.hirag.operators",
-    "entities_of_layers": "graphrag_pipeline.systems.hirag.operators",
-    "key_entities": "graphrag_pipeline.systems.hirag.operators",
-    "lacks_of_layers": "graphrag_pipeline.systems.hirag.operators",
-    "layered_entity_records": "graphrag_pipeline.systems.hirag.operators",
-    "layered_relationship_records": "graphrag_pipeline.systems.hirag.operators",
-    "layered_report_records": "graphrag_pipeline.systems.hirag.operators",
-    "best_of_tree": "graphrag_pipeline.systems.raptor.operators",
-    "down_the_tree": "graphrag_pipeline.systems.raptor.operators",
-    "tree_records": "graphrag_pipeline.systems.raptor.operators",
+    name: f"graphrag_pipeline.systems.{system}.operators"
+    for system, names in {
+        "archrag": "nearest_in_layers",
+        "hirag": "bridge_relationships chunks_by_links communities_of_layers entities_of_layers "
+        "key_entities lacks_of_layers layered_entity_records layered_relationship_records "
+        "layered_report_records",
+        "raptor": "best_of_tree down_the_tree tree_records",
+    }.items()
+    for name in names.split()
 }
 """Operators that only one system uses, and where they are now."""
 
