@@ -23,6 +23,16 @@ def distinct(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return ordered[is_first]
 
 
+def places_in(
+    ordered: npt.NDArray[Any], values: npt.NDArray[Any]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """Return where each value stands among ascending ones, and whether it does."""
+    places = np.searchsorted(ordered, values)
+    is_there = places < len(ordered)
+    is_there[is_there] = ordered[places[is_there]] == values[is_there]
+    return places, is_there
+
+
 def fixed_bytes(texts: pa.Array) -> npt.NDArray[np.bytes_]:
     """Return texts or bytes without nulls; where all are equally long, without looking at any."""
     import pyarrow as pa

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from graphrag_pipeline.core.arrays import distinct, fixed_bytes
+from graphrag_pipeline.core.arrays import distinct, fixed_bytes, places_in
 from graphrag_pipeline.core.text import MARKS, asked_terms
-from graphrag_pipeline.store.held_vectors import highest, places_of
+from graphrag_pipeline.store.held_vectors import highest, places_of, same_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -101,9 +101,7 @@ class FullText:
         held = np.zeros((len(ids), len(terms)), np.bool_)
         for column, term in enumerate(terms):
             rows = self._holding(term)[0]
-            at = np.minimum(np.searchsorted(rows, places), len(rows) - 1)
-            if len(rows):
-                held[:, column] = (rows[at] == places) & is_known
+            held[:, column] = is_known & places_in(rows, places)[1]
         return held
 
     def best(
@@ -231,10 +229,7 @@ def full_text(
     keys, versions = ids[order], versions[order]
     if before is None or not len(before):
         return _made(keys, versions, [_postings(keys, read(None))])
-    places = np.minimum(np.searchsorted(before.ids, keys), len(before) - 1)
-    is_same = (before.ids[places] == keys) & (before.versions[places] == versions)
-    row_of = np.full(len(before), -1, np.int32)
-    row_of[places[is_same]] = np.flatnonzero(is_same)
+    row_of, is_same = same_rows(keys, versions, before.ids, before.versions)
     new = [key.decode() for key in keys[~is_same].tolist()]
     parts = [_taken_over(before, row_of)]
     if new:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from graphrag_pipeline.core.arrays import places_in
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -180,11 +182,24 @@ def places_of(
     sorted_ids: npt.NDArray[np.bytes_], ids: Iterable[str]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
     """Return where each id stands among sorted ones, and whether it does."""
-    keys = np.array([key.encode() for key in ids], dtype=np.bytes_)
-    places = np.searchsorted(sorted_ids, keys)
-    is_known = places < len(sorted_ids)
-    is_known[is_known] = sorted_ids[places[is_known]] == keys[is_known]
-    return places, is_known
+    return places_in(sorted_ids, np.array([key.encode() for key in ids], dtype=np.bytes_))
+
+
+def same_rows(
+    ids: npt.NDArray[np.bytes_],
+    versions: npt.NDArray[np.uint64],
+    ids_before: npt.NDArray[np.bytes_],
+    versions_before: npt.NDArray[np.uint64],
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
+    """Return the new place of each earlier row, -1 for none, and which rows are as they were.
+
+    Both ids are ascending.
+    """
+    at, is_same = places_in(ids_before, ids)
+    is_same[is_same] = versions_before[at[is_same]] == versions[is_same]
+    row_of = np.full(len(ids_before), -1, np.int32)
+    row_of[at[is_same]] = np.flatnonzero(is_same)
+    return row_of, is_same
 
 
 def highest(scores: npt.NDArray[np.float64], k: int) -> npt.NDArray[np.intp]:

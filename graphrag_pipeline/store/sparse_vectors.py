@@ -19,6 +19,7 @@ from graphrag_pipeline.store.held_vectors import (
     SearchedVectors,
     are_numbers_in,
     places_of,
+    same_rows,
     squared_lengths,
 )
 
@@ -130,9 +131,11 @@ def sparse_arrays(
     same version is taken from there. None where they would take no less room than with their
     zeros, or some are not finite.
     """
-    row_of, is_same = _same_rows(ids, versions, before)
+    if before is None:
+        return _made(ids, np.arange(len(ids)), *read(None))
+    row_of, is_same = same_rows(ids, versions, before.ids, before.versions)
     places = np.flatnonzero(~is_same)
-    if before is None or not is_same.any():
+    if not is_same.any():
         return _made(ids, places, *read(None))
     kept = _taken_over(before.arrays, row_of, len(ids))
     if not len(places):
@@ -140,19 +143,6 @@ def sparse_arrays(
     is_few = len(places) < len(ids) // _FEW
     made = _made(ids, places, *read([key.decode() for key in ids[places]] if is_few else None))
     return _joined(kept, made) if made is not None and _fits(kept, made) else None
-
-
-def _same_rows(
-    ids: npt.NDArray[np.bytes_], versions: npt.NDArray[np.uint64], before: Versioned | None
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
-    """Return the new place of each earlier row, -1 for none, and which rows are as they were."""
-    if before is None or not len(before.ids):
-        return np.empty(0, np.int32), np.zeros(len(ids), np.bool_)
-    at = np.minimum(np.searchsorted(before.ids, ids), len(before.ids) - 1)
-    is_same = (before.ids[at] == ids) & (before.versions[at] == versions)
-    row_of = np.full(len(before.ids), -1, np.int32)
-    row_of[at[is_same]] = np.flatnonzero(is_same)
-    return row_of, is_same
 
 
 def _fits(kept: SparseArrays, made: SparseArrays) -> bool:
