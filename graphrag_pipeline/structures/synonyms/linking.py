@@ -35,7 +35,7 @@ from graphrag_pipeline.store.index_store import (
     set_meta,
 )
 from graphrag_pipeline.store.vector_store import VectorStore
-from graphrag_pipeline.structures.cosines import similarities
+from graphrag_pipeline.structures.cosines import PAIRS, nearest_of_each, similarities
 from graphrag_pipeline.structures.structure import Outcome
 
 MOST_NEIGHBOURS = 100
@@ -60,7 +60,6 @@ _NAMED = """
 SELECT id, title FROM entities
 WHERE length(regexp_replace(title, '[^\\p{L}\\p{N}]', '', 'g')) > 2 ORDER BY id
 """
-_EDGE = {"source": pl.Int64, "target": pl.Int64, "similarity": pl.Float64}
 
 Places = npt.NDArray[np.int64]
 
@@ -155,12 +154,7 @@ def _edges(
     edges = pl.concat([unchanged.clear(), *_near(vectors, again, least)])
     back = edges.filter(pl.col("source").is_in(changed_places), ~pl.col("target").is_in(again))
     back = back.select(source="target", target="source", similarity="similarity")
-    nearest = (
-        pl.concat([unchanged, edges, back])
-        .sort(["source", "similarity", "target"], descending=[False, True, False])
-        .group_by("source", maintain_order=True)
-        .head(MOST_NEIGHBOURS)
-    )
+    nearest = nearest_of_each(pl.concat([unchanged, edges, back]), MOST_NEIGHBOURS)
     ids = titles["id"]
     return len(again), pl.DataFrame(
         {
@@ -180,7 +174,7 @@ def _numbered(edges: pl.DataFrame, place: pl.DataFrame) -> pl.DataFrame:
     return (
         edges.join(place.rename({"place": "source"}), left_on="source_id", right_on="id")
         .join(place.rename({"place": "target"}), left_on="target_id", right_on="id")
-        .select(list(_EDGE))
+        .select(list(PAIRS))
     )
 
 
@@ -214,13 +208,9 @@ def _measured(
     different = first != second
     first, second = first[different], second[different]
     similarity = similarities(vectors, first, second)
-    return (
-        pl.DataFrame({"source": first, "target": second, "similarity": similarity}, schema=_EDGE)
-        .filter(pl.col("similarity") >= least)
-        .sort(["source", "similarity", "target"], descending=[False, True, False])
-        .group_by("source", maintain_order=True)
-        .head(_CONSIDERED)
-    )
+    columns = {"source": first, "target": second, "similarity": similarity}
+    pairs = pl.DataFrame(columns, schema=PAIRS)
+    return nearest_of_each(pairs.filter(pl.col("similarity") >= least), _CONSIDERED)
 
 
 def _in_windows(

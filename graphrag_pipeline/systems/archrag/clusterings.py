@@ -29,7 +29,6 @@ from graphrag_pipeline.systems.archrag.similarity import (
     similar_pairs,
 )
 
-EDGES = pl.Schema({"source": pl.Int64, "target": pl.Int64, "similarity": pl.Float64})
 LEAST_WEIGHT = 1e-6
 
 Clusterer = Callable[[Sequence[str], pl.DataFrame, int, int], list[Cluster]]

@@ -30,7 +30,7 @@ from graphrag_pipeline.store.index_store import (
     set_meta,
 )
 from graphrag_pipeline.store.vector_store import VectorStore
-from graphrag_pipeline.structures.cosines import similarities
+from graphrag_pipeline.structures.cosines import PAIRS, nearest_of_each, similarities
 from graphrag_pipeline.structures.structure import Outcome
 from graphrag_pipeline.systems.archrag.chnsw import Vectors, layer_graph
 
@@ -46,7 +46,6 @@ _ENTITIES = """
 SELECT id, left(sha256(title || chr(10) || description), 16) AS text_hash FROM entities ORDER BY id
 """
 _LINKS = "SELECT source_id, target_id FROM relationships ORDER BY ALL"
-_NEAR = pl.Schema({"source": pl.Int64, "target": pl.Int64, "similarity": pl.Float64})
 
 Places = npt.NDArray[np.int64]
 
@@ -133,17 +132,13 @@ def similar_pairs(
     """
     pairs = pl.DataFrame({"source": np.minimum(*ends), "target": np.maximum(*ends)})
     low, high = pl.min_horizontal("source", "target"), pl.max_horizontal("source", "target")
-    return (
+    apart = (
         near.filter(pl.col("similarity") > threshold)
         .with_columns(low=low, high=high)
         .join(pairs, left_on=["low", "high"], right_on=["source", "target"], how="anti")
-        .sort(["source", "similarity", "target"], descending=[False, True, False])
-        .group_by("source", maintain_order=True)
-        .head(k)
-        .select(source="low", target="high", similarity="similarity")
-        .unique()
-        .sort("source", "target")
     )
+    first = nearest_of_each(apart, k).select(source="low", target="high", similarity="similarity")
+    return first.unique().sort("source", "target")
 
 
 def nearest(vectors: Vectors, rows: Places, among: Places, n: int) -> pl.DataFrame:
@@ -153,7 +148,7 @@ def nearest(vectors: Vectors, rows: Places, among: Places, n: int) -> pl.DataFra
     """
     n_asked = min(n + 1, len(among))
     if not (len(rows) and n_asked):
-        return pl.DataFrame(schema=_NEAR)
+        return pl.DataFrame(schema=PAIRS)
     if len(rows) * len(among) <= EXACT_PAIRS or len(rows) <= _FEW_ROWS:
         import faiss
 
@@ -170,12 +165,7 @@ def nearest(vectors: Vectors, rows: Places, among: Places, n: int) -> pl.DataFra
     apart = source != target
     source, target = source[apart], target[apart]
     cosines = similarities(vectors, source, target)
-    return _first(pl.DataFrame([source, target, cosines], schema=_NEAR), n)
-
-
-def _first(near: pl.DataFrame, n: int) -> pl.DataFrame:
-    in_order = near.sort(["source", "similarity", "target"], descending=[False, True, False])
-    return in_order.group_by("source", maintain_order=True).head(n)
+    return nearest_of_each(pl.DataFrame([source, target, cosines], schema=PAIRS), n)
 
 
 def _nearest(
@@ -194,7 +184,7 @@ def _nearest(
     numbered = (
         before.join(place.rename({"place": "source"}), left_on="source_id", right_on="id")
         .join(place.rename({"place": "target"}), left_on="target_id", right_on="id", how="left")
-        .select(list(_NEAR))
+        .select(list(PAIRS))
     )
     lost_rows = numbered.filter(pl.col("target").is_null() | pl.col("target").is_in(changed_places))
     again = np.union1d(changed_places, lost_rows["source"].to_numpy())
@@ -207,7 +197,7 @@ def _nearest(
             nearest(vectors, again, everything, n),
         ]
     )
-    return len(again), _first(near, n)
+    return len(again), nearest_of_each(near, n)
 
 
 def _named(ids: pl.Series, pairs: pl.DataFrame) -> pl.DataFrame:

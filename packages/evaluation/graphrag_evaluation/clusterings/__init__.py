@@ -13,8 +13,8 @@ from graphrag_evaluation.clusterings.codicil import codicil_edges
 from graphrag_evaluation.clusterings.node2vec import node2vec_clusters
 from graphrag_evaluation.clusterings.scan import scan_clusters
 from graphrag_evaluation.clusterings.spectral import spectral_clusters
+from graphrag_pipeline.structures.cosines import PAIRS
 from graphrag_pipeline.systems.archrag.clusterings import (
-    EDGES,
     LEAST_WEIGHT,
     AttributedNodes,
     Clustering,
@@ -25,7 +25,7 @@ from graphrag_pipeline.systems.archrag.clusterings import (
 
 def _weighed_links(nodes: AttributedNodes, similar: pl.DataFrame | None) -> pl.DataFrame:
     """Return links alone, weighed by how alike their ends are."""
-    return augmented(nodes, pl.DataFrame(schema=EDGES))
+    return augmented(nodes, pl.DataFrame(schema=PAIRS))
 
 
 def _fused(nodes: AttributedNodes, similar: pl.DataFrame | None) -> pl.DataFrame:
