@@ -8,6 +8,7 @@ import math
 import re
 from typing import Any
 
+from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.llm.errors import ModelOutputError
 
 _MAX_DEPTH = 100
@@ -22,26 +23,8 @@ _BARE = re.compile(r"[^,}\]\n]+")
 _WORD = re.compile(r"(?:true|false|null|none|nan)\b(?!\s*\w)", re.IGNORECASE)
 _REFERENCES = re.compile(r"\[\s*Data\b[^\]]*(?:\]|\Z)|\[[\d\s,;]*\]")
 _DECISION = re.compile(r"[^\W_]+")
-_YES = frozenset(
-    ["y", "yes", "yeah", "true", "ja", "oui", "si", "sí", "sim", "да", "是", "はい", "예"]
-)
-_NO = frozenset(
-    [
-        "n",
-        "no",
-        "nope",
-        "false",
-        "nein",
-        "non",
-        "não",
-        "nee",
-        "нет",
-        "否",
-        "不是",
-        "いいえ",
-        "아니요",
-    ]
-)
+_DECISIONS = word_lists("decisions.txt")
+_YES, _NO = _DECISIONS["yes"], _DECISIONS["no"]
 _FORCED = re.compile(r"(?P<yes>(?:yes)+(?:y|ye)?|y|ye)|(?:no)+n?|n")
 _NEXT_KEY = re.compile(r"""["'“][^"'”\n]{0,200}["'”]\s*:""")
 _HALF = re.compile("[\ud800-\udfff]")
