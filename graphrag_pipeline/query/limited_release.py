@@ -290,20 +290,18 @@ def whole_ids(table: str) -> str:
     return _WHOLE[table]
 
 
-def found_within(
-    search: Callable[[int, Sequence[str] | None], pa.Table], ids: frozenset[str], k: int
-) -> pa.Table:
+def found_within(search: Callable[..., pa.Table], ids: frozenset[str], k: int) -> pa.Table:
     """Return the first ``k`` hits of a search that have one of these ids.
 
-    ``search`` takes how many hits to return, and the only ids to look at, or None for all.
+    ``search`` takes how many hits to return and, as ``among``, the only ids to look at.
     """
     import pyarrow as pa
 
     n_asked = _WIDER * k
     while True:
         if n_asked > _WIDEST * k and len(ids) <= _FEW:
-            return search(k, sorted(ids))
-        hits = search(n_asked, None)
+            return search(k, among=sorted(ids))
+        hits = search(n_asked)
         within = hits.filter(pa.array([key in ids for key in hits["id"].to_pylist()], pa.bool_()))
         if len(within) >= k or len(hits) < n_asked:
             return within.slice(0, k)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import functools
 import json
 import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -30,7 +30,6 @@ from graphrag_pipeline.core.sharing import sharing_of
 from graphrag_pipeline.core.text import asked_in, asked_language, counted
 from graphrag_pipeline.core.tokens import encoding_for
 from graphrag_pipeline.llm.configured import configured_embedder
-from graphrag_pipeline.llm.embedders import EmbeddingError
 from graphrag_pipeline.llm.running import watched
 from graphrag_pipeline.query.asked_dates import with_days
 from graphrag_pipeline.query.control import Control, Usage
@@ -63,7 +62,7 @@ from graphrag_pipeline.store.bare_names import SEARCH_PATH, bare_names
 from graphrag_pipeline.store.index_store import connect_published
 from graphrag_pipeline.store.limits import DatabaseLimits, drop_cached_blocks
 from graphrag_pipeline.store.older_files import add_what_older_lack, is_of_first_schema
-from graphrag_pipeline.store.vector_store import VectorSnapshot, VectorStoreError
+from graphrag_pipeline.store.vector_store import VectorSnapshot
 from graphrag_pipeline.structures.structure import STRUCTURES
 from graphrag_pipeline.structures.vector_tables import TABLES
 
@@ -170,7 +169,7 @@ class Release:
         self._limiting = threading.Lock()
         self.row_tokens: dict[tuple[str, str, str], int] = {}
         self.facts = self._read_facts()
-        self._embed_question = functools.lru_cache(_QUESTIONS_REMEMBERED)(self._embedded)
+        self._embed_question = lru_cache(_QUESTIONS_REMEMBERED)(self._embedded)
 
     @property
     def file(self) -> Path:
@@ -331,15 +330,14 @@ class Release:
         That is what a question would meet with; nothing is kept for it in memory.
         """
         self.rows("SELECT id FROM releases LIMIT 1")
-        with _storage_errors():
-            snapshot = self._open_vectors()
-            for table, version in self.facts.vector_versions.items():
-                if self.lexical and snapshot.holds_text(table):
-                    snapshot.check_stored(table)
-                    continue
-                if version and not snapshot.dimensions(table):
-                    raise StorageError(f"the vectors of {table} in {self.home} are gone")
-                next(snapshot.scan(table, ["id"]), None)
+        snapshot = self._open_vectors()
+        for table, version in self.facts.vector_versions.items():
+            if self.lexical and snapshot.holds_text(table):
+                snapshot.check_stored(table)
+                continue
+            if version and not snapshot.dimensions(table):
+                raise StorageError(f"the vectors of {table} in {self.home} are gone")
+            next(snapshot.scan(table, ["id"]), None)
 
     def give_back_memory(self) -> None:
         """Give the system back what loading took on its way, if anything was loaded since.
@@ -450,7 +448,7 @@ class Release:
 
     def opened(self, load: Callable[[duckdb.DuckDBPyConnection, VectorSnapshot], T]) -> T:
         """Return what is loaded of the rows that this shows and the vectors of all documents."""
-        with self._cursor() as cursor, _storage_errors():
+        with self._cursor() as cursor:
             return load(cursor, self._snapshot)
 
     def search_vectors(self, table: str, question: str, k: int) -> pa.Table:
@@ -460,21 +458,15 @@ class Release:
         StorageError when its vectors are gone.
         """
         self._check_embedded(table)
-        with _storage_errors():
-            vector = self.embed_question(question)
-            return self._within(
-                table,
-                k,
-                lambda n, among: self._vectors.search(table, vector, n, among=among),
-            )
+        vector = self.embed_question(question)
+        return self._within(table, k, partial(self._vectors.search, table, vector))
 
     def similarities(self, table: str, question: str, ids: Sequence[str]) -> dict[str, float]:
         """Return the cosine of a question and each of these rows of a vector table."""
         self._check_embedded(table)
-        with _storage_errors():
-            own = self._own(table)
-            found = ids if own is None else [key for key in ids if key in own]
-            return self._vectors.similarities(table, self.embed_question(question), found)
+        own = self._own(table)
+        found = ids if own is None else [key for key in ids if key in own]
+        return self._vectors.similarities(table, self.embed_question(question), found)
 
     def search_text(
         self, table: str, question: str, k: int, *, among: Sequence[str] | None = None
@@ -486,15 +478,10 @@ class Release:
         own = self._own(table)
         asked = AnalysedQuestion.of(question)
         text = self.with_short_titles(without_asking(asked.read(with_days)))
-        with _storage_errors():
-            if among is not None:
-                found = among if own is None else [key for key in among if key in own]
-                return self._vectors.fulltext(table, text, k, among=found)
-            return self._within(
-                table,
-                k,
-                lambda n, among: self._vectors.fulltext(table, text, n, among=among),
-            )
+        if among is not None:
+            found = among if own is None else [key for key in among if key in own]
+            return self._vectors.fulltext(table, text, k, among=found)
+        return self._within(table, k, partial(self._vectors.fulltext, table, text))
 
     def with_short_titles(self, question: str) -> str:
         """Return a question with the short titles of statutes that it calls by words in full."""
@@ -506,29 +493,21 @@ class Release:
 
     def stored_texts(self, table: str, ids: Sequence[str]) -> dict[str, str]:
         """Return the texts of those rows of a vector table that it holds, by id."""
-        with _storage_errors():
-            return self._vectors.texts(table, ids)
+        return self._vectors.texts(table, ids)
 
     def search_terms(self, table: str, weights: Mapping[str, float], k: int) -> pa.Table:
         """Return (id, score) of the ``k`` rows that best match weighed search terms by BM25."""
-        with _storage_errors():
-            return self._within(
-                table,
-                k,
-                lambda n, among: self._vectors.match_terms(table, weights, n, among=among),
-            )
+        return self._within(table, k, partial(self._vectors.match_terms, table, weights))
 
     def term_counts(self, table: str, terms: Sequence[str]) -> tuple[dict[str, int], int]:
         """Return how many rows of a vector table hold each search term, and of how many rows."""
-        with _storage_errors():
-            return self._vectors.term_counts(table, terms)
+        return self._vectors.term_counts(table, terms)
 
     def terms_held(
         self, table: str, ids: Sequence[str], terms: Sequence[str]
     ) -> npt.NDArray[np.bool_]:
         """Return which rows of a vector table hold which search terms, shape (ids, terms)."""
-        with _storage_errors():
-            return self._vectors.terms_held(table, ids, terms)
+        return self._vectors.terms_held(table, ids, terms)
 
     def asked_in(self, question: str) -> contextlib.AbstractContextManager[None]:
         """Let texts be compared, in this context, as the language of a question has them.
@@ -547,7 +526,7 @@ class Release:
 
     def _language_of(self, question: str, others: Iterable[str] = ()) -> str:
         # A question that needs no passages is answered without them.
-        with contextlib.suppress(StorageError), _storage_errors():
+        with contextlib.suppress(StorageError):
             return language_asked(
                 question, {**dict.fromkeys(others, 0), **self._vectors.languages("chunks")}
             )
@@ -560,7 +539,7 @@ class Release:
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """Return the vectors of texts, shape (n, dimensions), by the release's embedder."""
-        with _storage_errors(), watched(self.control.calling):
+        with watched(self.control.calling):
             return self._embedder.embed(texts)
 
     def embed_question(self, question: str) -> npt.NDArray[np.float32]:
@@ -615,8 +594,7 @@ class Release:
         counts["n_reports"] = release.rows(_COUNT.format(table="community_reports"))[0]["n"]
         release.facts = replace(self.facts, counts={**self.facts.counts, **counts})
         if place.is_index:
-            with _storage_errors():
-                release._once("vectors", release._open_visible)
+            release._once("vectors", release._open_visible)
         return release
 
     def _open_visible(self) -> VisibleVectors:
@@ -634,11 +612,9 @@ class Release:
             "own", lambda: frozenset(row["id"] for row in self.rows(whole_ids(table))), table
         )
 
-    def _within(
-        self, table: str, k: int, search: Callable[[int, Sequence[str] | None], pa.Table]
-    ) -> pa.Table:
+    def _within(self, table: str, k: int, search: Callable[..., pa.Table]) -> pa.Table:
         own = self._own(table)
-        return search(k, None) if own is None else found_within(search, own, k)
+        return search(k) if own is None else found_within(search, own, k)
 
     def _once(self, name: str, load: Callable[[], T], of: str = "") -> T:
         """Return what is loaded when first asked for, then shared."""
@@ -650,7 +626,7 @@ class Release:
 
     def _embedded(self, question: str, language: str) -> npt.NDArray[np.float32]:
         # For all questions: who watches the one that asks first is known from the context.
-        with _storage_errors(), asked_in(language):
+        with asked_in(language):
             return self._embedder.embed([question])[0]
 
     @property
@@ -809,16 +785,6 @@ def open_release(
         raise
     with contextlib.closing(opened):
         yield opened
-
-
-@contextlib.contextmanager
-def _storage_errors() -> Iterator[None]:
-    try:
-        yield
-    except VectorStoreError as error:
-        raise StorageError(str(error)) from error
-    except EmbeddingError as error:
-        raise ConfigError(str(error)) from error
 
 
 def _bound(value: object) -> object:

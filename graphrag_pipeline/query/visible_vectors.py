@@ -11,6 +11,7 @@ import contextlib
 import threading
 from collections.abc import Callable, Sequence
 from contextvars import Context
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -68,14 +69,9 @@ class VisibleVectors(TextSearch):
             return no_hits()
         if table == CHUNKS.name:
             ids = own.id_set if among is None else own.id_set.intersection(among)
-            return found_within(lambda n, of: self._nearest(table, vector, n, of), ids, k)
+            # Which row an index misses depends on the others that it is made of.
+            return found_within(partial(self._whole.search, table, vector, exact=True), ids, k)
         return hits_of(*self._held(own).nearest(vector, k, among))
-
-    def _nearest(
-        self, table: str, vector: npt.NDArray[np.float32], k: int, among: Sequence[str] | None
-    ) -> pa.Table:
-        # Which row an index misses depends on the others that it is made of.
-        return self._whole.search(table, vector, k, among=among, exact=True)
 
     def similarities(
         self, table: str, vector: npt.NDArray[np.float32], ids: Sequence[str]
