@@ -37,7 +37,6 @@ from graphrag_pipeline.query.writing.references import (
     resolve,
 )
 from graphrag_pipeline.query.writing.single import from_records
-from graphrag_pipeline.query.writing.support import reference_fields
 from graphrag_pipeline.reports.references import check_references
 
 if TYPE_CHECKING:
@@ -289,14 +288,7 @@ async def _written(fused: _Fused) -> Answer:
         asking = Asking(first, client, fused.ask, prompts=prompts_folder(settings))
         references = ReferenceFilter(Shown(fused.records))
         text = references.take(await asking.text(final)) + references.finish()
-        checks = reference_fields(
-            text,
-            final.shown,
-            references.n_removed,
-            told=asking.told,
-            may_refer=asking.may_refer,
-            is_stopped=asking.is_stopped,
-        )
+        checks = asking.checked(text, final.shown, references.n_removed)
     cited = await asyncio.to_thread(_resolved, fused, list(references.cited))
     return replace(
         _answer(fused, text, _placed(_interleaved(cited)), asking.trace.spending()),

@@ -25,7 +25,6 @@ from graphrag_pipeline.query.results import Answer, Retrieval
 from graphrag_pipeline.query.short_answers import NOT_IN_DOCUMENTS, short_form
 from graphrag_pipeline.query.writing.asking import Asking, Final
 from graphrag_pipeline.query.writing.references import ReferenceFilter, Shown, resolve
-from graphrag_pipeline.query.writing.support import reference_fields
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.ask import Ask
@@ -112,21 +111,9 @@ async def _with_places(
         generated=final is not None,
         timings={},
         release=index.facts.id,
-        **(_references(asking, draft, shown_records) if final else {}),
+        **(asking.checked(draft.text, shown_records, draft.references.n_removed) if final else {}),
         failures=tuple(asking.failures),
         **asking.trace.spending(),
-    )
-
-
-def _references(asking: Asking, draft: _Written, shown_records: Shown) -> dict[str, Any]:
-    n_removed = asking.references_removed + draft.references.n_removed
-    return reference_fields(
-        draft.text,
-        shown_records,
-        n_removed,
-        told=asking.told,
-        may_refer=asking.may_refer,
-        is_stopped=asking.is_stopped,
     )
 
 

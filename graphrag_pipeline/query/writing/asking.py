@@ -22,6 +22,7 @@ from graphrag_pipeline.query.question import AnalysedQuestion
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.trace import Trace
 from graphrag_pipeline.query.writing.references import Shown
+from graphrag_pipeline.query.writing.support import reference_fields
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -205,6 +206,17 @@ class Asking:
         if self._format is not None:
             return await self._say_json(final.step, talk)
         return await self._say(final.step, talk, keeps_sound_part=True)
+
+    def checked(self, text: str, shown: Shown, n_removed: int) -> dict[str, Any]:
+        """Return what the answer says of its references, ``n_removed`` of which are taken out."""
+        return reference_fields(
+            text,
+            shown,
+            self.references_removed + n_removed,
+            told=self.told,
+            may_refer=self.may_refer,
+            is_stopped=self.is_stopped,
+        )
 
     async def each(
         self, step: str, work: Sequence[Callable[[], Awaitable[T]]], *, one_at_least: bool = True
