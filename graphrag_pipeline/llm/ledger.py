@@ -94,15 +94,6 @@ def calls_since(home: Place, position: int = 0) -> pl.DataFrame:
     """
     import polars as pl
 
-    rows = []
-    with reading(home) as tables:
-        if tables is not None:
-            rows = tables.read(
-                "SELECT position, id, called_at, stage, batch, model, prompt_tokens,"
-                " completion_tokens, cost, seconds, cached, error, cached_tokens"
-                " FROM llm_calls WHERE position > $1 ORDER BY position",
-                (position,),
-            )
     schema: dict[str, pl.DataType | type[pl.DataType]] = {
         "position": pl.Int64,
         "id": pl.String,
@@ -118,6 +109,11 @@ def calls_since(home: Place, position: int = 0) -> pl.DataFrame:
         "error": pl.String,
         "cached_tokens": pl.Int64,
     }
+    rows = []
+    with reading(home) as tables:
+        if tables is not None:
+            sql = f"SELECT {', '.join(schema)} FROM llm_calls WHERE position > $1 ORDER BY position"
+            rows = tables.read(sql, (position,))
     return pl.DataFrame(rows, schema=schema, orient="row").with_columns(
         (pl.col("called_at") * 1e6).cast(pl.Int64).cast(pl.Datetime("us", "UTC")),
         pl.col("cached").cast(pl.Boolean),
