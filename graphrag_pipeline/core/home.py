@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graphrag_pipeline.core.errors import StorageError
-from graphrag_pipeline.core.hardening.files import make_folder
+from graphrag_pipeline.core.hardening.files import make_folder, told_of_disk
 
 if TYPE_CHECKING:
     from graphrag_pipeline.core.settings import Settings
@@ -98,11 +97,8 @@ def make_home(settings: Settings) -> None:
 
     Raises StorageError where it cannot be made.
     """
-    try:
+    with told_of_disk(f"cannot write in {settings.home_path}"):
         make_folder(settings.home_path, int(settings.home_mode, 8))
-    except OSError as error:
-        reason = error.strerror or error
-        raise StorageError(f"cannot write in {settings.home_path}: {reason}") from error
 
 
 def exposed(settings: Settings) -> list[str]:

@@ -21,7 +21,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from graphrag_pipeline.core.errors import StorageError
-from graphrag_pipeline.core.hardening.files import is_disk_full, make_folder, make_private
+from graphrag_pipeline.core.hardening.files import (
+    is_disk_full,
+    make_folder,
+    make_private,
+    told_of_disk,
+)
 from graphrag_pipeline.core.hardening.memory import OutOfMemoryError, as_out_of_memory
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.llm.flights import FlightHolder
@@ -248,10 +253,8 @@ class CallTables:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        try:
+        with told_of_disk(f"cannot write in {path.parent}"):
             make_folder(path.parent)
-        except OSError as error:
-            raise StorageError(f"cannot write in {path.parent}: {error.strerror}") from None
         self._reader = open_database(path)
 
     @cached_property

@@ -20,6 +20,7 @@ from graphrag_pipeline.core.hardening.files import (
     make_folder,
     private_temporary,
     replacing,
+    told_of_disk,
 )
 from graphrag_pipeline.core.hardening.locks import FairLock
 from graphrag_pipeline.core.hardening.temporary import process_folder
@@ -113,7 +114,7 @@ class IndexStore:
     def read(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """Yield a connection for reading; the file is created if it is not there."""
         with self._used() as turn:
-            con = _cursor(self._open(turn))
+            con = self._open(turn).cursor()
             try:
                 yield con
             except duckdb.OutOfMemoryException:
@@ -153,7 +154,7 @@ class IndexStore:
                 with connect_published(self.path, limits=self.limits, **more) as con:
                     yield con
             else:
-                with _cursor(turn.looking(self.limits)) as con:
+                with turn.looking(self.limits).cursor() as con:
                     _show_published(con)
                     yield con
 
@@ -172,15 +173,16 @@ class IndexStore:
 
         Raises StorageError when there is no room or no right to write; it is then as it was.
         """
-        try:
-            with self._used() as turn, replacing(self.path) as beside:
-                turn.close()
-                self._open(turn).execute("CHECKPOINT")
-                turn.close()
-                copy_rows(self.path, beside, limits=self.limits)
-                beside.chmod(self.path.stat().st_mode)
-        except (OSError, duckdb.Error) as error:
-            raise StorageError(f"cannot write {self.path}: {first_line(error)}") from error
+        with (
+            told_of_files(f"cannot write {self.path}"),
+            self._used() as turn,
+            replacing(self.path) as beside,
+        ):
+            turn.close()
+            self._open(turn).execute("CHECKPOINT")
+            turn.close()
+            copy_rows(self.path, beside, limits=self.limits)
+            beside.chmod(self.path.stat().st_mode)
 
     def copy_to(
         self,
@@ -195,18 +197,19 @@ class IndexStore:
         use then, at a place beside ``target``. ``meanwhile`` is called while that is so. Raises
         StorageError when there is no room or no right to write; ``target`` then stays as it was.
         """
-        try:
-            with replacing(target) as beside, self._used() as turn:
-                # Within a session DuckDB may still be ending what a closed cursor has written.
-                turn.close()
-                self._open(turn).execute("CHECKPOINT")
-                # DuckDB's lock on a file it has open is lost when the file is read beside it.
-                turn.close()
-                (write or shutil.copyfile)(self.path, beside)
-                if meanwhile is not None:
-                    meanwhile()
-        except (OSError, duckdb.Error) as error:
-            raise StorageError(f"cannot write {target}: {first_line(error)}") from error
+        with (
+            told_of_files(f"cannot write {target}"),
+            replacing(target) as beside,
+            self._used() as turn,
+        ):
+            # Within a session DuckDB may still be ending what a closed cursor has written.
+            turn.close()
+            self._open(turn).execute("CHECKPOINT")
+            # DuckDB's lock on a file it has open is lost when the file is read beside it.
+            turn.close()
+            (write or shutil.copyfile)(self.path, beside)
+            if meanwhile is not None:
+                meanwhile()
 
     def _open(self, turn: _Turn) -> duckdb.DuckDBPyConnection:
         if turn.database is None:
@@ -217,10 +220,8 @@ class IndexStore:
         return turn.database
 
     def _connect(self) -> duckdb.DuckDBPyConnection:
-        try:
+        with told_of_files(f"cannot open {self.path}"):
             con = duckdb.connect(str(self.path))
-        except duckdb.Error as error:
-            raise StorageError(f"cannot open {self.path}: {first_line(error)}") from error
         try:
             _set_up(con)
             self.limits.set_on(con, self.path)
@@ -254,18 +255,15 @@ class IndexStore:
             turn.end(keep=keep)
 
     def _take(self, turn: _Turn) -> None:
-        try:
+        with told_of_disk(f"cannot write in {self.path.parent}"):
             make_folder(self.path.parent)
-            turn.lock.take(self._wait)
-        except TimeoutError:
-            raise BusyError(
-                f"another process has held {self.path} for {self._wait:.0f} seconds: "
-                "wait for its run to end, or stop it, and try again"
-            ) from None
-        except OSError as error:
-            raise StorageError(
-                f"cannot write in {self.path.parent}: {error.strerror or error}"
-            ) from error
+            try:
+                turn.lock.take(self._wait)
+            except TimeoutError:
+                raise BusyError(
+                    f"another process has held {self.path} for {self._wait:.0f} seconds: "
+                    "wait for its run to end, or stop it, and try again"
+                ) from None
 
     def _size(self) -> int:
         try:
@@ -570,14 +568,6 @@ def assign_identifiers(con: duckdb.DuckDBPyConnection, kind: str, ids: str) -> N
                  (SELECT id FROM identifiers WHERE kind = $kind) USING (id)""",
         {"kind": kind},
     )
-
-
-def _cursor(database: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-    """Return a connection of its own to an open database, with its own temporary tables.
-
-    It draws no bar, wherever the first one would: a cursor has DuckDB's own defaults.
-    """
-    return database.cursor()
 
 
 def hide_progress(con: duckdb.DuckDBPyConnection) -> None:

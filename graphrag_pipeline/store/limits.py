@@ -12,8 +12,7 @@ from pathlib import Path
 
 import duckdb
 
-from graphrag_pipeline.core.errors import StorageError
-from graphrag_pipeline.core.hardening.files import make_folder
+from graphrag_pipeline.core.hardening.files import make_folder, told_of_disk
 from graphrag_pipeline.core.hardening.memory import memory_for_us
 from graphrag_pipeline.core.rows import sql_literal
 from graphrag_pipeline.core.settings import Settings, fingerprint
@@ -58,12 +57,8 @@ class DatabaseLimits:
     def spill_folder(self) -> Path | None:
         """Return ``spill``, which is there then. Raises StorageError where it cannot be made."""
         if self.spill is not None:
-            try:
+            with told_of_disk(f"cannot write in {self.spill} (storage.temp)"):
                 make_folder(self.spill)
-            except OSError as error:
-                raise StorageError(
-                    f"cannot write in {self.spill} (storage.temp): {error.strerror}"
-                ) from error
         return self.spill
 
     def bound(self, con: duckdb.DuckDBPyConnection) -> None:
