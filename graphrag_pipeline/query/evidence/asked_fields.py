@@ -48,12 +48,13 @@ _SHARE, _OF_SHARE = re.compile(r"[\d.,]+ ?%"), re.compile(words_pattern("share")
 _HOW_MANY = re.compile(words_pattern("how_many"))
 _BY_ROLE = ("in_charge", "took_part", "arranges", "reports", "makes", "repeats", "lasts")
 _LABELLED = re.compile(
-    r"([^\W\d_][^:\n.,!?]{1,39}): ([^\n]{0,99}[^\n.!?:;,])"
+    r"([^\W\d_][^:：\n.,!?。，]{1,39})(?:: |：\s?)([^\n]{0,99}[^\n.!?:;,。，；：])"
     r"|([^\W\d_]\w{1,19} [^\W\d_A-Z][^:\n.,!?]{1,29}): ((?:[^\n.!?]|[.](?! )){1,99}\.)"
 )
 _OF_VERSION = re.compile(r"v\d{1,3}")
+_WIDE_COLON = "："
 _LONGEST_HEAD = 4  # words
-_IS_VALUE = re.compile(r"\d|[A-ZÀ-ÖØ-ÞА-Я]")
+_IS_VALUE = re.compile(r"\d|[A-ZÀ-ÖØ-ÞА-Я]|\A[^\w\s]+\Z")
 _FIGURE = re.compile(r"[^\w\s]?\s?\d")
 _TITLE_END = record_line("", "")[-3:]
 _PLACES = word_lists("nlp_records.txt")["place"]
@@ -184,12 +185,15 @@ def is_asked_label(question: AnalysedQuestion, line: str) -> bool:
     """Whether a line of text is a label that a question names, and what it says.
 
     ``Policy number: HM-448213`` in a letter answers as the field of a record does. What it says has
-    a figure or a capital: words alone are said of a term. It ends as a sentence only where the
-    label is no name of who says it: ``Mooring fee: 120 NOK.`` The rate of a tax need not be named.
+    a figure, a capital or signs alone: words alone are said of a term. It ends as a sentence only
+    where the label is no name of who says it: ``Mooring fee: 120 NOK.`` The rate of a tax need not
+    be named, nor more than the end of a label in Chinese or Japanese.
     """
     match = _LABELLED.fullmatch(line)
     label, value = (match[1] or match[3], match[2] or match[4]) if match else ("", "")
     words = terms(_SHARE.sub("", label)) if _IS_VALUE.search(value) else []
+    if _WIDE_COLON in line:
+        words = words[-1:]
     return _names_whole(frozenset(question.terms), words)
 
 

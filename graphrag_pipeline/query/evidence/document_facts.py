@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.records import field_line, record_line
-from graphrag_pipeline.core.text import terms, terms_batch
+from graphrag_pipeline.core.text import fold, terms, terms_batch
 from graphrag_pipeline.graph.titles import NUMBERED
 from graphrag_pipeline.query.asked_documents import KEYS
 from graphrag_pipeline.query.evidence.bylines import authors_in, date_in
 from graphrag_pipeline.query.evidence.widening import RankedPassage
-from graphrag_pipeline.query.question import AnalysedQuestion, words_pattern
+from graphrag_pipeline.query.question import AnalysedQuestion, without_asking, words_pattern
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.evidence.sentences import Sentence
@@ -25,9 +26,12 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
 
 _AUTHORS = ("author", "authors", "creator", "written_by", "byline")
-_WROTE, _PUBLISHED, _DOCUMENT = (
-    re.compile(words_pattern(section)) for section in ("wrote", "published", "document")
+_WROTE, _PUBLISHED, _DOCUMENT, _GUIDE = (
+    re.compile(words_pattern(section)) for section in ("wrote", "published", "document", "guide")
 )
+_COUNTED = re.compile(r"^\W*(?!(?:19|20)\d\d\b)\d{1,5}[\s.:_-]+(?=[^\W\d])")
+"""The number at the beginning of a title that is no year."""
+_FEWEST_TITLES, _IN_NEARLY_ALL = 4, 0.8
 _HEAD, _END = 3_000, 1_000  # characters
 _SAYS_MUCH = 0.5
 """The share of a question's other words that a title or a file's name must have."""
@@ -156,17 +160,48 @@ def _named(question: AnalysedQuestion, documents: Mapping[str, Sentence]) -> lis
     ]
 
 
-def tell_numbers(index: Release, question: AnalysedQuestion, units: Sequence[Unit]) -> None:
+def tell_titles(index: Release, question: AnalysedQuestion, units: Sequence[Unit]) -> None:
     """Tell units with the number by which a question calls their document.
 
-    Where they say something else of the question: a text hardly ever says its own number.
+    Or with the title, if it asks for a number, a time, a person or a place, not of the document
+    itself: a text hardly ever says its own title. Only units that say something else are told so.
     """
     words = frozenset(question.terms)
-    numbers = _numbers(question, (unit.title for unit in units))
-    for unit in units if numbers else ():
-        number = numbers.get(unit.title, "")
-        if number and not (words - {*terms(number)}).isdisjoint(terms(unit.told)):
-            unit.told = f"{unit.told} {number}"
+    titles = {unit.title: unit.title for unit in units}
+    is_of_text = question.asks_for and not _asked(question)
+    called = called_whole(question, titles) if is_of_text else {}
+    called |= _numbers(question, titles)
+    for unit in units if called else ():
+        name = called.get(unit.title, "")
+        if name and not (words - {*terms(name)}).isdisjoint(terms(unit.told)):
+            unit.told = f"{unit.told} {name}"
+
+
+def called_whole(question: AnalysedQuestion, titles: Mapping[str, str]) -> dict[str, str]:
+    """Return what those titles are about that a question says whole, by their keys.
+
+    Without words that nearly all of the titles have, as those of cheat sheets do.
+    """
+    subjects = {key: subject_of(title) for key, title in titles.items()}
+    words_of = {key: frozenset(terms(subject)) for key, subject in subjects.items()}
+    counts = Counter(word for words in words_of.values() for word in words)
+    least = max(_FEWEST_TITLES, _IN_NEARLY_ALL * len(titles))
+    said = {*question.terms, *(word for word, number in counts.items() if number >= least)}
+    asked = frozenset(question.terms)
+    return {
+        key: subjects[key]
+        for key, words in words_of.items()
+        if words <= said and not words.isdisjoint(asked)
+    }
+
+
+def subject_of(title: str) -> str:
+    """Return what a title is about, folded: without *How to make* and the like, or its number.
+
+    >>> subject_of("How to make plum cake"), subject_of("0042 mooring rules")
+    ('plum cake', 'mooring rules')
+    """
+    return without_asking(_GUIDE.sub(" ", _COUNTED.sub("", fold(title)))).strip()
 
 
 def _numbers(question: AnalysedQuestion, titles: Iterable[str]) -> dict[str, str]:

@@ -30,9 +30,10 @@ from graphrag_pipeline.query.evidence.asked_fields import (
     weigh_fields,
 )
 from graphrag_pipeline.query.evidence.asked_figures import tell_figures
+from graphrag_pipeline.query.evidence.asked_sections import told_by_section
 from graphrag_pipeline.query.evidence.code_lines import by_code_lines
 from graphrag_pipeline.query.evidence.divisions import told_by_division
-from graphrag_pipeline.query.evidence.document_facts import tell_numbers, told_by_metadata
+from graphrag_pipeline.query.evidence.document_facts import tell_titles, told_by_metadata
 from graphrag_pipeline.query.evidence.findings import (
     found_findings,
     found_relationships,
@@ -138,7 +139,7 @@ def find_evidence(
         for passage in shown
     )
     by_metadata = partial(told_by_metadata, is_answered=is_answered)
-    told_first = (told_by_division, told_of_series, by_metadata)
+    told_first = (told_by_division, told_of_series, by_metadata, told_by_section)
     told = next(filter(None, (tell(index, asked, sentences) for tell in told_first)), [])
     # A line of the text that says the same tells where it stands.
     lines = {passage.text.casefold(): passage for passage in shown}
@@ -363,7 +364,7 @@ _TELLS: tuple[Callable[[Release, AnalysedQuestion, Sequence[Unit]], None], ...] 
     tell_figures,
     tell_owners,
     tell_run_in_heads,
-    tell_numbers,
+    tell_titles,
     tell_months,
     tell_records,
 )

@@ -22,6 +22,7 @@ _NEIGHBOUR_CHARS = 250
 _LONGEST_SENTENCE = 600
 _WINDOWS_REMEMBERED = 1024
 _REST = rf".{{0,{_LONGEST_SENTENCE - 1}}}"
+_NUMBER = re.compile(r"\(?\d{1,3}\.")
 _PIECE = re.compile(rf"\S(?:{_REST}(?=\s|$)|{_REST})", re.DOTALL)
 
 # A chunk with some of the document around it, so that sentences at its edges are whole.
@@ -226,9 +227,15 @@ def _read_window(
 
 
 def _short_spans(text: str) -> Sequence[tuple[int, int]]:
-    """Return the spans of sentences, long ones in pieces."""
+    """Return the spans of sentences, long ones in pieces, items of lists with their numbers."""
     spans: list[tuple[int, int]] = []
-    for start, end in sentence_spans(text):
+    number = -1
+    for begin, end in sentence_spans(text):
+        if _NUMBER.fullmatch(text, begin, end):
+            number = begin
+            continue
+        start = number if number >= 0 and "\n" not in text[number:begin] else begin
+        number = -1
         if end - start <= _LONGEST_SENTENCE:
             spans.append((start, end))
         else:

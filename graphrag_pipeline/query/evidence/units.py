@@ -27,7 +27,7 @@ _FAR = 2**40
 _BLOCKS = """
 SELECT document_id, start_char, end_char, kind FROM blocks ORDER BY document_id, start_char
 """
-_BLOCKS_OF = f"""
+BLOCKS_OF = f"""
 SELECT * FROM ({_BLOCKS})
 SEMI JOIN (SELECT unnest($ids::JSON::VARCHAR[]) AS document_id) USING (document_id)
 ORDER BY document_id, start_char
@@ -86,7 +86,7 @@ def units_of(index: Release, sentences: Sequence[Sentence]) -> list[Unit]:
     own = [place_of.setdefault(unit.document_id, len(place_of)) for unit in units]
     blocks = index.held(_BLOCKS)
     if blocks is None:
-        blocks = KeptRows(index.columns(_BLOCKS_OF, ids=list(place_of)))
+        blocks = KeptRows(index.columns(BLOCKS_OF, ids=list(place_of)))
     rows, documents = blocks.having("document_id", place_of)
     begins = documents * _FAR + blocks.values("start_char")[rows]
     ends = documents * _FAR + blocks.values("end_char")[rows]

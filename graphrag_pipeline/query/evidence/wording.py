@@ -8,7 +8,7 @@ from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
-from graphrag_pipeline.core.records import named_key, record_line
+from graphrag_pipeline.core.records import SEPARATOR, named_key, record_line
 from graphrag_pipeline.query.evidence.asked_fields import asks_for_fact
 from graphrag_pipeline.query.evidence.asked_figures import with_unit
 from graphrag_pipeline.query.evidence.listed_items import item_told
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
 
 _NUMBERED = re.compile(r": (?:.*!)?row-\d+$")
+_WIDE_COLON = re.compile(r"：\s?")
 _NAMING, _MOST_NAMING = re.compile(r"[^\n]{1,60}?: [^\W\d_][^\n]{0,60}$"), 3
 _SPEAKER = re.compile(r"^[A-Z][A-Z.'’ -]{2,40}:\s+")
 _LATER_SPEAKER = re.compile(r"(?<=\n)[A-Z][A-Z.'’ -]{2,40}:\s+")
@@ -84,6 +85,7 @@ def _say_of_record(
     elif target := targets.get((row["id"], unit.sentence.start)):
         text, unit.kind = named_key(text, target), FIELD
     if unit.kind in LINES:
+        text = _WIDE_COLON.sub(SEPARATOR, text, 1)
         text = with_date(question, with_unit(text, row["text"]), row["text"])
         text = _with_name(text, row)
     unit.shown = record_line(f"{subject} ({unit.title})" if subject else unit.title, text)

@@ -1,0 +1,185 @@
+"""Sections of a document that a question calls by its title: the steps, what it takes, its limits.
+
+"How do I make plum cake?" is answered by the steps of the document on plum cake, and "What are the
+limits of the Osvik crane?" by its section *Limits*, not by the sentence that has most of the words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from graphrag_pipeline.core.prose import readable
+from graphrag_pipeline.core.text import fold, terms
+from graphrag_pipeline.query.evidence.document_facts import called_whole, subject_of
+from graphrag_pipeline.query.evidence.units import BLOCKS_OF
+from graphrag_pipeline.query.evidence.widening import RankedPassage
+from graphrag_pipeline.query.question import AnalysedQuestion, words_pattern
+from graphrag_pipeline.query.results import Citation
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.evidence.sentences import Sentence
+    from graphrag_pipeline.query.release import Release
+
+_HOW, _STEPS, _NEEDS, _NEEDED, _DOES = (
+    re.compile(words_pattern(section))
+    for section in ("how_done", "steps", "needs", "needed", "does")
+)
+_NUMBERED = re.compile(r"\(?1[.)]\s")
+_FIRST_UNSPACED = "\u2e80"
+_LONGEST, _LONGEST_PROSE, _FAR = 1_200, 420, 200  # characters
+_MOST = 2
+_DOCUMENTS = """
+SELECT id, title, uri, text FROM documents
+SEMI JOIN (SELECT unnest($ids::JSON::VARCHAR[]) AS id) USING (id)
+"""
+_CHUNK = """
+SELECT arg_max(id, start_char) AS id FROM chunks
+WHERE document_id = $document AND start_char <= $start
+"""
+
+
+@dataclass(frozen=True)
+class _Section:
+    """A heading, and the places in its document where it begins and where its text does and ends.
+
+    ``lists`` are the spans of the lists in it.
+    """
+
+    heading: str
+    start: int
+    body: int
+    end: int
+    lists: Sequence[tuple[int, int]]
+
+    def is_of(self, heads: re.Pattern[str], question: AnalysedQuestion) -> bool:
+        """Whether its heading is one of a kind, and says nothing besides that is not asked for."""
+        heading = fold(self.heading)
+        others = terms(heads.sub(" ", heading))
+        is_unspaced = max(heading, default="") >= _FIRST_UNSPACED
+        return heads.search(heading) is not None and (
+            is_unspaced or frozenset(question.terms).issuperset(others)
+        )
+
+    @property
+    def words(self) -> frozenset[str]:
+        return frozenset(terms(self.heading))
+
+
+def told_by_section(
+    index: Release, question: AnalysedQuestion, sentences: Sequence[Sentence]
+) -> list[RankedPassage]:
+    """Return the section that a question asks for of the document whose title it says, whole.
+
+    What else it says must be the section's heading. Who asks how something is done is told the
+    steps: the first numbered list, or what stands below a heading such as *Steps*; who asks what it
+    takes, what stands below *Ingredients* or *Requirements*.
+    """
+    if question.asks_for or not index.has_rows("blocks"):
+        return []
+    titles = {s.document_id: s.window.row["title"] for s in sentences}
+    about = {key: frozenset(terms(own)) for key, own in called_whole(question, titles).items()}
+    said = {key: len(own.intersection(question.terms)) for key, own in about.items()}
+    named = [key for key, n in said.items() if n == max(said.values())][:_MOST]
+    documents = index.rows(_DOCUMENTS, ids=named) if named else []
+    blocks = index.rows(BLOCKS_OF, ids=named) if named else []
+    told: list[RankedPassage] = []
+    for document in documents:
+        own = [block for block in blocks if block["document_id"] == document["id"]]
+        sections = list(_sections(document["text"], own))
+        span = _asked(question, document, sections)
+        if span:
+            told.append(_passage(index, document, *span))
+    return told
+
+
+def _sections(text: str, blocks: Sequence[Mapping[str, Any]]) -> Iterator[_Section]:
+    """Yield the headings of a text with what stands below them up to the next heading."""
+    heads = [(b["start_char"], b["end_char"]) for b in blocks if b["kind"] == "heading"]
+    lists = [(b["start_char"], b["end_char"]) for b in blocks if b["kind"] == "list"]
+    for (start, body), (end, _) in pairwise([*heads, (len(text), 0)]):
+        within = [span for span in lists if body <= span[0] < end]
+        yield _Section(text[start:body].strip("#*=~ \n"), start, body, end, within)
+
+
+def _asked(
+    question: AnalysedQuestion, document: Mapping[str, Any], sections: Sequence[_Section]
+) -> tuple[int, int] | None:
+    """Return where what is asked of a document begins and ends; None where nothing tells."""
+    text, subject = document["text"], subject_of(document["title"])
+    of_subject = frozenset(terms(subject))
+    bare = question.without(re.compile(re.escape(subject)))
+    asks_how, asks_needs = _HOW.search(bare.folded), _NEEDS.search(bare.folded)
+    bare = bare.without(_HOW).without(_NEEDS).without(_DOES)
+    rest = _terms(bare) - of_subject
+    own = [s for s in sections if rest and rest <= s.words and s.start]
+    if own:
+        return _whole(text, min(own, key=lambda s: len(s.words)))
+    if asks_needs or _NEEDED.search(bare.folded):
+        below = (s for s in sections if s.is_of(_NEEDED, question))
+        return next((_whole(text, s) for s in below), None)
+    if asks_how or _STEPS.search(bare.folded):
+        rest = _terms(bare.without(_STEPS)) - of_subject
+        below = [s for s in sections if s.is_of(_STEPS, question) and s.start]
+        return _steps(text, sections, below, rest)
+    return None
+
+
+def _terms(question: AnalysedQuestion) -> frozenset[str]:
+    """Return its terms without single signs of unspaced scripts, which are left of what is gone."""
+    return frozenset(term for term in question.terms if len(term) > 1 or term.isascii())
+
+
+def _steps(
+    text: str, sections: Sequence[_Section], below: Sequence[_Section], rest: Set[str]
+) -> tuple[int, int] | None:
+    """Return the first steps that say the rest of a question: ``below`` a heading of steps, or any.
+
+    Numbered ones come with the heading that is near above them.
+    """
+    for section in below:
+        if rest <= frozenset(terms(text[section.start : section.end])):
+            return _whole(text, section)
+    for section, (start, end) in ((s, span) for s in sections for span in s.lists):
+        if _NUMBERED.match(text, start) and rest <= frozenset(terms(text[start:end])):
+            is_near = start - section.body <= _FAR
+            return (section.start if is_near else start), _cut(text, start, end)
+    return None
+
+
+def _whole(text: str, section: _Section) -> tuple[int, int]:
+    """Return where a section begins and ends: a list in it whole, of prose the beginning."""
+    near = [span for span in section.lists if span[0] - section.body <= _FAR]
+    if near:
+        return section.start, _cut(text, *near[0])
+    return section.start, _cut(text, section.body, section.end, _LONGEST_PROSE)
+
+
+def _cut(text: str, start: int, end: int, longest: int = _LONGEST) -> int:
+    """Return the end of what is shown between two places: no line is cut, but for the first."""
+    if end - start > longest:
+        end = max(text.rfind("\n", start, start + longest), start)
+        end = end if end > start else start + longest
+    return start + len(text[start:end].rstrip())
+
+
+def _passage(index: Release, document: Mapping[str, Any], start: int, end: int) -> RankedPassage:
+    text = document["text"][start:end]
+    heading, _, below = text.partition("\n")
+    chunk = index.rows(_CHUNK, document=document["id"], start=start)[0]["id"]
+    citation = Citation(
+        number=0,
+        document_id=document["id"],
+        document_title=document["title"],
+        uri=document["uri"],
+        chunk_id=chunk,
+        start_char=start,
+        end_char=end,
+        text=text,
+    )
+    is_headed = bool(below.strip()) and not _NUMBERED.match(text)
+    shown = f"{heading.strip('#*=~ ')}: {below.strip()}" if is_headed else text
+    return RankedPassage(readable([shown])[0], 1.0, citation)
