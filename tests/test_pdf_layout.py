@@ -658,3 +658,87 @@ def test_a_page_of_very_many_rules_is_a_drawing(n_rules: int, is_divided: bool) 
         page = document[0]
         pieces = read_pieces(page.get_textpage(), 0, rules_of(page, 0))
     assert [piece.text for piece in pieces] == (["one", "two"] if is_divided else ["one two"])
+
+
+def cells_at(
+    rights: Sequence[float], rows: Sequence[Sequence[str]], *, by_words: bool = False
+) -> Callable[[Canvas], None]:
+    """Return what draws rows of a name and numbers, which end at places, and a line above them."""
+
+    def draw(canvas: Canvas) -> None:
+        write(
+            canvas, ["What the ships of each quay took with them in these years, in tons."], y=790
+        )
+        for number, (name, *figures) in enumerate(rows):
+            y = TOP - LEADING * number
+            write(canvas, [name], y=y)
+            for right, figure in zip(rights, figures, strict=True):
+                for word in reversed(figure.split() if by_words else [figure]):
+                    canvas.drawRightString(right, y, word)
+                    right -= canvas.stringWidth(f"{word} ")
+
+    return draw
+
+
+CLOSE = [
+    ("Quay", "2019", "2020", "2021", "2022"),
+    ("North", "120", "130", "118", "141"),
+    ("Salt", "97", "110", "95", "108"),
+    ("Basin", "131", "-", "122", "140"),
+]
+
+
+def test_columns_of_numbers_are_told_where_they_stand_as_close_as_words() -> None:
+    document = only(pdf(cells_at((130, 153, 176, 199), CLOSE)))
+    said = document.text.split("\n")[1:]
+    assert said[0] == "| Quay | 2019 | 2020 | 2021 | 2022 |"
+    assert said[2:] == [f"| {' | '.join(row)} |" for row in CLOSE[1:]]
+    assert [kind for kind, _ in kinds(document)] == ["table"]
+
+
+@pytest.mark.parametrize("by_words", [False, True])
+def test_thousands_that_stand_apart_are_one_number(by_words: bool) -> None:
+    rows = [
+        ("Wages", "12 300", "9 100", "118 220"),
+        ("Ropes", "8 450", "12 500", "9 870"),
+        ("Coal", "31 000", "7 250", "14 610"),
+        ("Tar", "1 940", "2 015", "940"),
+    ]
+    text = only(pdf(cells_at((140, 185, 230), rows, by_words=by_words))).text
+    assert text.split("\n")[1:] == [f"| {' | '.join(row)} |" for row in rows]
+
+
+def test_words_of_a_head_stand_over_close_columns_and_those_of_a_sentence_over_none() -> None:
+    rows = [("Quay", "Ships", "Crew", "Mates"), *CLOSE[1:]]
+    rows = [row[:4] for row in rows]
+    head, _, *body = only(pdf(cells_at((136, 161, 190), rows))).text.split("\n")[1:]
+    assert head == "| Quay | Ships | Crew | Mates |"
+    assert body == [f"| {' | '.join(row)} |" for row in rows[1:]]
+
+
+def test_numbers_that_are_not_told_apart_for_sure_stay_together() -> None:
+    rows = [(f"Call {n}", f"405 680 37{n}1", f"918 831 63{n}2") for n in range(5)]
+    text = only(pdf(cells_at((190, 280), rows))).text
+    assert "405 680 3701" in text
+    assert "918 831 6342" in text
+
+
+@pytest.mark.parametrize(
+    ("names", "following"),
+    [(["Let", "Own", "Lent", "Sold", "Bare", "New"], "| --- |"), (2 * ["Let", "Own", "New"], "|")],
+)
+def test_what_stands_over_columns_names_none_where_nothing_says_which(
+    names: list[str], following: str
+) -> None:
+    rows = [[row[0], *row[1:4], *row[2:]] for row in CLOSE[1:]]
+
+    def draw(canvas: Canvas) -> None:
+        write(canvas, ["Lots"], x=165, y=TOP + LEADING)
+        write(canvas, ["Farms"], x=300, y=TOP + LEADING)
+        cells_at((140, 185, 230, 275, 320, 365), [["Quay", *names], *rows])(canvas)
+
+    lines = only(pdf(draw)).text.split("\n")
+    place = lines.index(f"| Quay | {' | '.join(names)} |")
+    assert lines[place - 1] == "Lots Farms"
+    assert lines[place + 1].startswith(following)
+    assert f"| {' | '.join(rows[0])} |" in lines[place + 1 : place + 3]

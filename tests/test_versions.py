@@ -77,7 +77,7 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
         "cell_formats charts docx docx_notes epub equations opendocument pptx sheets table_head"
     ),
     f"{_READERS}:PDF": _reading(
-        "ocr pdf pdf_forms pdf_layout pdf_lines pdf_rules pdf_tables pdf_text"
+        "ocr pdf pdf_columns pdf_forms pdf_layout pdf_lines pdf_rules pdf_tables pdf_text"
     ),
     f"{_READERS}:records": (
         *_reading("chats library_records record_columns records script_archives slack sql_dumps"),

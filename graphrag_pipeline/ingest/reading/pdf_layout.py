@@ -66,8 +66,8 @@ class Row(NamedTuple):
     """One line of a column, with its place in points, to an eighth.
 
     ``column`` numbers the parts of a page in the order of reading; ``cells`` are the pieces of the
-    line, if it has several or stands between rules; ``table`` is the number of the table whose row
-    it is, 0 for none.
+    line, if it has several or stands between rules, and ``parts`` these as columns of numbers
+    divide them, if they do; ``table`` is the number of the table whose row it is, 0 for none.
     """
 
     text: str
@@ -77,6 +77,7 @@ class Row(NamedTuple):
     height: float
     column: int
     cells: Sequence[RowCell] = ()
+    parts: Sequence[RowCell] = ()
     table: int = 0
 
 
@@ -340,4 +341,7 @@ def _row(pieces: Sequence[LinePiece], column: int) -> Row:
     left, right, bottom, height = map(_rounded, (left, right, bottom, height))
     has_cells = len(pieces) > 1 or pieces[0].within is not None
     cells = tuple(RowCell(p.text, p.left, p.right, p.within) for p in pieces)
-    return Row(text, left, right, bottom, height, column, cells if has_cells else ())
+    parts: tuple[RowCell, ...] = ()
+    if any(piece.parts for piece in pieces):
+        parts = tuple(RowCell(*part[:3], p.within) for p in pieces for part in p.parts or [p])
+    return Row(text, left, right, bottom, height, column, cells if has_cells else (), parts)

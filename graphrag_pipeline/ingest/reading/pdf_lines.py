@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from graphrag_pipeline.ingest.reading.pdf_columns import Cut, Places, columns_of
 from graphrag_pipeline.ingest.reading.pdf_rules import Box, Rules, Span, turned_back
 
 if TYPE_CHECKING:
@@ -28,12 +29,21 @@ _NEAR = 1.0  # points: no more of a word stands over a rule after it
 _NARROW = 0.25  # of its height: a word whose characters are as wide needs no look at its end
 
 
+class PiecePart(NamedTuple):
+    """The part of a piece that is in a column of its own."""
+
+    text: str
+    left: float
+    right: float
+
+
 class LinePiece(NamedTuple):
     """Part of a line without a wide gap; places in points, from the page's left and bottom.
 
     ``height`` is that of its fonts, from the lowest descender to the highest ascender, on average
     over its characters; ``line`` is the number of the line that it is of. ``within`` is where rules
-    stand on both sides of it, as around the cell of a table.
+    stand on both sides of it, as around the cell of a table. ``parts`` are those of it that columns
+    of numbers divide.
     """
 
     text: str
@@ -44,6 +54,7 @@ class LinePiece(NamedTuple):
     height: float
     line: int
     within: Span | None = None
+    parts: Sequence[PiecePart] = ()
 
 
 def quarter_turns(page: PdfTextPage) -> int:
@@ -63,18 +74,23 @@ def read_pieces(page: PdfTextPage, turns: int, rules: Rules) -> list[LinePiece]:
     Text that is turned by quarters to the right is read as if it were upright.
     """
     text = page.get_text_range()
-    box = _boxes(page, turns, has_same_places=page.count_chars() == len(text))
+    places = _places(page, turns, has_same_places=page.count_chars() == len(text))
     pieces: list[LinePiece] = []
-    number = 0
-    for match in _LINE.finditer(text):
-        if match.group().strip():
-            pieces += _pieces(text, match.start(), match.end(), number, box, rules)
-            number += 1
+    lines = [match.span() for match in _LINE.finditer(text) if match.group().strip()]
+    columns = columns_of(text, lines, places)
+    for number, (start, end) in enumerate(lines):
+        pieces += _pieces(text, start, end, number, places.box, rules, columns.get(number, ()))
     return pieces
 
 
 def _pieces(
-    text: str, start: int, end: int, number: int, box: Callable[[int], Box | None], rules: Rules
+    text: str,
+    start: int,
+    end: int,
+    number: int,
+    box: Callable[[int], Box | None],
+    rules: Rules,
+    cuts: Sequence[Cut],
 ) -> Iterator[LinePiece]:
     """Yield the pieces of the line that is characters [start, end) of a page.
 
@@ -83,6 +99,7 @@ def _pieces(
     begin = stop = before = start
     left = right = bottom = top = latest = heights = 0.0
     n_chars = 0
+    has_rules = bool(rules)
     for word in _WORD.finditer(text, start, end):
         first, last = word.span()
         place = box(first)
@@ -90,15 +107,20 @@ def _pieces(
             start_x, end_x, low, high = place
             height = heights / n_chars if n_chars else 0.0
             may_stand_apart = start_x - latest > (_NARROW * (stop - before) + _WIDE_GAP) * height
-            is_ruled = rules.divide(latest, start_x, low, high)
+            is_ruled = has_rules and rules.divide(latest, start_x, low, high)
             if n_chars and (may_stand_apart or is_ruled):
                 ended = box(stop - 1)
                 right = max(right, ended[1]) if ended else right
                 is_ruled = is_ruled and rules.divide(right - _NEAR, start_x, low, high)
                 if start_x - right > _WIDE_GAP * height or is_ruled:
                     within = rules.around(left, right, bottom, top)
+                    parts = (
+                        _parts(text, begin, stop, left, right, cuts)
+                        if cuts and within is None
+                        else ()
+                    )
                     yield LinePiece(
-                        text[begin:stop], left, right, bottom, top, height, number, within
+                        text[begin:stop], left, right, bottom, top, height, number, within, parts
                     )
                     begin, n_chars, heights = first, 0, 0.0
             if not n_chars:
@@ -115,11 +137,24 @@ def _pieces(
     if n_chars and (ended := box(stop - 1)):
         right = max(right, ended[1])
     height, within = heights / max(n_chars, 1), rules.around(left, right, bottom, top)
-    yield LinePiece(text[begin:stop], left, right, bottom, top, height, number, within)
+    parts = _parts(text, begin, stop, left, right, cuts) if cuts and within is None else ()
+    yield LinePiece(text[begin:stop], left, right, bottom, top, height, number, within, parts)
 
 
-def _boxes(page: PdfTextPage, turns: int, *, has_same_places: bool) -> Callable[[int], Box | None]:
-    """Return what gives the box of the font at a place of the page's text, None if it has none."""
+def _parts(
+    text: str, begin: int, stop: int, left: float, right: float, cuts: Sequence[Cut]
+) -> Sequence[PiecePart]:
+    """Return a piece as columns divide it; none where they do not."""
+    parts: list[PiecePart] = []
+    for place, end, start in cuts:
+        if begin < place < stop:
+            parts.append(PiecePart(text[begin:place].rstrip(), left, end))
+            begin, left = place, start
+    return [*parts, PiecePart(text[begin:stop], left, right)] if parts else ()
+
+
+def _places(page: PdfTextPage, turns: int, *, has_same_places: bool) -> Places:
+    """Return what tells of each place of a page's text where its character is."""
     from ctypes import pointer
 
     from pypdfium2 import raw
@@ -140,4 +175,8 @@ def _boxes(page: PdfTextPage, turns: int, *, has_same_places: bool) -> Callable[
             left, right, bottom, top = turned_back((left, right, bottom, top), turns)
         return (left, right, bottom, top) if left <= right and bottom < top else None
 
-    return box
+    def is_drawn(place: int) -> bool:
+        index = place if has_same_places else index_of(handle, place)
+        return index >= 0 and raw.FPDFText_IsGenerated(handle, index) == 0
+
+    return Places(box, is_drawn)

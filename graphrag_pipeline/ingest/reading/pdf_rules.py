@@ -31,10 +31,12 @@ class Rules:
         self._rules = rules
         self._places = [place for place, _, _ in rules]
 
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self._rules)
+
     def divide(self, left: float, right: float, bottom: float, top: float) -> bool:
         """Whether one stands between two places, at the middle of a height."""
-        if not self._rules:
-            return False
         middle = (bottom + top) / 2
         first = bisect_right(self._places, left)
         last = bisect_right(self._places, right)

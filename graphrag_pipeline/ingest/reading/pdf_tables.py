@@ -35,6 +35,7 @@ _LEAST_LINES = 3
 _MOST_COLUMNS = 60
 _FILLED = 0.5  # of the cells of a table
 _LEADERS = "....."
+_OFF = 0.15  # of the width of columns: what stands over them is no farther from their middle
 _MARKS = 4  # characters of what may number the items of a list
 
 
@@ -57,6 +58,11 @@ class _Table:
     places: list[list[range]] = field(default_factory=list)
     head: Sequence[Sequence[str]] = ()
 
+    @property
+    def rows(self) -> frozenset[int]:
+        """The numbers of the rows that are in it."""
+        return frozenset(chain.from_iterable(line.rows for line in self.lines))
+
 
 def with_tables(pages: Sequence[Sequence[Row]]) -> list[list[Row]]:
     """Return the rows of pages, those of tables as lines of Markdown with the table's number.
@@ -72,13 +78,14 @@ def with_tables(pages: Sequence[Sequence[Row]]) -> list[list[Row]]:
         for _, column in groupby(page, key=lambda row: row.column):
             drawn = list(column)
             place = 0
-            for table in _tables(drawn):
-                taken = sorted(set(chain.from_iterable(line.rows for line in table.lines)))
-                rows += drawn[place : taken[0]]
+            tables = _best_tables(drawn)
+            skipped = frozenset(chain.from_iterable(table.rows for table in tables))
+            for table in tables:
+                taken = sorted(table.rows)
+                rows += (drawn[n] for n in range(place, taken[0]) if n not in skipped)
                 goes_on = last is not None and rows == [] and _has_columns(table, last)
                 number += not goes_on
                 rows += _as_markdown(table, drawn[taken[0]], number, last if goes_on else None)
-                skipped = set(taken)
                 rows += [drawn[n] for n in range(taken[0], taken[-1]) if n not in skipped]
                 place, last = taken[-1] + 1, table
             rows += drawn[place:]
@@ -87,8 +94,25 @@ def with_tables(pages: Sequence[Sequence[Row]]) -> list[list[Row]]:
     return written
 
 
-def _tables(rows: Sequence[Row]) -> Iterator[_Table]:
-    for lines in _parts(_lines(rows)):
+def _best_tables(rows: Sequence[Row]) -> list[_Table]:
+    """Return tables as columns of numbers divide their lines, where these leave no line out."""
+    plain = list(_tables(rows, divided=False))
+    if not any(row.parts for row in rows):
+        return plain
+    divided = list(_tables(rows, divided=True))
+    while True:
+        known = [row for table in divided for row in table.rows]
+        lost = [t for t in plain if not t.rows.issubset(known)]
+        kept = [t for t in divided if all(t.rows.isdisjoint(other.rows) for other in lost)]
+        if len(kept) == len(divided):
+            break
+        divided = kept
+    rest = [t for t in plain if all(t.rows.isdisjoint(other.rows) for other in divided)]
+    return sorted([*divided, *rest], key=lambda table: min(table.rows))
+
+
+def _tables(rows: Sequence[Row], *, divided: bool) -> Iterator[_Table]:
+    for lines in _parts(_lines(rows, divided=divided)):
         start = 0
         while start < len(lines):
             near = lines[start : start + _LOOKED_AT]
@@ -99,7 +123,7 @@ def _tables(rows: Sequence[Row]) -> Iterator[_Table]:
             start = end
 
 
-def _lines(rows: Sequence[Row]) -> list[_Line]:
+def _lines(rows: Sequence[Row], *, divided: bool) -> list[_Line]:
     """Return lines in the order of the page, whatever cells of theirs were drawn first."""
     lines: list[_Line] = []
     begin = 0
@@ -110,7 +134,8 @@ def _lines(rows: Sequence[Row]) -> list[_Line]:
         first = max(begin, place - _DRAWN_NEAR)
         while place > first and lines[place - 1].bottom < row.bottom - _SAME_LINE * row.height:
             place -= 1
-        cells = list(row.cells or (RowCell(row.text, row.left, row.right),))
+        parts = row.parts if divided else ()
+        cells = list(parts or row.cells or (RowCell(row.text, row.left, row.right),))
         above = lines[place - 1] if place > first else None
         if above and _is_beside(above, cells, row):
             above.cells = sorted([*above.cells, *cells], key=lambda cell: cell.left)
@@ -329,6 +354,13 @@ def _as_markdown(table: _Table, first: Row, number: int, before: _Table | None) 
     if before is None:
         spanning = _cells(table, spanning=True)
         n_heads = _n_heads(spanning, list(_spans(table)))
+        above = _groups(table)[: max(n_heads - 1, 0)]
+        if not all(_are_over(table, number) for numbers in above for number in numbers):
+            names = spanning[n_heads - 1]
+            for row in rows[: n_heads - 1]:
+                yield first._replace(text=" ".join(filter(None, row)))
+            rows, spanning = rows[n_heads - 1 :], spanning[n_heads - 1 :]
+            n_heads = int(all(names) and len(set(names)) == len(names))
         table.head = spanning[:n_heads]
         rows = [*table.head, *rows[n_heads:]]
     else:
@@ -337,6 +369,19 @@ def _as_markdown(table: _Table, first: Row, number: int, before: _Table | None) 
         rows = rows[size:] if size and rows[:size] == table.head else rows
     for text in markdown_lines(rows, n_heads):
         yield first._replace(text=text, table=number)
+
+
+def _are_over(table: _Table, number: int) -> bool:
+    """Whether what stands over columns without rules is in the middle of those up to the next."""
+    line, places = table.lines[number], table.places[number]
+    ends = [*(place.start for place in places[1:]), len(table.columns)]
+    for cell, place, end in zip(line.cells, places, ends, strict=True):
+        left, right = table.columns[place.start][0], table.columns[end - 1][1]
+        apart = abs(cell.left + cell.right - left - right) / 2
+        is_wide = len(place) > 1 or end - place.start > 1
+        if cell.within is None and is_wide and apart > _OFF * (right - left):
+            return False
+    return True
 
 
 def _spans(table: _Table) -> Iterator[tuple[int, int, int, int]]:

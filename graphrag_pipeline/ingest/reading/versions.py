@@ -33,7 +33,7 @@ VERSIONS = {
     "outlines": "7",
     "Outlook": "3",
     "packed": "2",
-    "PDF": "9",
+    "PDF": "10",
     "plain": "17",
     "records": "27",
     "references": "2",
