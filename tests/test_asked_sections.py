@@ -70,6 +70,29 @@ Auditors want a log.
 
 No more than three nodes may restart at once.
 """,
+    "mooring.md": """# Mooring a barge
+
+Barges moor at the north quay.
+
+## Procedure
+
+### Call the harbour
+
+On channel 12.
+
+### Bring out the lines
+
+First at the bow.
+
+## Fees
+
+120 a day.
+""",
+    "lamp.txt": """Trimming the lamp
+
+1. Turn the flame down.
+2. Cut the wick straight.
+""",
     "payments.md": """# Payments
 
 Payments go through the payment gateway, which talks to two banks. How to restart the payment
@@ -140,6 +163,14 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryEngine]:
             "How do I reset my password?",
             "Resetting a password: Passwords can be reset by their owners, who need nobody for it. "
             "1. Open the sign-in page. 2. Choose another one.",
+        ),
+        (
+            "How do I moor a barge?",
+            "Procedure: Call the harbour: On channel 12. Bring out the lines: First at the bow.",
+        ),
+        (
+            "How do I trim the lamp?",
+            "Trimming the lamp: 1. Turn the flame down. 2. Cut the wick straight.",
         ),
         (
             "Wie kocht man Kartoffelsuppe?",

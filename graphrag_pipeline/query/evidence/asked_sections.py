@@ -29,6 +29,7 @@ _HOW, _STEPS, _NEEDS, _NEEDED, _DOES = (
     for section in ("how_done", "steps", "needs", "needed", "does")
 )
 _NUMBERED = re.compile(r"\(?1[.)]\s")
+_HEADING = re.compile(r"^#{1,6} +(.*)$", re.MULTILINE)
 _FIRST_UNSPACED = "\u2e80"
 _LONGEST, _LONGEST_PROSE, _FAR = 1_200, 420, 200  # characters
 _MOST = 2
@@ -46,13 +47,14 @@ WHERE document_id = $document AND start_char <= $start
 class _Section:
     """A heading, and the places in its document where it begins and where its text does and ends.
 
-    ``lists`` are the spans of the lists in it.
+    ``last`` is where the sections below it end, ``lists`` are the spans of the lists in its text.
     """
 
     heading: str
     start: int
     body: int
     end: int
+    last: int
     lists: Sequence[tuple[int, int]]
 
     def is_of(self, heads: re.Pattern[str], question: AnalysedQuestion) -> bool:
@@ -97,12 +99,20 @@ def told_by_section(
 
 
 def _sections(text: str, blocks: Sequence[Mapping[str, Any]]) -> Iterator[_Section]:
-    """Yield the headings of a text with what stands below them up to the next heading."""
+    """Yield what stands above the first heading of a text, and each heading with what is below."""
     heads = [(b["start_char"], b["end_char"]) for b in blocks if b["kind"] == "heading"]
     lists = [(b["start_char"], b["end_char"]) for b in blocks if b["kind"] == "list"]
-    for (start, body), (end, _) in pairwise([*heads, (len(text), 0)]):
+    end_of_text = len(text), len(text)
+    for n, ((start, body), (end, _)) in enumerate(pairwise([(0, 0), *heads, end_of_text])):
+        level = _level(text[start:body])
+        later = (at for at, stop in heads[n:] if _level(text[at:stop]) <= level)
+        last = next(later, len(text)) if level else end
         within = [span for span in lists if body <= span[0] < end]
-        yield _Section(text[start:body].strip("#*=~ \n"), start, body, end, within)
+        yield _Section(text[start:body].strip("#*=~ \n"), start, body, end, last, within)
+
+
+def _level(heading: str) -> int:
+    return len(heading) - len(heading.lstrip("#"))
 
 
 def _asked(
@@ -151,10 +161,15 @@ def _steps(
 
 
 def _whole(text: str, section: _Section) -> tuple[int, int]:
-    """Return where a section begins and ends: a list in it whole, of prose the beginning."""
+    """Return where a section begins and ends: a list in it whole, of prose the beginning.
+
+    Where its text begins with other headings, these are its steps.
+    """
     near = [span for span in section.lists if span[0] - section.body <= _FAR]
     if near:
         return section.start, _cut(text, *near[0])
+    if not text[section.body : section.end].strip():
+        return section.start, _cut(text, section.body, section.last)
     return section.start, _cut(text, section.body, section.end, _LONGEST_PROSE)
 
 
@@ -181,5 +196,6 @@ def _passage(index: Release, document: Mapping[str, Any], start: int, end: int) 
         text=text,
     )
     is_headed = bool(below.strip()) and not _NUMBERED.match(text)
-    shown = f"{heading.strip('#*=~ ')}: {below.strip()}" if is_headed else text
+    below = _HEADING.sub(r"\1:", below.strip())
+    shown = f"{heading.strip('#*=~ ')}: {below}" if is_headed else text
     return RankedPassage(readable([shown])[0], 1.0, citation)
