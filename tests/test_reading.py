@@ -505,6 +505,17 @@ def test_text_is_read_whatever_it_is_marked_as(body):
     assert document.text.count(PROSE.strip()) == body.count(PROSE)
 
 
+def test_items_of_lists_have_the_numbers_that_a_page_shows():
+    within = "<ul><li>of hemp<li>of steel</ul>"
+    body = f"<ol><li>Call.<li>Bring lines {within}</li><li><p>Rest.</p></ol><p>{PROSE}</p>"
+    later = "<ol start='4'><li>Pay.<li>Go.</ol><ol type=a><li>tea</ol>"
+    later += "<ol style='list-style:none'><li>A</ol>"
+    text = only(read("a.html", f"<h1>Mooring</h1>{body}{later}<ul><li>end</ul>")).text
+    items = [line for line in text.split("\n") if line[:1] in set("-12345")]
+    numbered = ["1. Call.", "2. Bring lines", "- of hemp", "- of steel", "3. Rest.", "4. Pay."]
+    assert items == [*numbered, "5. Go.", "- tea", "- A", "- end"]
+
+
 def test_a_list_of_links_that_the_text_announces_is_read():
     links = "".join(f'<li><a href="{n}.html">Field {n}</a>' for n in range(9))
     for wrapped in (f"<ul>{links}</ul>", f"<div class=toctree><ul>{links}</ul></div>"):

@@ -105,6 +105,10 @@ _OF_LOOKS = re.compile(rf"{_LOOKS}\b{QUOTED}(.?)", re.I)
 _HIDDEN = re.compile("[hHnN][iIoO](?:[dD]{2}[eE][nN]|[nN][eE])")
 _LONGEST_TAG = 2_000
 _SPAN = re.compile(r"\b(row|col)span\s*=\s*[\"']?\s*(\d{1,4})", re.I)
+_FIRST_NUMBER = re.compile(r"\bstart\s*=\s*[\"']?\s*([1-9]\d{0,3})\b", re.I)
+_UNNUMBERED = re.compile(
+    r"\btype\s*=\s*[\"']?[ai]\b|\breversed\b|list-style[^;\"']{0,30}none", re.I
+)
 _MOST_SPANNED = 50
 _MOST_LINES = 1_000_000  # each takes about 200 bytes
 _DEEPEST = 512  # elements in each other, as in browsers
@@ -138,8 +142,9 @@ def read_html(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
 def parse_html(markup: str) -> Page:
     """Return the text of a page without scripts, styles, navigation and hidden parts.
 
-    Paragraphs are separated by a blank line, lines by a newline; list items start with "- ", rows
-    of tables are "| a | b |", code stands between fences; white space is collapsed outside `<pre>`.
+    Paragraphs are separated by a blank line, lines by a newline; list items start with "- " or with
+    their number, rows of tables are "| a | b |", code stands between fences; white space is
+    collapsed outside `<pre>`.
     """
     return _PageParser().parse(markup)
 
@@ -220,6 +225,7 @@ class _PageParser:
         self.link_from: int | None = None
         self.written = self.written_in_links = 0
         self.prefix = ""
+        self.numbers: list[int] = []
         self.cells = Cells()
         self.row = self.cell = self.groups = self.group = self.definition = 0
         self.heading = 0
@@ -284,15 +290,13 @@ class _PageParser:
         elif name == "dt":
             self.is_term, self.is_signature = True, marks.is_signature
         elif name == "li":
-            self.prefix = "- "
+            self.prefix = self._mark_of_item()
         elif name == "tr":
             self.row, self.cell = self.row + 1, -1
         elif name == "pre" and not self.depth["pre"]:
             self._at_end(self._end_code)
-        elif name in _LISTS and not self.group:
-            self.groups += 1
-            self.group = self.groups
-            self._at_end(self._leave_list)
+        elif name in _LISTS:
+            self._start_list(name, written)
         elif start := _STARTS.get(name):
             start(self, written)
         if name in _LISTS_OF_LINKS:
@@ -422,8 +426,27 @@ class _PageParser:
             self.linked += len(text)
         self.link_from = None
 
-    def _leave_list(self) -> None:
-        self.group = 0
+    def _start_list(self, name: str, written: str) -> None:
+        """Note the number of its first item: 0 where items have none, or letters."""
+        group = self.group
+        if not group:
+            self.groups += 1
+            self.group = self.groups
+        first = _FIRST_NUMBER.search(written)
+        is_numbered = name == "ol" and not _UNNUMBERED.search(written)
+        self.numbers.append(int(first[1]) if first and is_numbered else int(is_numbered))
+        self._at_end(lambda: self._leave_list(group))
+
+    def _leave_list(self, group: int) -> None:
+        self.group = group
+        self.numbers.pop()
+
+    def _mark_of_item(self) -> str:
+        number = self.numbers[-1] if self.numbers else 0
+        if not number:
+            return "- "
+        self.numbers[-1] = number + 1
+        return f"{number}. "
 
     def _start_table(self, written: str) -> None:
         if self.depth["table"]:
