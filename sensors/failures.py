@@ -39,7 +39,7 @@ def build_run_sensors(
         if not any(concerns(run, job, assets) for job in jobs):
             return
         batch = run.tags.get(BATCH)
-        why = "; ".join(_reasons(context)) or context.failure_event.message
+        why = "; ".join(_reasons(context)) or context.failure_event.message or ""
         is_marts = run.job_name == names.name(MARTS_JOB)
         is_fetch = run.job_name == names.name(FETCH_JOB)
         text = f"{why.rstrip('.')}. {_advice(batch, is_marts=is_marts, is_fetch=is_fetch)}"
