@@ -70,7 +70,7 @@ def test_the_check_fails_when_the_watched_metric_falls_from_one_run_to_the_next(
     # A run on the command line is one of the experiment's runs, too.
     run_experiment(load_settings(), read_experiment(nightly.file))
     same = nightly.run()
-    assert (check_of(same).passed, check_of(same).description) == (True, "holds")
+    assert (check_of(same).passed, check_of(same).description) == (True, None)
     told = metadata_of(same)
     answers, scores = told["experiment_answers", None], told["experiment_scores", None]
     assert (answers["questions"], answers["made"], answers["reused"]) == (2, 0, 4)

@@ -118,8 +118,9 @@ def test_nothing_is_retrieved_for_a_chore(
     def never(*_: object, **__: object) -> Any:
         raise AssertionError("a chore was retrieved for")
 
-    for name in ("_retrieved", "_written", "_extracted"):
+    for name in ("_retrieved", "_extracted"):
         monkeypatch.setattr(engine.QueryEngine, name, never)
+    monkeypatch.setattr(engine, "write_answer", never)
     for prompt in (TITLE, TAGS, FOLLOW_UPS, QUERIES, COMPLETION, LIBRECHAT):
         for name in ("default/bm25", "book/local"):
             content_of(served, prompt, name)
