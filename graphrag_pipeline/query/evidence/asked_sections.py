@@ -7,6 +7,7 @@ limits of the Osvik crane?" by its section *Limits*, not by the sentence that ha
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import pairwise
@@ -85,7 +86,8 @@ def told_by_section(
     titles = {s.document_id: s.window.row["title"] for s in sentences}
     about = {key: frozenset(terms(own)) for key, own in called_whole(question, titles).items()}
     said = {key: len(own.intersection(question.terms)) for key, own in about.items()}
-    named = [key for key, n in said.items() if n == max(said.values())][:_MOST]
+    most = max(said.values(), default=0)
+    named = [key for key, n in said.items() if n == most][:_MOST]
     documents = index.rows(_DOCUMENTS, ids=named) if named else []
     blocks = index.rows(BLOCKS_OF, ids=named) if named else []
     told: list[RankedPassage] = []
@@ -102,12 +104,13 @@ def _sections(text: str, blocks: Sequence[Mapping[str, Any]]) -> Iterator[_Secti
     """Yield what stands above the first heading of a text, and each heading with what is below."""
     heads = [(b["start_char"], b["end_char"]) for b in blocks if b["kind"] == "heading"]
     lists = [(b["start_char"], b["end_char"]) for b in blocks if b["kind"] == "list"]
+    starts = [start for start, _ in lists]
     end_of_text = len(text), len(text)
     for n, ((start, body), (end, _)) in enumerate(pairwise([(0, 0), *heads, end_of_text])):
         level = _level(text[start:body])
         later = (at for at, stop in heads[n:] if _level(text[at:stop]) <= level)
         last = next(later, len(text)) if level else end
-        within = [span for span in lists if body <= span[0] < end]
+        within = lists[bisect_left(starts, body) : bisect_left(starts, end)]
         yield _Section(text[start:body].strip("#*=~ \n"), start, body, end, last, within)
 
 

@@ -183,7 +183,8 @@ def called_whole(question: AnalysedQuestion, titles: Mapping[str, str]) -> dict[
     Without words that nearly all of the titles have, as those of cheat sheets do.
     """
     subjects = {key: subject_of(title) for key, title in titles.items()}
-    words_of = {key: frozenset(terms(subject)) for key, subject in subjects.items()}
+    lines = terms_batch(list(subjects.values()))
+    words_of = {key: frozenset(line.split()) for key, line in zip(subjects, lines, strict=True)}
     counts = Counter(word for words in words_of.values() for word in words)
     least = max(_FEWEST_TITLES, _IN_NEARLY_ALL * len(titles))
     said = {*question.terms, *(word for word, number in counts.items() if number >= least)}
