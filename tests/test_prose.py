@@ -20,6 +20,8 @@ SENTENCES = [
     "Logging is provided by the method debug() of each logger in the tree.",
     "Limit all lines to a maximum of 79 characters.",
     "Never use tabs for indentation here.",
+    "You’re eligible to share in it after two years of work.",
+    "There’s a waiting period for all of it.",
 ]
 FRAGMENTS = [
     "Section 7.4: Customizing your Debian GNU/Linux system",

@@ -169,7 +169,7 @@ def grade_of(text: str) -> tuple[Prose, bool]:
 def _read(text: str) -> tuple[str, Prose, bool]:
     plain = _readable(text)
     said = without_speaker(plain)
-    small = said.lower()
+    small = said.lower().replace("’", "'")
     leans = _has(_LEANS_SPACED, small) or _has(_LEANS_LATER, small) or _has(_LEANS_UNSPACED, said)
     if _has(_ROW, text) or _is_code(said):
         return plain, Prose.CODE, leans

@@ -25,6 +25,11 @@ def words_pattern(section: str) -> str:
     return "|".join([*([rf"\b(?:{'|'.join(spaced)})\b"] if spaced else ()), *unspaced])
 
 
+def ends_pattern(section: str) -> str:
+    """Return a pattern of the ends of words in a section of the lists for questions."""
+    return "|".join(re.escape(fold(end)) for end in sorted(_WORDS[section]))
+
+
 _AM = re.compile(r"\b[Ii] am\b|(?<!\d )\b[Aa]m [Ii]\b")
 _ASKS = {kind: re.compile(words_pattern(kind)) for kind in ("asks_ja", "asks_ko", "asks_zh")}
 _ASKED = {kind: re.compile(words_pattern(kind)) for kind in ("time", "number", "person", "place")}

@@ -36,6 +36,8 @@ _TELLS = frozenset(":：")
 _ENDS = frozenset(".!;,…。！；，、।|–—-")
 LIST_ITEM = re.compile(r"(?:[-*•‣·◦–—]|\(?\d{1,3}[.)](?!\d)|\(?[a-z][.)])\s|```")
 _HEADING = re.compile(r"#{1,6} ")
+_SUBHEADING = re.compile(r"#{2,6} ")
+"""One sign may be a prompt, or begin a comment."""
 _SAYS = re.compile(r"[^\W\d_]{2}")
 _FENCE = re.compile(r"`{3,}\w*")
 # The word, and up to three after it.
@@ -115,7 +117,8 @@ def _last(text: str, spans: Sequence[Span], signs: Sequence[str], place: int) ->
         first += 1
     if first == n or signs[first] in (_QUESTION, _LINE) or not _says(text, spans[first]):
         return place
-    if OPTION.match(text, spans[first][0]):
+    is_heading = first == place + 1 and _HEADING.match(text, spans[first][0])
+    if is_heading or OPTION.match(text, spans[first][0]):
         return place
     begin, end = spans[first]
     if end - begin > _LONGEST_FIRST:
@@ -126,7 +129,7 @@ def _last(text: str, spans: Sequence[Span], signs: Sequence[str], place: int) ->
         is_next = signs[last + 1] not in (_QUESTION, _LINE) and end - begin <= _LONGEST
         if signs[last] != _COLON and not (is_next and _goes_on(text, spans[last][1], following)):
             break
-        if MESSAGE.match(text, following) or _FENCE.match(text, following):
+        if any(begins.match(text, following) for begins in (MESSAGE, _FENCE, _SUBHEADING)):
             break
         last += 1
     return last

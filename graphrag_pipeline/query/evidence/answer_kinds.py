@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.text import UNSPACED, fold
 from graphrag_pipeline.query.asked_series import asked_series
 from graphrag_pipeline.query.evidence.definitions import says_what_is
 from graphrag_pipeline.query.evidence.latest import asks_for_version, version_of
-from graphrag_pipeline.query.question import AnalysedQuestion, words_pattern
+from graphrag_pipeline.query.question import AnalysedQuestion, ends_pattern, words_pattern
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.evidence.sentences import Sentence
@@ -50,12 +52,19 @@ _DESCRIBED = re.compile(words_pattern("articles"))
 _CLOCK = r"\b\d{1,2}(?:[:h]\d\d|(?:[.:]\d\d)?\s?(?:h|uhr|uur|am|pm))\b|\d\s*[時点时시]"
 _A_TIME = f"{_YEAR}|{_CLOCK}|{_CJK_DATE}|{words_pattern('date_words')}"
 _TIME = re.compile(_A_TIME)
-_LENGTH_OF_TIME = re.compile(f"{_A_TIME}|{words_pattern('duration_words')}")
-_HOW_LONG = re.compile(words_pattern("how_long"))
+_HOW_LONG, _HOW_OFTEN = (re.compile(words_pattern(each)) for each in ("how_long", "how_often"))
+_FREQUENCY = re.compile(words_pattern("frequency_words"))
 # "In 2023" says when, and not how many.
 _FIGURE = r"(?<!\d)(?!(?<=\bin )(?:1\d|20)\d\d\b)\d"
 _A_NUMBER = rf"{_FIGURE}|{_CJK_NUMBER}|{words_pattern('number_words')}"
 _NUMBER = re.compile(_A_NUMBER)
+# Also "a 6-week break", "one month".
+_A_DURATION = (
+    rf"{words_pattern('duration_words')}|\w(?:{ends_pattern('duration_ends')})|"
+    rf"(?:\d|{words_pattern('number_words')})[\s-]*(?:{words_pattern('duration_units')})"
+)
+_LENGTH = re.compile(f"{_A_TIME}|{_A_DURATION}")
+_LENGTH_OR_FREQUENCY = re.compile(f"{_A_DURATION}|{_FREQUENCY.pattern}")
 _IS_A_NUMBER = re.compile(
     rf"\b(?:is|are|was|were)\s+(?:(?:about|only|set to|now)\s+)?(?:{_A_NUMBER})|"
     rf"\b(?:ist|sind|est|sont|es|son)\s+(?:{_A_NUMBER})"
@@ -82,11 +91,28 @@ def wanted_of(index: Release, question: AnalysedQuestion, chunks: Sequence[str])
     if subject and not _MEASURES.match(subject):
         return AskedFor(says_what_is(subject, is_person=kind == "person"), defines=True)
     if subject or kind in ("time", "number"):
-        pattern = _IS_A_NUMBER if subject else _NUMBER
-        if kind == "time" and not subject:
-            pattern = _LENGTH_OF_TIME if _HOW_LONG.search(question.folded) else _TIME
-        return AskedFor(lambda sentence: pattern.search(fold(sentence.quote)) is not None)
+        patterns = (_IS_A_NUMBER,) if subject else _said_where(question.folded, kind)
+        return AskedFor(partial(_share_held, patterns))
     return AskedFor(_names_another(index, question, chunks, kind)) if kind in _KINDS else None
+
+
+def _said_where(asked: str, kind: str) -> tuple[re.Pattern[str], ...]:
+    """Return what a sentence says where a question asks for a time or a number, the best first.
+
+    *When* may be answered by *after two years*, or by *every three years*, if by no date.
+    """
+    if _HOW_OFTEN.search(asked):
+        return (_FREQUENCY,)
+    if kind == "time":
+        return (_LENGTH,) if _HOW_LONG.search(asked) else (_TIME, _LENGTH_OR_FREQUENCY)
+    return (_NUMBER,)
+
+
+def _share_held(patterns: Sequence[re.Pattern[str]], sentence: Sentence) -> float:
+    """Return 1 where a sentence holds the first pattern, half of that for the second."""
+    said = fold(sentence.unnumbered)
+    found = (n for n, pattern in enumerate(patterns) if pattern.search(said))
+    return 0.5 ** next(found, math.inf)
 
 
 def _names_another(

@@ -42,7 +42,12 @@ from graphrag_pipeline.query.evidence.findings import (
 from graphrag_pipeline.query.evidence.latest import without_latest
 from graphrag_pipeline.query.evidence.listed_items import by_items
 from graphrag_pipeline.query.evidence.run_in_heads import tell_run_in_heads
-from graphrag_pipeline.query.evidence.sentences import Sentence, sentences_of
+from graphrag_pipeline.query.evidence.section_heads import tell_headings
+from graphrag_pipeline.query.evidence.sentences import (
+    Sentence,
+    sentences_of,
+    without_item_number,
+)
 from graphrag_pipeline.query.evidence.series import told_of_series
 from graphrag_pipeline.query.evidence.table_rows import by_rows
 from graphrag_pipeline.query.evidence.times import (
@@ -80,6 +85,8 @@ FIELD_WEIGHT = 0.4
 """What a line of a record gains whose field the question names, or loses beyond its bounds."""
 FIGURES_WEIGHT = 0.2
 """What one gains that has the figures of the question as they are written there: 3.3a."""
+SECTION_WEIGHT = 0.5
+"""What one gains below a heading that is all that the question says, else a share of it."""
 LED_WEIGHT = 0.3
 """What one gains of a document whose title the best sentence says, and the question does not."""
 REPEATED_WORTH = 0.5
@@ -219,7 +226,7 @@ def _totals(
     wanted: AskedFor | None,
 ) -> list[float]:
     """Return what units are worth: their relevance, and what else counts for them."""
-    texts = [unit.shown for unit in units]
+    texts = [without_item_number(unit.shown) for unit in units]
     named = _shares_named([unit.said for unit in units], names)
     with_rank = [
         score + RANK_WEIGHT / (1 + unit.sentence.rank)
@@ -235,8 +242,12 @@ def _totals(
         is_led = unit.document_id in led
         total += ENTITY_WEIGHT * share
         total += LED_WEIGHT * is_led + FIGURES_WEIGHT * figures
-        if wanted is not None and (score or is_led) and not is_other:
-            total += KIND_WEIGHT * wanted.holds(unit.sentence)
+        held = 1.0
+        if wanted is not None:
+            held = wanted.holds(unit.sentence) if (score or is_led) and not is_other else 0.0
+            total += KIND_WEIGHT * held
+        is_said = held or unit.section == 1.0
+        total += SECTION_WEIGHT * unit.section * (1.0 if is_said else 0.5)
         total += FIELD_WEIGHT * unit.gain + KIND_WEIGHT * (unit.kind == DEFINITION)
         totals.append(total * (REPEATED_WORTH if unit.shown in repeated else 1.0))
     return totals
@@ -364,6 +375,7 @@ _TELLS: tuple[Callable[[Release, AnalysedQuestion, Sequence[Unit]], None], ...] 
     tell_figures,
     tell_owners,
     tell_run_in_heads,
+    tell_headings,
     tell_titles,
     tell_months,
     tell_records,

@@ -23,6 +23,7 @@ _LONGEST_SENTENCE = 600
 _WINDOWS_REMEMBERED = 1024
 _REST = rf".{{0,{_LONGEST_SENTENCE - 1}}}"
 _NUMBER = re.compile(r"\(?\d{1,3}\.")
+_ITEM_NUMBER = re.compile(r"\(?\d{1,3}[.)]\s+")
 _PIECE = re.compile(rf"\S(?:{_REST}(?=\s|$)|{_REST})", re.DOTALL)
 
 # A chunk with some of the document around it, so that sentences at its edges are whole.
@@ -68,6 +69,16 @@ class Sentence(NamedTuple):
         if not self.announces or self.is_marked:
             return self.first
         return self.window.text(*self.window.whole[self.place + 1])
+
+    @property
+    def announced(self) -> str:
+        """All that it announces."""
+        return self.window.text(self.window.whole[self.place + 1][0], self.end)
+
+    @property
+    def unnumbered(self) -> str:
+        """Its quote, of an item of a list without its number."""
+        return without_item_number(self.quote)
 
     @property
     def is_option(self) -> bool:
@@ -152,6 +163,16 @@ class Window:
             end_char=end,
             text=self.text(start, end),
         )
+
+
+def without_item_number(text: str) -> str:
+    """Return a text without the number of a list with which it begins.
+
+    >>> without_item_number("5. Do volunteer work."), without_item_number("5 years")
+    ('Do volunteer work.', '5 years')
+    """
+    number = _ITEM_NUMBER.match(text)
+    return text[number.end() :] if number else text
 
 
 def sentences_of(index: Release, chunks: Sequence[str], context: int = 0) -> Iterator[Sentence]:

@@ -19,6 +19,8 @@ _RULE = re.compile(r":?-+:?")
 _EDGE = re.compile(r"(?<!\\)\|")
 _MOST_CELLS = 60
 _LONGEST_CAPTION = 100
+_LONG_ROW, _SHORT_CELL = 200, 40
+_BRACKETED = re.compile(r"\([^()]*\)")
 _LONGEST = 1_000_000  # characters of a table above a row
 _TABLES = """
 SELECT b.document_id, b.start_char,
@@ -76,6 +78,8 @@ def tell_rows(index: Release, question: AnalysedQuestion, units: Sequence[Unit])
     What stands above the table is said first, where it says a word that is asked: whose results a
     table has is often said by a heading alone.
 
+    Of a long row short cells stay, and of the long ones those whose heads the question says.
+
     ``| Astrid | Norway |`` below ``| ship | country |`` is ``ship: Astrid; country: Norway``. A row
     without a head stays as it stands. Of a long table, the head is looked for in its document.
     """
@@ -87,7 +91,8 @@ def tell_rows(index: Release, question: AnalysedQuestion, units: Sequence[Unit])
         unit.line = unit.sentence.quote
         if unit.kind == ROW:
             caption = _under(_caption(unit.sentence), question.terms)
-            unit.line = f"{caption}{_told(unit.line, heads.get(_place(unit.sentence), []))}"
+            told = _told(unit.line, heads.get(_place(unit.sentence), []), question)
+            unit.line = f"{caption}{told}"
 
 
 def _place(row: Sentence) -> _Place:
@@ -140,13 +145,27 @@ def _heads_far(index: Release, rows: Sequence[Sentence]) -> dict[_Place, list[st
     return heads
 
 
-def _told(row: str, heads: Sequence[str]) -> str:
+def _told(row: str, heads: Sequence[str], question: AnalysedQuestion) -> str:
     cells = _cells(row)
     # Empty cells at the end of a row are not always written.
     if not any(heads) or len(heads) < len(cells) or len(cells) > _MOST_CELLS:
         return row
-    pairs = zip(heads, cells, strict=False)
-    return CELL_END.join(f"{h}{SEPARATOR}{c}" if h else c for h, c in pairs if c) or row
+    pairs = [(head, cell) for head, cell in zip(heads, cells, strict=False) if cell]
+    said = _said(heads, question) if len(row) > _LONG_ROW else frozenset[str]()
+    if said and any(head in said for head, _ in pairs):
+        pairs = [(head, cell) for head, cell in pairs if head in said or len(cell) <= _SHORT_CELL]
+    return CELL_END.join(f"{h}{SEPARATOR}{c}" if h else c for h, c in pairs) or row
+
+
+def _said(heads: Sequence[str], question: AnalysedQuestion) -> frozenset[str]:
+    """Return the heads of which a question says all words but those in brackets.
+
+    Without those whose words are among another's: *Programmer* beside *Lead Programmer (L4)*.
+    """
+    asked = frozenset(question.terms)
+    words = {head: frozenset(terms(_BRACKETED.sub("", head))) for head in heads}
+    said = [head for head, own in words.items() if own and own <= asked]
+    return frozenset(head for head in said if not any(words[head] < words[o] for o in said))
 
 
 def _cells(line: str) -> list[str]:

@@ -42,7 +42,8 @@ class Unit:
     is what it says, of a row of a table with the heads of its cells; ``shown`` that as an answer
     shows it, with the title of its record; ``said`` that without who speaks it; ``told`` that with
     the words of the question that it stands for, by which it is compared with the question.
-    ``gain`` is 1 where the question asks for its field, -1 where it is beyond what is asked for.
+    ``gain`` is 1 where the question asks for its field, -1 where it is beyond what is asked for;
+    ``section`` the share of the question that is the heading above it.
     """
 
     sentence: Sentence
@@ -52,6 +53,7 @@ class Unit:
     said: str = ""
     told: str = ""
     gain: int = 0
+    section: float = 0.0
 
     @property
     def row(self) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from graphrag_pipeline.core.records import SEPARATOR, named_key, record_line
 from graphrag_pipeline.query.evidence.asked_fields import asks_for_fact
 from graphrag_pipeline.query.evidence.asked_figures import with_unit
 from graphrag_pipeline.query.evidence.listed_items import item_told
+from graphrag_pipeline.query.evidence.sentences import without_item_number
 from graphrag_pipeline.query.evidence.table_rows import tell_rows
 from graphrag_pipeline.query.evidence.times import with_date
 from graphrag_pipeline.query.evidence.units import (
@@ -112,7 +113,8 @@ def is_spoken(sentence: Sentence) -> bool:
 
 
 def _unspoken(text: str, sentence: Sentence) -> str:
-    """Return a text without the names of those who speak it."""
+    """Return a text without its number in a list, and the names of those who speak it."""
+    text = without_item_number(text)
     speaker = _SPEAKER.match(text)
     own = text[speaker.end() :] if speaker else text
     return _LATER_SPEAKER.sub("", own) if sentence.announces else own

@@ -57,7 +57,7 @@ def by_worth(
             break
         for place in places:
             unit = units[place]
-            reads_as, leans = grade_of(_lead(unit))
+            reads_as, leans = _reads_as(unit)
             graded = _grade(unit.sentence, reads_as, unit.kind)
             if graded == Prose.FRAGMENT and wanted and wanted.defines:
                 # What something is may be said at greater length than other prose.
@@ -74,8 +74,14 @@ def by_worth(
     return sorted(whole, key=lambda scored: (-scored[1], scored[0]))
 
 
-def _lead(unit: Unit) -> str:
-    return unit.sentence.read_as if unit.sentence.announces else unit.said
+def _reads_as(unit: Unit) -> tuple[Prose, bool]:
+    """Return what a unit reads as: of what it announces the first sentence, or else all of it."""
+    if not unit.sentence.announces:
+        return grade_of(unit.said)
+    reads_as, leans = grade_of(unit.sentence.read_as)
+    if reads_as == Prose.FRAGMENT and unit.kind == "heading" and not unit.sentence.is_marked:
+        reads_as, _ = grade_of(unit.sentence.announced)
+    return reads_as, leans
 
 
 def _grade(sentence: Sentence, reads_as: Prose, kind: str) -> Prose:

@@ -1,0 +1,75 @@
+"""Headings that a question says: what stands below *Sabbatical* answers how long a sabbatical is.
+
+Sentences of a section seldom say its heading again; others that do are about something else.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from graphrag_pipeline.core.text import fold, terms, terms_batch
+from graphrag_pipeline.query.question import AnalysedQuestion, words_pattern
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.evidence.units import Unit
+    from graphrag_pipeline.query.release import Release
+
+_HEADING = re.compile(r"^#{1,6} +(.+)$", re.MULTILINE)
+_ASKING = re.compile(f"{words_pattern('time')}|{words_pattern('number')}")
+_WHY = re.compile(words_pattern("why"))
+_LEAST = 0.5
+"""The share of the words of a heading and a question that both have, from which it is said."""
+
+_BARE = 0.95
+"""What a heading counts that is all of a question but *how long* and the like."""
+_BELOW = 0.5
+"""What what stands below a heading gains by it, of what the heading gains with what it begins."""
+
+
+def tell_headings(index: Release, question: AnalysedQuestion, units: Sequence[Unit]) -> None:
+    """Set how much of the question the heading above each unit says, and tell units with it.
+
+    Only those that say something else of the question are told so.
+    """
+    headings = _headings_above(units)
+    distinct = [*dict.fromkeys(filter(None, headings))]
+    asked = frozenset(question.terms)
+    bare = frozenset(terms(question.without(_ASKING)))
+    shares: dict[str, float] = {}
+    for heading, line in zip(distinct, terms_batch(distinct), strict=True):
+        words = frozenset(line.split())
+        if _WHY.search(fold(heading)) is None or _WHY.search(question.folded):
+            shares[heading] = max(_alike(words, asked), _BARE * _alike(words, bare))
+    for unit, heading in zip(units, headings, strict=True):
+        share = shares.get(heading, 0.0)
+        if share >= _LEAST:
+            unit.section = share**2 * (1.0 if unit.kind == "heading" else _BELOW)
+            if not (asked - {*terms(heading)}).isdisjoint(terms(unit.told)):
+                unit.told = f"{unit.told} {heading}"
+
+
+def _headings_above(units: Sequence[Unit]) -> list[str]:
+    """Return the last heading before each unit, or that with which it begins, in its window.
+
+    The title of its document is none: that is said in another way.
+    """
+    known: dict[int, tuple[list[int], list[str]]] = {}
+    headings: list[str] = []
+    for unit in units:
+        window = unit.sentence.window
+        if id(window) not in known:
+            found = [*_HEADING.finditer(window.row["text"])]
+            heads = [match[1].strip("#*_ ") for match in found]
+            known[id(window)] = [match.start() for match in found], heads
+        starts, heads = known[id(window)]
+        n_before = bisect_right(starts, unit.sentence.start - window.row["window_start"])
+        heading = heads[n_before - 1] if n_before else ""
+        headings.append("" if heading == unit.title else heading)
+    return headings
+
+
+def _alike(some: frozenset[str], others: frozenset[str]) -> float:
+    return len(some & others) / (len(some | others) or 1)
