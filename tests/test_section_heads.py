@@ -121,7 +121,7 @@ def test_what_stands_below_a_heading_answers_a_question_that_says_it(
 def test_a_long_row_is_shown_by_the_columns_that_a_question_says(asked: QueryEngine) -> None:
     told = passages_of(asked.answer("What is the scope of a lead rigger?", "bm25").text)[0]
     assert told == (
-        "Grades of riggers — Grades of riggers; Category: Scope; Lead Rigger (R3): Owns the rigging of whole fleets, "
+        "Grades of riggers — Category: Scope; Lead Rigger (R3): Owns the rigging of whole fleets, "
         "and plans the work of others for a season."
     )
     both = "What is the difference in scope between a junior rigger and a lead rigger?"

@@ -122,7 +122,8 @@ def _caption(row: Sentence) -> str:
     lines = (line.strip() for line in reversed(whole))
     line = next((line for line in lines if line and not line.startswith("|")), "")
     is_short = len(line) <= _LONGEST_CAPTION and not line.endswith((".", "!", "?"))
-    return line.lstrip("# ").strip("*_: ") if is_short else ""
+    caption = line.lstrip("# ").strip("*_: ")
+    return caption if is_short and caption != row.window.row["title"] else ""
 
 
 def _heads_far(index: Release, rows: Sequence[Sentence]) -> dict[_Place, list[str]]:
