@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from artefacts import copy_of
-from test_check import PLAIN, _make, in_folder
+from test_check import ready
 
 from graphrag_pipeline.core.errors import BusyError
 from graphrag_pipeline.core.hardening.locks import locked
@@ -27,8 +26,7 @@ TIME_TO_GO_WRONG = 0.5
 
 @pytest.fixture
 def index(tmp_path: Path) -> Workspace:
-    copy_of("between purges", lambda folder: _make(folder, PLAIN), tmp_path / "index")
-    return Workspace(in_folder(tmp_path / "index", PLAIN))
+    return ready(tmp_path / "index")
 
 
 @contextmanager

@@ -590,9 +590,8 @@ def test_an_index_is_ok_when_its_documents_have_changed_again(index):
 
 
 def test_each_release_that_is_kept_as_changes_is_made_whole_once(index, monkeypatch):
-    for number in range(2):
-        (index.home.parent / "documents" / f"more{number}.md").write_text(story(40 + number))
-        Index(index.settings).update(index.home.parent / "documents")
+    (index.home.parent / "documents" / "more.md").write_text(story(40))
+    Index(index.settings).update(index.home.parent / "documents")
     undone = []
 
     def undo(changes, *given):
@@ -617,10 +616,13 @@ def test_an_index_is_ok_when_a_batch_was_read_again_and_said_the_same(index, mon
     assert pending_batches(again) == []
 
 
-def test_between_two_stages_what_is_behind_is_a_note_and_no_problem(index):
+def test_between_two_stages_what_is_behind_is_a_note_and_no_problem(index, monkeypatch):
     documents = index.home.parent / "documents"
     (documents / "3.md").write_text(story(31))
     (documents / "4.md").unlink()
+    # No stage before the last changes a release, and to look at those takes half of a check.
+    others = tuple(each for each in VERIFICATIONS if each.name != "releases")
+    monkeypatch.setattr("graphrag_pipeline.upkeep.checking.VERIFICATIONS", others)
     for key in cut_batches(index, documents):
         for stage in INGESTION:
             ingest(index, stage, key)
@@ -746,8 +748,6 @@ def test_without_a_release_what_is_derived_is_made_again_by_the_stages(name, ind
 def test_the_command_ends_with_a_verdict_and_a_code(index, monkeypatch):
     monkeypatch.chdir(index.home.parent)
     monkeypatch.setenv("GRAPHRAG_EMBEDDINGS__DIMENSIONS", "32")
-    run = CliRunner().invoke(app, ["check"])
-    assert (run.exit_code, run.stdout) == (0, "ok\n")
     _drop_tag(index)
     run = CliRunner().invoke(app, ["check", "--json"])
     assert run.exit_code == 1

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from artefacts import copy_of
 from flipped import KINDS, fill, flipped, flips, table_of, trials
-from test_check import PLAIN, _make, content, in_folder
+from test_check import PLAIN, content, in_folder, ready
 
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.store.workspace import Workspace
@@ -28,11 +28,7 @@ pytestmark = pytest.mark.usefixtures("plain_stores")
 def index(tmp_path: Path) -> Workspace:
     """An index of two releases with something of every kind of file."""
 
-    def make(folder: Path) -> None:
-        _make(folder, PLAIN)
-        fill(Workspace(in_folder(folder, PLAIN)))
-
-    copy_of("flipped", make, tmp_path / "index")
+    copy_of("flipped", lambda folder: fill(ready(folder)), tmp_path / "index")
     return Workspace(in_folder(tmp_path / "index", PLAIN))
 
 

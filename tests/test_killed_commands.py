@@ -22,8 +22,7 @@ import pytest
 from artefacts import copy_of
 from commands import PATIENCE, ForkedPython, command
 from killed_command import killed_at, number_of_steps
-from test_check import _OWN, PLAIN, cut, data_file, in_folder, lance_table, story
-from test_check import _make as make_two_releases
+from test_check import _OWN, PLAIN, cut, data_file, in_folder, lance_table, ready, story
 from traces import traces
 
 from graphrag_pipeline import Index
@@ -205,15 +204,15 @@ CASES: dict[str, Case] = {
 }
 if "eval" in COMMANDS.names():
     CASES["eval"] = Case(("eval", "run", "small.toml", "--yes"), questions, experiment)
-OFTEN = {"forget": 0.6}
-"""Commands of each run of the tests, and the share of their steps before which they are killed."""
+LATE_IN_FORGETTING = 521
+"""The step before which every run of the tests kills `forget`."""
 
 
 def make(folder: Path) -> None:
-    make_two_releases(folder, PLAIN)
+    index = Index(ready(folder).settings)
     secret = f"{WORD} Lin Ruolan met {WORD} Ada Vellum in Kelmouth."
     (folder / "documents" / "secret.md").write_text(secret)
-    Index(in_folder(folder, PLAIN)).update(folder / "documents")
+    index.update(folder / "documents")
 
 
 Prepared = Callable[[str], Place]
@@ -270,20 +269,22 @@ def assert_next_is_right(place: Place, case: Case, right: object) -> None:
 
 
 @pytest.mark.waits
-@pytest.mark.parametrize("name", OFTEN)
-def test_after_a_kill_the_next_command_is_right(prepared: Prepared, name: str) -> None:
-    case = CASES[name]
-    right, steps, _ = undisturbed(prepared, case)
-    place = prepared("killed")
+def test_what_is_forgotten_is_gone_where_the_command_is_killed_and_given_again(
+    prepared: Prepared,
+) -> None:
+    case, place = CASES["forget"], prepared("killed")
     case.prepare(place)
-    step = int(steps * OFTEN[name])
-    ended = killed_at(step, place.folder / case.place_of_steps, *case.command(place))
+    ended = killed_at(LATE_IN_FORGETTING, place.home, *case.arguments)
     assert ended.returncode == -signal.SIGKILL, ended.stderr
-    assert_next_is_right(place, case, right)
+    is_good(command(*case.arguments), 2)
+    assert_ok(place)
+    (place.folder / "scratch").mkdir()
+    assert traces(place.home, WORD, place.folder / "scratch") == set()
 
 
-def test_what_was_killed_between_publishing_and_keeping_can_be_purged(prepared: Prepared) -> None:
-    place = prepared("killed")
+def test_what_was_killed_between_publishing_and_keeping_can_be_purged(tmp_path: Path) -> None:
+    ready(tmp_path)
+    place = Place(tmp_path)
     kept_file(place.home, release_ids(place.home)[0]).unlink()
     assert rolled_back_from(place.home) is None
     purge(place.workspace)
