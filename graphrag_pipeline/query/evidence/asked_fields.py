@@ -264,7 +264,7 @@ def _keep_what_is_asked(question: AnalysedQuestion, units: Sequence[Unit]) -> No
         said = asked.intersection(words.split())
         cells = unit.shown.rpartition(_TITLE_END)[2].split(CELL_END) if said else ()
         fields = terms(" ".join(cell.partition(SEPARATOR)[0] for cell in cells))
-        named = {word for word in said if any(_are_of_one_stem(word, f) for f in fields)}
+        named = {word for word in said if any(are_of_one_stem(word, f) for f in fields)}
         says_more |= said > named
         if said == named and said and said != asked:
             of_field.append(unit)
@@ -282,12 +282,12 @@ def _names_field(asked: Set[str], field: str) -> bool:
     measured = {
         measure
         for stem, measure in _MEASURES.items()
-        if any(_are_of_one_stem(word, stem) for word in asked)
+        if any(are_of_one_stem(word, stem) for word in asked)
     }
     fields_of = _roles(asked_language())
     roles = {name for word in asked for name in fields_of.get(word, ())}
     names = asked | measured | roles
-    return any(_are_of_one_stem(word, said) for said in terms(parted(field)) for word in names)
+    return any(are_of_one_stem(word, said) for said in terms(parted(field)) for word in names)
 
 
 @cache
@@ -373,7 +373,8 @@ def _own_name(field: str) -> str:
     return relation_of(field).rpartition(".")[2]
 
 
-def _are_of_one_stem(one: str, other: str) -> bool:
+def are_of_one_stem(one: str, other: str) -> bool:
+    """Whether two words are one but for their endings."""
     short, long = sorted((one, other), key=len)
     is_ending = len(short) >= _LEAST and len(long) - len(short) <= _MOST_MORE
     stems = (short, f"{short[:-1]}i") if short[-1:] == "y" else short  # supply: supplier

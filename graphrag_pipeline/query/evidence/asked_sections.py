@@ -18,8 +18,8 @@ from graphrag_pipeline.core.text import fold, terms
 from graphrag_pipeline.query.evidence.document_facts import called_whole, subject_of
 from graphrag_pipeline.query.evidence.units import BLOCKS_OF
 from graphrag_pipeline.query.evidence.widening import RankedPassage
+from graphrag_pipeline.query.operators.chunks import cite_text
 from graphrag_pipeline.query.question import AnalysedQuestion, words_pattern
-from graphrag_pipeline.query.results import Citation
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.evidence.sentences import Sentence
@@ -37,10 +37,6 @@ _MOST = 2
 _DOCUMENTS = """
 SELECT id, title, uri, text FROM documents
 SEMI JOIN (SELECT unnest($ids::JSON::VARCHAR[]) AS id) USING (id)
-"""
-_CHUNK = """
-SELECT arg_max(id, start_char) AS id FROM chunks
-WHERE document_id = $document AND start_char <= $start
 """
 
 
@@ -187,17 +183,7 @@ def _cut(text: str, start: int, end: int, longest: int = _LONGEST) -> int:
 def _passage(index: Release, document: Mapping[str, Any], start: int, end: int) -> RankedPassage:
     text = document["text"][start:end]
     heading, _, below = text.partition("\n")
-    chunk = index.rows(_CHUNK, document=document["id"], start=start)[0]["id"]
-    citation = Citation(
-        number=0,
-        document_id=document["id"],
-        document_title=document["title"],
-        uri=document["uri"],
-        chunk_id=chunk,
-        start_char=start,
-        end_char=end,
-        text=text,
-    )
+    citation = cite_text(index, document, start, end)
     is_headed = bool(below.strip()) and not _NUMBERED.match(text)
     below = _HEADING.sub(r"\1:", below.strip())
     shown = f"{heading.strip('#*=~ ')}: {below}" if is_headed else text

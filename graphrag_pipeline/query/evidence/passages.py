@@ -34,6 +34,7 @@ from graphrag_pipeline.query.evidence.asked_sections import told_by_section
 from graphrag_pipeline.query.evidence.code_lines import by_code_lines
 from graphrag_pipeline.query.evidence.divisions import told_by_division
 from graphrag_pipeline.query.evidence.document_facts import tell_titles, told_by_metadata
+from graphrag_pipeline.query.evidence.extremes import told_of_extremes
 from graphrag_pipeline.query.evidence.findings import (
     found_findings,
     found_relationships,
@@ -146,7 +147,13 @@ def find_evidence(
         for passage in shown
     )
     by_metadata = partial(told_by_metadata, is_answered=is_answered)
-    told_first = (told_by_division, told_of_series, by_metadata, told_by_section)
+    told_first = (
+        told_by_division,
+        told_of_series,
+        told_of_extremes,
+        by_metadata,
+        told_by_section,
+    )
     told = next(filter(None, (tell(index, asked, sentences) for tell in told_first)), [])
     # A line of the text that says the same tells where it stands.
     lines = {passage.text.casefold(): passage for passage in shown}

@@ -88,11 +88,11 @@ def _say_of_record(
     if unit.kind in LINES:
         text = _WIDE_COLON.sub(SEPARATOR, text, 1)
         text = with_date(question, with_unit(text, row["text"]), row["text"])
-        text = _with_name(text, row)
+        text = with_name(text, row)
     unit.shown = record_line(f"{subject} ({unit.title})" if subject else unit.title, text)
 
 
-def _with_name(line: str, row: Mapping[str, Any]) -> str:
+def with_name(line: str, row: Mapping[str, Any]) -> str:
     """Return a line of a record that is only numbered after the names that it begins with."""
     if row["window_start"] or not _NUMBERED.search(row["title"]):
         return line

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.query.operators.ranking import Ranking, decoded
-from graphrag_pipeline.query.results import Record
+from graphrag_pipeline.query.results import Citation, Record
 from graphrag_pipeline.query.trace import operator
 
 if TYPE_CHECKING:
@@ -34,6 +34,10 @@ GROUP BY c.document_id ORDER BY count(*) DESC, id LIMIT $limit
 _HAVING = """
 SELECT id FROM chunks SEMI JOIN (SELECT unnest($ids::JSON::VARCHAR[]) AS id) USING (id)
 WHERE regexp_matches(text, $pattern)
+"""
+_CHUNK_AT = """
+SELECT arg_max(id, start_char) AS id FROM chunks
+WHERE document_id = $document AND start_char <= $start
 """
 
 KEPT = (_OF_ENTITIES, _OF_RELATIONSHIPS, _LENGTHS)
@@ -171,3 +175,21 @@ def chunk_records(index: Release, chunks: Ranking) -> list[Record]:
         for key, score in chunks.items()
         if (row := rows.get(key))
     ]
+
+
+def cite_text(index: Release, document: Mapping[str, Any], start: int, end: int) -> Citation:
+    """Return a citation, not numbered, of the text between two places of a document.
+
+    ``document`` has its id, title, uri and text.
+    """
+    chunk = index.rows(_CHUNK_AT, document=document["id"], start=start)[0]["id"]
+    return Citation(
+        number=0,
+        document_id=document["id"],
+        document_title=document["title"],
+        uri=document["uri"],
+        chunk_id=chunk,
+        start_char=start,
+        end_char=end,
+        text=document["text"][start:end],
+    )

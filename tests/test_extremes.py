@@ -1,0 +1,72 @@
+"""Questions for the record of a table that has the most or the least of something."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from asked_files import index_asked
+
+from benchmarks.answers import passages_of
+from graphrag_pipeline.query import QueryEngine
+
+PORTS = ("Arnvik", "Bersund", "Calder", "Dunmore", "Eskild", "Fenwick", "Garth", "Holme", "Inver")
+PORTS += ("Jarrow", "Kelso", "Lund")
+FILES = {
+    "harbours.csv": "harbour,country,berths,barley_servings,dues\n"
+    + "".join(
+        f'{port},{"Norway" if n % 3 else "Scotland"},{7 * n % 12},{n},"{n + 1},000"\n'
+        for n, port in enumerate(PORTS)
+    ),
+    "ferries.csv": "ferry;fare_2001;fare_2002\nAurora;12,5;13\nMarlin;9,75;31\nSelene;11;8,5\n",
+    "crew.csv": "grade,starts,pay\n"
+    + "".join(f"mate {n},2001-01-{n:02},{n}00 or so\n" for n in range(1, 9)),
+    "heights.md": "# Heights\n\nMost of them have a light. The highest light is at Garth.\n",
+}
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryEngine]:
+    yield from index_asked(FILES, tmp_path_factory)
+
+
+@pytest.mark.parametrize(
+    ("question", "first"),
+    [
+        (
+            "Which harbour has the most berths?",
+            ["Fenwick — berths: 11", "Kelso — berths: 10", "Dunmore — berths: 9"],
+        ),
+        ("Which harbour of Scotland has the most berths?", ["Dunmore — berths: 9"]),
+        ("Which harbour eats the least barley?", ["Arnvik — barley_servings: 0"]),
+        ("Which harbour takes the highest dues?", ["Lund — dues: 12,000", "Kelso — dues: 11,000"]),
+        (
+            "Which ferry has the highest fare?",
+            ["Aurora — fare_2001: 12,5", "Marlin — fare_2002: 31"],
+        ),
+        ("Welcher Harbour hat die meisten Berths?", ["Fenwick — berths: 11"]),
+    ],
+)
+def test_the_record_with_the_most_or_least_of_a_table_stands_first(
+    asked: QueryEngine, question: str, first: list[str]
+) -> None:
+    answer = asked.answer(question, "bm25")
+    assert passages_of(answer.text)[: len(first)] == first
+    cited = answer.citations[0]
+    assert cited.text == first[0].partition(" — ")[2]
+    assert cited.uri.partition("#")[0].endswith(".csv")
+
+
+def test_a_field_that_holds_no_numbers_has_no_most(asked: QueryEngine) -> None:
+    told = passages_of(asked.answer("Which grade of the crew has the highest pay?", "bm25").text)
+    assert "800 or so" not in told[0]
+
+
+def test_a_name_that_no_row_has_has_no_most(asked: QueryEngine) -> None:
+    told = passages_of(asked.answer("Which harbour of Denmark has the most berths?", "bm25").text)
+    assert told[0] != "Fenwick — berths: 11"
+
+
+def test_a_text_answers_what_no_column_says(asked: QueryEngine) -> None:
+    told = passages_of(asked.answer("Where is the highest light?", "bm25").text)
+    assert "The highest light is at Garth." in told[0]
