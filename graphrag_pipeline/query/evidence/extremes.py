@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 _MOST, _LEAST = (re.compile(words_pattern(section)) for section in ("the_most", "the_least"))
 _SHOWN, _FEWEST_ROWS, _FEWEST_WORDS, _MOST_WORDS = 3, 3, 2, 20
-_MOSTLY = 0.9
-_ROW = re.compile(r"#(?:.*!)?row-\d+$")
+_MOSTLY, _FEWEST_COLUMNS = 0.9, 2
+_BOUNDED = re.compile(f"{words_pattern('at_most')}|{words_pattern('at_least')}")
 _TABLES = """
-SELECT source, arg_min(uri, human_readable_id) AS uri, arg_min(text, human_readable_id) AS text
+SELECT source, arg_min(text, human_readable_id) AS text
 FROM documents WHERE contains(uri, '#') GROUP BY source HAVING count(*) >= $fewest ORDER BY source
 """
 # Commas part thousands, but for one before one or two digits at the end; $56.7M is in millions.
@@ -76,7 +76,9 @@ def told_of_extremes(
     rows have choose among these; nothing is told of a name that none has.
     """
     sign = 1 if _MOST.search(question.folded) else -1 if _LEAST.search(question.folded) else 0
-    if not sign or not any(_ROW.search(sentence.window.row["uri"]) for sentence in sentences):
+    if not sign or _BOUNDED.search(question.folded):
+        return []
+    if not any("#" in sentence.window.row["uri"] for sentence in sentences):
         return []
     bare = question.without(_MOST if sign > 0 else _LEAST)
     asked = frozenset(bare.terms)
@@ -127,11 +129,11 @@ def _highest(
 
 
 def _table_of(row: Mapping[str, Any]) -> _Table | None:
-    """Return the table that a source of documents is, by its first row; None where it is none."""
-    if not _ROW.search(row["uri"]):
-        return None
-    lines = (line.partition(SEPARATOR) for line in row["text"].split("\n"))
+    """Return the table that a source is by its first document; None where that is no record."""
+    lines = [line.partition(SEPARATOR) for line in row["text"].split("\n")]
     columns = [column for column, mark, _ in lines if mark]
+    if not all(mark for _, mark, _ in lines[:_FEWEST_COLUMNS]) or len(columns) < _FEWEST_COLUMNS:
+        return None
     place = re.sub(r"[\W_]+", " ", " ".join(row["source"].rsplit("/", 2)[-2:]))
     words = frozenset(terms(f"{place} {' '.join(map(parted, columns))}"))
     return _Table(row["source"], columns, words)
