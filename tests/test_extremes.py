@@ -21,8 +21,8 @@ FILES = {
     "ferries.csv": "ferry;fare_2001;fare_2002\nAurora;12,5;13\nMarlin;9,75;31\nSelene;11;8,5\n",
     "crew.csv": "grade,starts,pay\n"
     + "".join(f"mate {n},2001-01-{n:02},{n}00 or so\n" for n in range(1, 9)),
-    "lamps.json": '[{"id": "L-1", "lamp": "Svart", "watts": 40}, {"id": "L-2", "lamp": "Hvit", "watts": 90},'
-    ' {"id": "L-3", "lamp": "Gul", "watts": 60}]',
+    "lamps.json": '[{"id": "L-1", "lamp": "Svart", "watts": 40}, {"id": "L-2", '
+    '"lamp": "Hvit", "watts": 90}, {"id": "L-3", "lamp": "Gul", "watts": 60}]',
     "heights.md": "# Heights\n\nMost of them have a light. The highest light is at Garth.\n",
 }
 
