@@ -481,14 +481,14 @@ DAMAGES = {
         "index.duckdb, meta: the schema is of version 999",
         mends=False,
     ),
+    "several at once": Damage(
+        lambda w: [DAMAGES[name].do(w) for name in TOGETHER],
+        "documents whose text, title or metadata is not that of their hash",
+    ),
 }
-OFTEN = (
-    "the text of a document",
-    "blocks of the newest release",
-    "a file of vectors is gone",
-    "a tag of no release",
-    "pages of the cache",
-)
+TOGETHER = ("the text of a document", "a file of vectors is gone", "a tag of no release",
+            "pages of the cache")  # fmt: skip
+OFTEN = ("blocks of the newest release", "several at once")
 """Damages whose repair is tested in every run: each by another way."""
 
 
