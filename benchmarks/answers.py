@@ -66,8 +66,11 @@ def answers(home: Path, questions: Path, method: str = "auto") -> Iterator[Answe
 
 
 def passages_of(text: str) -> list[str]:
-    """Return the points of an answer without a model, bare of the numbers of their citations."""
-    lines = text.removeprefix(NOT_WRITTEN).splitlines()
+    """Return the points of an answer without a model, bare of the numbers of their citations.
+
+    Each in one line.
+    """
+    lines = text.removeprefix(NOT_WRITTEN).replace("\n  ", " ").splitlines()
     return [_CITED.sub("", line[2:]) for line in lines if line.startswith("- ")]
 
 

@@ -216,6 +216,16 @@ def test_a_section_is_found_by_the_title_of_its_document_and_its_heading(
     assert passages_of(asked.answer(question, "bm25").text)[0] == first
 
 
+def test_steps_stand_one_on_a_line(asked: QueryEngine) -> None:
+    steps = (
+        "- Steps:\n  1. Mix flour, water and yeast\n  2. Let it rise for 2 hours\n"
+        "  3. Bake at 220 degrees for 40 minutes [1]\n"
+    )
+    assert steps in asked.answer("How do I make barley bread?", "bm25").text
+    streamed = "".join(asked.stream_answer("How do I make barley bread?", "bm25"))
+    assert steps in streamed
+
+
 def test_a_section_is_cited_where_it_stands(asked: QueryEngine) -> None:
     source = asked.answer("How do I make barley bread?", "bm25").citations[0]
     text = FILES["barley-bread.md"]

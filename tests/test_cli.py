@@ -612,6 +612,21 @@ def on_terminal(run: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
     return call
 
 
+def test_what_a_list_says_is_wrapped_below_its_first_word(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "24")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    console.say(
+        "- Steps of the harbour:\n  1. Bring out all the lines\n  2. Call\n\nAs said above, at dawn"
+    )
+    assert capsys.readouterr().out == (
+        "- Steps of the harbour:\n  1. Bring out all the\n     lines\n  2. Call\n\n"
+        "As said above, at dawn\n"
+    )
+
+
 def test_sql_as_a_table_fits_the_terminal(on_terminal: Run, indexed: Indexed) -> None:
     query = "SELECT title, uri, text FROM documents ORDER BY uri"
     done = on_terminal("sql", query, home=indexed.home)

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from graphrag_pipeline.core import prose
-from graphrag_pipeline.core.prose import Prose, read_prose, readable
+from graphrag_pipeline.core.prose import Prose, read_prose, readable, readable_list
 
 SENTENCES = [
     "The leader was Captain Augustin Sorrel, a former pilot of Tarn Sound.",
@@ -81,6 +81,21 @@ def test_a_text_is_graded_by_what_it_reads_as(texts, grades):
 )
 def test_a_reader_sees_no_marks(text, plain):
     assert readable([text])[0] == (plain or "The Anna Marisol was a barquentine.")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("1. Drain\n\n2. Restart\nit", "1. Drain\n2. Restart it"),
+        ("Take:\n  • salt\n    ◦ *fine*\n  • eggs", "Take:\n- salt\n  - fine\n- eggs"),
+        ("(1) Drain\n(2) Restart", "1) Drain\n2) Restart"),
+        ("- one item\nof two lines", "one item of two lines"),
+        ("It cost\n12. That was\n-3 less", "It cost\n12. That was -3 less"),
+        ("# Moor\na) bow\nb) stern", "Moor\na) bow\nb) stern"),
+    ],
+)
+def test_items_of_a_list_stand_one_on_a_line(text, shown):
+    assert readable_list(text) == shown
 
 
 def test_a_sentence_with_the_name_of_its_file_before_it_is_none():

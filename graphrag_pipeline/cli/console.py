@@ -2,12 +2,14 @@
 
 Whatever is printed goes through here, and control characters in it go nowhere.
 
-On a terminal lines are wrapped and tables fit its width; a file or a pipe gets every value whole.
+On a terminal lines are wrapped, those of a list's items below their first words, and tables fit its
+width; a file or a pipe gets every value whole.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 
@@ -15,6 +17,8 @@ from graphrag_pipeline.core.errors import DeclinedError, InputError, RemovalErro
 from graphrag_pipeline.core.rows import printable, to_json
 
 _MOST_ROWS = 200
+_NARROWEST = 10
+_MARK_OF_ITEM = re.compile(r" *(?:(?:[-*]|\d{1,3}[.)]) )?")
 
 
 def say(text: str = "", style: str | None = None) -> None:
@@ -121,4 +125,13 @@ def _write(text: str, style: str | None, *, may_wrap: bool) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    Console().print(Text(text), style=style, soft_wrap=not may_wrap)
+    screen = Console()
+    if not may_wrap:
+        return screen.print(Text(text), style=style, soft_wrap=True)
+    for line in text.split("\n"):
+        begin = _MARK_OF_ITEM.match(line)[0]  # type: ignore[index]
+        width = max(_NARROWEST, screen.width - len(begin))
+        for part in Text(line[len(begin) :]).wrap(screen, width):
+            part.rstrip()
+            screen.print(Text(begin) + part, style=style)
+            begin = " " * len(begin)

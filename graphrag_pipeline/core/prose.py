@@ -52,6 +52,8 @@ _DIGIT_SHARE = 0.25
 _CAPITAL_SHARE = 0.75
 
 _BULLET = r"^\s*(?:[-*+•‣·◦–—]|\(?\d{1,3}[.)]|\(?[a-z][.)]|#{1,6})\s+"
+_ITEM = re.compile(r"[ \t]*(?:[-*+•‣·◦]|\(?\d{1,3}[.)]|\(?[a-z][.)])[ \t]+")
+_NEXT_ITEM = re.compile(rf"\n+(?={_ITEM.pattern})")
 SPEAKER = r"^(?:\p{Lu}[^\s:]*\s?)+:\s+"
 """Who speaks a text, in capitals and with a colon."""
 _MARK = re.compile("[>&¶\xad\u200b\ufeff\\[*_`]")
@@ -189,6 +191,35 @@ def _readable(text: str) -> str:
         for pattern, instead in _MARKS:
             text = _replaced(pattern, instead, text)
     return _replaced(_SPACES, " ", text).strip()
+
+
+def readable_list(text: str) -> str:
+    """Return a text as a reader wants it, each item of a list in it on a line of its own.
+
+    Their marks are those of Markdown, and they are as far to the right of each other as before.
+
+    >>> readable_list("It takes\\nthree:\\n• *salt*\\n• two\\n  eggs")
+    'It takes three:\\n- salt\\n- two eggs'
+    """
+    first, *items = _NEXT_ITEM.split(text)
+    if items and _ITEM.match(first):
+        first, items = "", [first, *items]
+    marked = [
+        (match[0].expandtabs(4), item[match.end() :])
+        for item in items
+        if (match := _ITEM.match(item))
+    ]
+    leftmost = min((_indent(mark) for mark, _ in marked), default=0)
+    lines = [_readable(first)] if first.strip() else []
+    for mark, said in marked:
+        sign = mark.strip().lstrip("(")
+        sign = sign if sign[-1] in ".)" else "-"
+        lines.append(f"{' ' * (_indent(mark) - leftmost)}{sign} {_readable(said)}")
+    return "\n".join(lines)
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def readable_sql(column: str) -> str:

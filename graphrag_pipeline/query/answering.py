@@ -50,7 +50,7 @@ def extractive_answer(
 
 
 def evidence_text(passages: Sequence[RankedPassage], citations: Sequence[Citation]) -> str:
-    """Return passages as an answer, each with the number of its citation."""
+    """Return passages as an answer, each with the number of its citation, lists line by line."""
     points = [
         f"- {_statement(passage)} [{citation.number}]\n"
         for passage, citation in zip(passages, citations, strict=True)
@@ -59,5 +59,5 @@ def evidence_text(passages: Sequence[RankedPassage], citations: Sequence[Citatio
 
 
 def _statement(passage: RankedPassage) -> str:
-    text, heading = " ".join(passage.text.split()), passage.heading
+    text, heading = passage.text.strip().replace("\n", "\n  "), passage.heading
     return f"{heading}: {text}" if heading and not text.startswith(heading) else text

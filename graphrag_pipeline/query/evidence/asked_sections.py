@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from graphrag_pipeline.core.prose import readable
+from graphrag_pipeline.core.prose import readable_list
 from graphrag_pipeline.core.text import fold, terms
 from graphrag_pipeline.query.evidence.document_facts import called_whole, subject_of
 from graphrag_pipeline.query.evidence.units import BLOCKS_OF
@@ -186,5 +186,5 @@ def _passage(index: Release, document: Mapping[str, Any], start: int, end: int) 
     citation = cite_text(index, document, start, end)
     is_headed = bool(below.strip()) and not _NUMBERED.match(text)
     below = _HEADING.sub(r"\1:", below.strip())
-    shown = f"{heading.strip('#*=~ ')}: {below}" if is_headed else text
-    return RankedPassage(readable([shown])[0], 1.0, citation)
+    shown = f"{heading.strip('#*=~ ')}:\n{below}" if is_headed else text
+    return RankedPassage(readable_list(shown), 1.0, citation)

@@ -85,7 +85,7 @@ def found_relationships(
         index, question, [f"{edge.title}: {edge.text}" for edge in edges_with_chunks]
     )
     passages = [
-        RankedPassage(edge.text, score, citation_of[rows[edge.id]], edge.title)
+        RankedPassage(" ".join(edge.text.split()), score, citation_of[rows[edge.id]], edge.title)
         for edge, score in zip(edges_with_chunks, scores, strict=True)
     ]
     return sorted(passages, key=lambda passage: -passage.score)

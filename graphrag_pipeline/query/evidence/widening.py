@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from graphrag_pipeline.core.prose import Prose, grade_of, readable
+from graphrag_pipeline.core.prose import Prose, grade_of, readable_list
 from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.query.evidence.announcements import LIST_ITEM
 from graphrag_pipeline.query.evidence.code_lines import without_comment_marks
@@ -123,7 +123,7 @@ def widened(
     heads = heads_of(question, [(one.window, one.start) for one in placed])
     shown = [one.shown(head) for one, head in zip(placed, heads, strict=True)]
     bare = [without_comment_marks(passage.text) for passage in shown]
-    plain = readable([_HEADING.sub(r"\g<0>:", text) for text in bare])
+    plain = [readable_list(_HEADING.sub(r"\g<0>:", text)) for text in bare]
     return [replace(p, text=text) for p, text in zip(shown, plain, strict=True)]
 
 

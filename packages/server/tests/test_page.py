@@ -496,7 +496,9 @@ def test_a_written_answer_has_markup_and_sources_and_the_next_question_knows_it(
     browser: Any, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    said = f"## He did\n\n- **Bob** wrote [Data: Sources (0)]\n\n{HOSTILE}"
+    said = (
+        f"## He did\n\n- **Bob** wrote [Data: Sources (0)]\n- So:\n  1. Ink\n  2. Sand\n\n{HOSTILE}"
+    )
     with (
         ModelServer(lambda _: said) as model,
         Served({"default": with_model(home, model)}) as server,
@@ -506,6 +508,7 @@ def test_a_written_answer_has_markup_and_sources_and_the_next_question_knows_it(
         assert page.inner_text(".prose h3") == "He did"
         assert page.inner_text(".prose li strong") == "Bob"
         assert page.inner_text(".prose li a.cite") == "1"
+        assert page.locator(".prose ul > li > ol > li").all_inner_texts() == ["Ink", "Sand"]
         assert "<script>alert(3)</script>" in page.inner_text(".prose")
         assert re.search(r"basic · 1 model call · [\d,]+ tokens · \$0\.0", page.inner_text(".took"))
         inert(page)

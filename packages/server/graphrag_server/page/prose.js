@@ -67,16 +67,21 @@ class Writer {
     return [element("p", { dir: "auto" }, this.inline(lines.slice(i, end).join("\n"))), end];
   }
 
+  /** A list, and in its items those that stand further to the right, or begin within the item's line. */
   list(lines, i) {
-    const { item, numbered } = BLOCKS;
-    const ordered = numbered.test(lines[i]);
+    const { item, numbered, heading } = BLOCKS;
+    const [ordered, indent] = [numbered.test(lines[i]), indentOf(lines[i])];
+    const isInner = (l) => !item.test(l) || indentOf(l) > indent + 1;
     const items = [];
     let at = i;
-    while (at < lines.length && item.test(lines[at]) && numbered.test(lines[at]) === ordered) {
+    while (at < lines.length && !isInner(lines[at]) && numbered.test(lines[at]) === ordered) {
       const first = at;
-      at = until(lines, at + 1, (l) => l.trim() && !item.test(l) && !BLOCKS.heading.test(l));
-      const text = [lines[first].match(item)[1], ...lines.slice(first + 1, at)].join("\n");
-      items.push(element("li", { dir: "auto" }, this.inline(text)));
+      at = until(lines, at + 1, (l) => l.trim() && isInner(l) && !heading.test(l));
+      const own = [lines[first].match(item)[1], ...lines.slice(first + 1, at)];
+      const inner = until(own, 0, (l) => !item.test(l));
+      const text = own.slice(0, inner).join("\n");
+      const below = own.slice(inner).map((l, n) => (n + inner ? l : " ".repeat(indent + 2) + l));
+      items.push(element("li", { dir: "auto" }, this.inline(text), this.blocks(below)));
       const after = until(lines, at, (l) => !l.trim());
       if (after < lines.length && item.test(lines[after])) at = after;
     }
@@ -127,6 +132,8 @@ class Writer {
     return made;
   }
 }
+
+const indentOf = (line) => line.search(/\S/);
 
 function until(lines, i, holds) {
   while (i < lines.length && holds(lines[i])) i++;
