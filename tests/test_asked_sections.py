@@ -119,6 +119,40 @@ Eine einfache Suppe für kalte Tage.
 1. Kartoffeln schälen und würfeln.
 2. Mit Brühe 25 Minuten kochen.
 """,
+    "biscuits.md": """# Grandma's easy oat biscuits
+
+Nobody leaves one on the plate.
+
+## Ingredients
+
+- 200 g oats
+
+## Steps
+
+1. Mix all
+2. Bake for 12 minutes
+""",
+    "eintopf.md": """# Unser schneller Linseneintopf
+
+Ein Eintopf für kalte Tage, der auch am nächsten Tag noch schmeckt und mit der Zeit besser wird.
+
+## Zubereitung
+
+1. Linsen waschen.
+2. Mit Wasser 30 Minuten kochen.
+""",
+    "git.md": """# Git
+
+Git keeps versions of files, and many ask for the GitHub limits of Git.
+
+## GitHub limits
+
+A file has at most 100 MB there.
+
+## Limits
+
+None is known.
+""",
     "hongshao.md": """# 家常红烧肉的做法
 
 家常红烧肉是一道味道浓郁的家常菜。
@@ -176,6 +210,11 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryEngine]:
             "Wie kocht man Kartoffelsuppe?",
             "Zubereitung: 1. Kartoffeln schälen und würfeln. 2. Mit Brühe 25 Minuten kochen.",
         ),
+        ("How do I make oat biscuits?", "Steps: 1. Mix all 2. Bake for 12 minutes"),
+        (
+            "Wie kocht man Linseneintopf?",
+            "Zubereitung: 1. Linsen waschen. 2. Mit Wasser 30 Minuten kochen.",
+        ),
         (
             "家常红烧肉的步骤是什么？",
             "操作: 1. 五花肉切块，煮沸捞出。 2. 加水没过肉，焖 30 分钟。",
@@ -203,6 +242,8 @@ def test_how_something_is_done_is_answered_by_the_steps(
             "Welche Zutaten brauche ich für Kartoffelsuppe?",
             "Zutaten: - 1 kg Kartoffeln - 1 Liter Brühe",
         ),
+        ("What are the GitHub limits of Git?", "GitHub limits: A file has at most 100 MB there."),
+        ("What are the limits of Git?", "Limits: None is known."),
         ("家常红烧肉需要哪些原料？", "必备原料和工具: - 五花肉 - 冰糖"),
         (
             "What are the limits of restarting the payment gateway?",
@@ -239,6 +280,7 @@ def test_a_section_is_cited_where_it_stands(asked: QueryEngine) -> None:
     "question",
     [
         "How do I sell barley bread?",
+        "How do I make nut biscuits?",
         "How many banks does the payment gateway talk to?",
         "Who restarted the payment gateway?",
     ],

@@ -53,6 +53,7 @@ _CAPITAL_SHARE = 0.75
 
 _BULLET = r"^\s*(?:[-*+•‣·◦–—]|\(?\d{1,3}[.)]|\(?[a-z][.)]|#{1,6})\s+"
 _ITEM = re.compile(r"[ \t]*(?:[-*+•‣·◦]|\(?\d{1,3}[.)]|\(?[a-z][.)])[ \t]+")
+_MARK_INSTEAD = re.compile("[+•‣·◦]")
 _NEXT_ITEM = re.compile(rf"\n+(?={_ITEM.pattern})")
 SPEAKER = r"^(?:\p{Lu}[^\s:]*\s?)+:\s+"
 """Who speaks a text, in capitals and with a colon."""
@@ -212,8 +213,7 @@ def readable_list(text: str) -> str:
     leftmost = min((_indent(mark) for mark, _ in marked), default=0)
     lines = [_readable(first)] if first.strip() else []
     for mark, said in marked:
-        sign = mark.strip().lstrip("(")
-        sign = sign if sign[-1] in ".)" else "-"
+        sign = _MARK_INSTEAD.sub("-", mark.strip().lstrip("("))
         lines.append(f"{' ' * (_indent(mark) - leftmost)}{sign} {_readable(said)}")
     return "\n".join(lines)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import gzip
 import hashlib
-from binascii import a2b_base64
+from binascii import a2b_base64, b2a_base64
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import TYPE_CHECKING, NamedTuple
@@ -123,6 +123,16 @@ def word_token(model: str, word: str) -> int | None:
     name = model_encoding(model)
     tokens = get_encoding(name).encode_ordinary(word) if name else []
     return tokens[0] if len(tokens) == 1 else None
+
+
+def is_token(text: str, name: str = DEFAULT_ENCODING) -> bool:
+    """Return whether a text is one token of an encoding that ships, as frequent words are."""
+    return b2a_base64(text.encode(), newline=False) in _tokens_looked_up(name)
+
+
+@functools.cache
+def _tokens_looked_up(name: str) -> frozenset[bytes]:
+    return frozenset(shipped_tokens(name))
 
 
 def shipped_ranks(name: str = DEFAULT_ENCODING) -> dict[bytes, int]:

@@ -33,6 +33,7 @@ from graphrag_pipeline.query.json_answers import checked_format
 from graphrag_pipeline.query.limited_release import checked_labels
 from graphrag_pipeline.query.methods import Method, method_named
 from graphrag_pipeline.query.methods.method import as_mapping
+from graphrag_pipeline.query.misspelt import as_spelt
 from graphrag_pipeline.query.release import Release, open_release
 from graphrag_pipeline.query.results import Answer, Retrieval
 from graphrag_pipeline.query.streaming import AnswerStream
@@ -88,7 +89,11 @@ class QueryEngine:
         range, or a budget too small for any of what is found.
         """
         ask = self._asked(question, method, parameters)
-        return self._retrieved(ask, limited_as_asked(self.index, ask).traced(Trace()))
+        index = limited_as_asked(self.index, ask).traced(Trace())
+        ask, lines = self._as_spelt(ask, index)
+        for line in lines:
+            index.trace.step(line)
+        return self._retrieved(ask, index)
 
     def retrieve_on(self, ask: Ask) -> tuple[Release, Retrieval]:
         """Return :meth:`retrieve`, and the release as it was asked, with what it took."""
@@ -239,6 +244,7 @@ class QueryEngine:
 
     def _extracted(self, ask: Ask) -> Answer:
         index = limited_as_asked(self.index, ask).traced(Trace())
+        asked_so, (ask, lines) = ask.question, self._as_spelt(ask, index)
         with index.trace.counting_embeddings(index.settings):
             answer = extractive_answer(
                 index, self._retrieved(ask, index), sentences=ask.sentences, context=ask.context
@@ -248,7 +254,12 @@ class QueryEngine:
             )
             n = ask.follow_ups
             questions = follow_ups_by_rule(index, asked, answer.text, n) if n else ()
-            return replace(answer, follow_ups=questions)
+            return replace(answer, query=asked_so, doubts=lines, follow_ups=questions)
+
+    def _as_spelt(self, ask: Ask, index: Release) -> tuple[Ask, tuple[str, ...]]:
+        """Return what is asked as documents spell it, and lines on it: models read mistakes."""
+        question, lines = (ask.question, ()) if self.writes else as_spelt(index, ask.question)
+        return (replace(ask, question=question) if lines else ask), lines
 
     def close(self) -> None:
         """Let go of the release."""

@@ -509,6 +509,10 @@ class Release:
         """Return which rows of a vector table hold which search terms, shape (ids, terms)."""
         return self._vectors.terms_held(table, ids, terms)
 
+    def languages(self) -> Mapping[str, int]:
+        """Return the number of passages by language, an empty one for English and all others."""
+        return self._vectors.languages("chunks")
+
     def asked_in(self, question: str) -> contextlib.AbstractContextManager[None]:
         """Let texts be compared, in this context, as the language of a question has them.
 
@@ -527,9 +531,7 @@ class Release:
     def _language_of(self, question: str, others: Iterable[str] = ()) -> str:
         # A question that needs no passages is answered without them.
         with contextlib.suppress(StorageError):
-            return language_asked(
-                question, {**dict.fromkeys(others, 0), **self._vectors.languages("chunks")}
-            )
+            return language_asked(question, {**dict.fromkeys(others, 0), **self.languages()})
         return ""
 
     @property

@@ -172,9 +172,10 @@ class Answer:
     in the model's context; ``references`` those that are left, and ``unsupported`` has the ones of
     them whose record shares no word with the sentence. ``names_no_source``: a model wrote it and it
     refers to nothing; what the model was shown is in ``retrieval``. ``doubts`` says this in words,
-    a line each. ``failures`` has one line for each part of the work that gave nothing
-    and was left out. ``follow_ups`` are questions that may come next, where they are asked for.
-    ``timings`` are seconds; ``first_piece`` is when a written answer began.
+    a line each, and which words of the question no document says. ``failures`` has one line for
+    each part of the work that gave nothing and was left out. ``follow_ups`` are questions that
+    may come next, where they are asked for. ``timings`` are seconds; ``first_piece`` is when a
+    written answer began.
     """
 
     query: str

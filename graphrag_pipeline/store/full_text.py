@@ -67,6 +67,13 @@ class FullText:
         """Return how many texts hold a term."""
         return len(self._holding(term)[0])
 
+    def counts_of(self, terms: Sequence[str]) -> npt.NDArray[np.int64]:
+        """Return how many texts hold each term: for many terms."""
+        places, is_known = places_in(self.terms, _hashes(terms))
+        counts = np.zeros(len(terms), np.int64)
+        counts[is_known] = np.diff(self.starts)[places[is_known]]
+        return counts
+
     @cached_property
     def languages(self) -> dict[str, int]:
         """The number of texts by language, those of English and all others under an empty one."""
@@ -189,7 +196,7 @@ class TextSearch(ABC):
     def term_counts(self, table: str, terms: Sequence[str]) -> tuple[dict[str, int], int]:
         """Return how many rows hold each search term, and of how many rows."""
         full_text = self.held_text(table)
-        return {term: full_text.count(term) for term in terms}, len(full_text)
+        return dict(zip(terms, full_text.counts_of(terms).tolist(), strict=True)), len(full_text)
 
     def languages(self, table: str) -> dict[str, int]:
         """Return the number of rows by language, as :class:`FullText` has it."""

@@ -29,6 +29,7 @@ _HOW, _STEPS, _NEEDS, _NEEDED, _DOES = (
     re.compile(words_pattern(section))
     for section in ("how_done", "steps", "needs", "needed", "does")
 )
+_PRAISE = re.compile(rf"^(?:[\w-]+ ){{0,2}}[\w-]+['’]s\s|\s\([^()]*\)$|{words_pattern('praise')}")
 _NUMBERED = re.compile(r"\(?1[.)]\s")
 _HEADING = re.compile(r"^#{1,6} +(.*)$", re.MULTILINE)
 _FIRST_UNSPACED = "\u2e80"
@@ -80,7 +81,8 @@ def told_by_section(
     if question.asks_for or not index.has_rows("blocks"):
         return []
     titles = {s.document_id: s.window.row["title"] for s in sentences}
-    about = {key: frozenset(terms(own)) for key, own in called_whole(question, titles).items()}
+    subjects = called_whole(question, titles) or called_whole(question, _unpraised(titles))
+    about = {key: frozenset(terms(own)) for key, own in subjects.items()}
     said = {key: len(own.intersection(question.terms)) for key, own in about.items()}
     most = max(said.values(), default=0)
     named = [key for key, n in said.items() if n == most][:_MOST]
@@ -94,6 +96,11 @@ def told_by_section(
         if span:
             told.append(_passage(index, document, *span))
     return told
+
+
+def _unpraised(titles: Mapping[str, str]) -> dict[str, str]:
+    """Return titles without whose or how good something is: *Grandma's easy plum cake*."""
+    return {key: _PRAISE.sub(" ", fold(title)) for key, title in titles.items()}
 
 
 def _sections(text: str, blocks: Sequence[Mapping[str, Any]]) -> Iterator[_Section]:
@@ -120,7 +127,7 @@ def _asked(
     """Return where what is asked of a document begins and ends; None where nothing tells."""
     text, subject = document["text"], subject_of(document["title"])
     of_subject = frozenset(terms(subject))
-    bare = question.without(re.compile(re.escape(subject)))
+    bare = question.without(_whole_words(subject))
     asks_how, asks_needs = _HOW.search(bare.folded), _NEEDS.search(bare.folded)
     bare = bare.without(_HOW).without(_NEEDS).without(_DOES)
     rest = _terms(bare) - of_subject
@@ -135,6 +142,13 @@ def _asked(
         below = [s for s in sections if s.is_of(_STEPS, question) and s.start]
         return _steps(text, sections, below, rest)
     return None
+
+
+def _whole_words(text: str) -> re.Pattern[str]:
+    """Return a pattern of a text that is no part of longer words, where its script has spaces."""
+    begin = r"(?<!\w)" if text[:1] < _FIRST_UNSPACED else ""
+    end = r"(?!\w)" if text[-1:] < _FIRST_UNSPACED else ""
+    return re.compile(f"{begin}{re.escape(text)}{end}")
 
 
 def _terms(question: AnalysedQuestion) -> frozenset[str]:

@@ -56,7 +56,9 @@ class Answered(Output):
     )
     conversation: str | None = Field(description="The one it is kept in; null: it is not kept.")
     link: str | None = Field(description="The permanent link of the answer where it is kept.")
-    doubts: list[str] = Field(description="What is amiss with its references, a line each.")
+    doubts: list[str] = Field(
+        description="What is amiss with its references, and words that no document says: lines."
+    )
     follow_ups: list[str]
     model_calls: int
     tokens: int
