@@ -82,7 +82,7 @@ def _as_spelt(index: Release, question: str) -> tuple[str, tuple[str, ...]]:
             lines.append(f"no document says '{word}'")
         pieces += [question[last:start], instead or word]
         last = start + len(word)
-    return "".join((*pieces, question[last:])), tuple(lines)
+    return "".join((*pieces, question[last:])), tuple(dict.fromkeys(lines))
 
 
 def _names_one(question: str) -> bool:
