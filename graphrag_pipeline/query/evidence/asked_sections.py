@@ -133,7 +133,12 @@ def _asked(
     rest = _terms(bare) - of_subject
     own = [s for s in sections if rest and rest <= s.words and s.start]
     if own:
-        return _whole(text, min(own, key=lambda s: len(s.words)))
+        # *Not allowed* has the terms of *Allowed*.
+        said = question.folded
+        return _whole(
+            text,
+            min(own, key=lambda s: (fold(s.heading) not in said, len(s.words), -len(s.heading))),
+        )
     if asks_needs or _NEEDED.search(bare.folded):
         below = (s for s in sections if s.is_of(_NEEDED, question))
         return next((_whole(text, s) for s in below), None)

@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from graphrag_pipeline.core.prose import readable
 from graphrag_pipeline.core.text import fold, terms, terms_batch
 from graphrag_pipeline.query.question import AnalysedQuestion, words_pattern
 
@@ -39,7 +40,7 @@ def tell_headings(index: Release, question: AnalysedQuestion, units: Sequence[Un
     asked = frozenset(question.terms)
     bare = frozenset(terms(question.without(_ASKING)))
     shares: dict[str, float] = {}
-    for heading, line in zip(distinct, terms_batch(distinct), strict=True):
+    for heading, line in zip(distinct, terms_batch(readable(distinct)), strict=True):
         words = frozenset(line.split())
         if _WHY.search(fold(heading)) is None or _WHY.search(question.folded):
             shares[heading] = max(_alike(words, asked), _BARE * _alike(words, bare))

@@ -34,7 +34,7 @@ _MOST_AFTER = 2
 _MOST_TO_WANTED, _CHARS_TO_WANTED = 4, 250
 _LONGEST_JOINED, _LONGEST_ITEM = 1_200, 100
 # A line without an end before a paragraph: as one text they are told apart by a colon.
-_HEADING = re.compile(r"\A(?:[^\n]*[^\W_](?=\n\n)|#{1,6} [^\n]*[^\W_](?=\n))")
+_HEADING = re.compile(r"\A(?:[^\n]*[^\W_](?=\n\n)|#{1,6} [^\n]*[^\W_][*_)]*(?=\n))")
 
 
 @dataclass(frozen=True)
