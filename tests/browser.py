@@ -17,11 +17,25 @@ FLAGS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-    # WebGL without a graphics card.
+    # Without a graphics card: WebGL by software, and all else without it, in half the time.
     "--use-angle=swiftshader",
     "--enable-unsafe-swiftshader",
+    "--disable-gpu",
 ]
+_DRAWN_BY_SOFTWARE = "GPU stall due to ReadPixels"
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+def complaints_of(page: Any) -> list[str]:
+    """Return what a page says in its console from now on, but for what drawing by software says."""
+    complaints: list[str] = []
+
+    def hear(message: Any) -> None:
+        if _DRAWN_BY_SOFTWARE not in message.text:
+            complaints.append(message.text)
+
+    page.on("console", hear)
+    return complaints
 
 
 @contextmanager

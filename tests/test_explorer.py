@@ -13,6 +13,7 @@ import duckdb
 import numpy as np
 import pytest
 from browser import browser as browser
+from browser import complaints_of
 from query_fixture import COMMUNITIES, ENTITIES, NOT_A_TABLE, publish
 from typer.testing import CliRunner
 
@@ -260,13 +261,9 @@ class Opened:
     def __init__(self, browser, file, size, scheme="light"):
         self.context = browser.new_context(viewport=size, color_scheme=scheme)
         self.page = self.context.new_page()
-        self.troubles = []
+        self.troubles = complaints_of(self.page)
         self.page.on("pageerror", lambda error: self.troubles.append(str(error)))
         self.page.on("dialog", lambda dialog: self.troubles.append(dialog.message))
-        self.page.on(
-            "console",
-            lambda said: said.type in ("error", "warning") and self.troubles.append(said.text),
-        )
         self.page.on("request", lambda r: r.url.startswith("file:") or self.troubles.append(r.url))
         self.page.goto(file.as_uri())
         until(self.page, "'explorer' in window")

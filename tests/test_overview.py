@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl, urlsplit
 import duckdb
 import pytest
 from browser import browser as browser
+from browser import complaints_of
 from query_fixture import DOCUMENTS, publish
 
 from graphrag_pipeline.cli import app as cli
@@ -311,8 +312,7 @@ def test_nothing_overflows_at_any_width_and_a_note_opens(crowd, home, tmp_path, 
     for place, width in ((crowd, 360), (crowd, 1280), (home, 360)):
         write_report(place, tmp_path / "report.html")
         shown = browser.new_page(viewport={"width": width, "height": 900})
-        complaints: list[str] = []
-        shown.on("console", lambda message: complaints.append(message.text))  # noqa: B023
+        complaints = complaints_of(shown)
         shown.on("request", lambda asked: complaints.append(asked.url))  # noqa: B023
         shown.goto(f"file://{tmp_path}/report.html")
         size = "[document.documentElement.scrollWidth, document.documentElement.clientWidth]"

@@ -11,6 +11,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from browser import browser as browser
+from browser import complaints_of
 from evaluation_fixture import WHEN, Filled, fill, put_row
 from graphrag_evaluation.judging.agreement import keep_agreements
 from graphrag_evaluation.judging.verdicts import Verdict, Won
@@ -390,8 +391,7 @@ def test_the_command_writes_the_page_and_prints_the_finding(home, tmp_path, monk
 def test_nothing_overflows_on_a_telephone_and_questions_can_be_filtered(crowd, browser):
     write_evaluation(crowd, crowd / "page.html")
     shown = browser.new_page(viewport={"width": 390, "height": 800})
-    complaints: list[str] = []
-    shown.on("console", lambda message: complaints.append(message.text))
+    complaints = complaints_of(shown)
     shown.goto(f"file://{crowd}/page.html")
     shown.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
     size = "[document.documentElement.scrollWidth, document.documentElement.clientWidth]"

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from browser import browser as browser
+from browser import complaints_of
 from graphrag_server.keys import Keyring, add_key
 from graphrag_server.paths import ServerFiles
 from http_server import Served
@@ -54,8 +55,7 @@ def opened(browser: Any, served: Served, refused: int = 0, **options: Any) -> It
     """
     context = browser.new_context(**{"viewport": DESKTOP, **options})
     page = context.new_page()
-    complaints: list[str] = []
-    page.on("console", lambda message: complaints.append(message.text))
+    complaints = complaints_of(page)
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on("dialog", lambda dialog: (complaints.append(dialog.message), dialog.dismiss()))
     page.on(
