@@ -23,8 +23,12 @@ FILES = {
     + "".join(f"mate {n},2001-01-{n:02},{n}00 or so\n" for n in range(1, 9)),
     "lamps.json": '[{"id": "L-1", "lamp": "Svart", "watts": 40}, {"id": "L-2", '
     '"lamp": "Hvit", "watts": 90}, {"id": "L-3", "lamp": "Gul", "watts": 60}]',
+    "ropes.csv": "rope,average,age\n"
+    + "".join(f"{rope},{n},{n}\n" for n, rope in enumerate(("Hemp", "Jute", "Sisal"), 1)),
     "heights.md": "# Heights\n\nMost of them have a light. The highest light is at Garth.\n",
 }
+
+BEFORE = "SELECT substr(text, $start, 1) AS sign FROM documents WHERE id = $id"
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +50,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryEngine]:
             "Which ferry has the highest fare?",
             ["Aurora — fare_2001: 12,5", "Marlin — fare_2002: 31"],
         ),
+        ("Which rope has the most age?", ["Sisal — age: 3", "Jute — age: 2"]),
         ("Which lamp has the most watts?", ["Hvit — watts: 90", "Gul — watts: 60"]),
         ("Welcher Harbour hat die meisten Berths?", ["Fenwick — berths: 11"]),
     ],
@@ -57,6 +62,7 @@ def test_the_record_with_the_most_or_least_of_a_table_stands_first(
     assert passages_of(answer.text)[: len(first)] == first
     cited = answer.citations[0]
     assert cited.text == first[0].partition(" — ")[2]
+    assert asked.index.rows(BEFORE, id=cited.document_id, start=cited.start_char)[0]["sign"] == "\n"
     assert cited.uri.partition("#")[0].endswith((".csv", ".json"))
 
 

@@ -157,10 +157,8 @@ def _choosing(index: Release, table: _Table, words: Sequence[str]) -> list[str] 
 
 
 def _passage(index: Release, row: Mapping[str, Any], field: str) -> RankedPassage:
-    line = next(
-        (line for line in row["text"].split("\n") if line.startswith(field_line(field, ""))), ""
-    )
-    start = row["text"].find(line)
+    start = f"\n{row['text']}".find(f"\n{field_line(field, '')}")
+    line = row["text"][start:].partition("\n")[0]
     citation = cite_text(index, row, start, start + len(line))
     named = with_name(line, {**row, "window_start": 0})
     return RankedPassage(record_line(row["title"], named), 1.0, citation)
