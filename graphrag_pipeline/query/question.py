@@ -108,6 +108,11 @@ class AnalysedQuestion(str):
             return self
         return self.without(_ASKED["number"])
 
+    @cached_property
+    def without_time_and_number(self) -> AnalysedQuestion:
+        """Itself without the words that ask for a time or a number, such as "how long"."""
+        return self.without(_ASKED["time"]).without(_ASKED["number"])
+
     def without(self, pattern: re.Pattern[str]) -> AnalysedQuestion:
         """Return itself without what a pattern finds in its folded text; the rest as it is written.
 

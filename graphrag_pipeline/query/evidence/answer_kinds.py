@@ -51,20 +51,16 @@ _MEASURES = re.compile(rf"(?:the )?(?:\w+ )?(?:{words_pattern('quantity')})")
 _DESCRIBED = re.compile(words_pattern("articles"))
 _CLOCK = r"\b\d{1,2}(?:[:h]\d\d|(?:[.:]\d\d)?\s?(?:h|uhr|uur|am|pm))\b|\d\s*[時点时시]"
 _A_TIME = f"{_YEAR}|{_CLOCK}|{_CJK_DATE}|{words_pattern('date_words')}"
-_TIME = re.compile(_A_TIME)
 _HOW_LONG, _HOW_OFTEN = (re.compile(words_pattern(each)) for each in ("how_long", "how_often"))
-_FREQUENCY = re.compile(words_pattern("frequency_words"))
+_A_FREQUENCY = words_pattern("frequency_words")
 # "In 2023" says when, and not how many.
 _FIGURE = r"(?<!\d)(?!(?<=\bin )(?:1\d|20)\d\d\b)\d"
 _A_NUMBER = rf"{_FIGURE}|{_CJK_NUMBER}|{words_pattern('number_words')}"
-_NUMBER = re.compile(_A_NUMBER)
 # Also "a 6-week break", "one month".
 _A_DURATION = (
     rf"{words_pattern('duration_words')}|\w(?:{ends_pattern('duration_ends')})|"
     rf"(?:\d|{words_pattern('number_words')})[\s-]*(?:{words_pattern('duration_units')})"
 )
-_LENGTH = re.compile(f"{_A_TIME}|{_A_DURATION}")
-_LENGTH_OR_FREQUENCY = re.compile(f"{_A_DURATION}|{_FREQUENCY.pattern}")
 _IS_A_NUMBER = re.compile(
     rf"\b(?:is|are|was|were)\s+(?:(?:about|only|set to|now)\s+)?(?:{_A_NUMBER})|"
     rf"\b(?:ist|sind|est|sont|es|son)\s+(?:{_A_NUMBER})"
@@ -101,11 +97,15 @@ def _said_where(asked: str, kind: str) -> tuple[re.Pattern[str], ...]:
 
     *When* may be answered by *after two years*, or by *every three years*, if by no date.
     """
+    patterns = (_A_NUMBER,)
     if _HOW_OFTEN.search(asked):
-        return (_FREQUENCY,)
-    if kind == "time":
-        return (_LENGTH,) if _HOW_LONG.search(asked) else (_TIME, _LENGTH_OR_FREQUENCY)
-    return (_NUMBER,)
+        patterns = (_A_FREQUENCY,)
+    elif kind == "time" and _HOW_LONG.search(asked):
+        patterns = (f"{_A_TIME}|{_A_DURATION}",)
+    elif kind == "time":
+        patterns = (_A_TIME, f"{_A_DURATION}|{_A_FREQUENCY}")
+    # Long ones, compiled for the questions that need them.
+    return tuple(map(re.compile, patterns))
 
 
 def _share_held(patterns: Sequence[re.Pattern[str]], sentence: Sentence) -> float:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from graphrag_pipeline.core.prose import readable_list
 from graphrag_pipeline.core.text import fold, terms
 from graphrag_pipeline.query.evidence.document_facts import called_whole, subject_of
-from graphrag_pipeline.query.evidence.units import BLOCKS_OF
+from graphrag_pipeline.query.evidence.units import BLOCKS_OF, HEADING
 from graphrag_pipeline.query.evidence.widening import RankedPassage
 from graphrag_pipeline.query.operators.chunks import cite_text
 from graphrag_pipeline.query.question import AnalysedQuestion, words_pattern
@@ -31,7 +31,6 @@ _HOW, _STEPS, _NEEDS, _NEEDED, _DOES = (
 )
 _PRAISE = re.compile(rf"^(?:[\w-]+ ){{0,2}}[\w-]+['’]s\s|\s\([^()]*\)$|{words_pattern('praise')}")
 _NUMBERED = re.compile(r"\(?1[.)]\s")
-_HEADING = re.compile(r"^#{1,6} +(.*)$", re.MULTILINE)
 _FIRST_UNSPACED = "\u2e80"
 _LONGEST, _LONGEST_PROSE, _FAR = 1_200, 420, 200  # characters
 _MOST = 2
@@ -204,6 +203,6 @@ def _passage(index: Release, document: Mapping[str, Any], start: int, end: int) 
     heading, _, below = text.partition("\n")
     citation = cite_text(index, document, start, end)
     is_headed = bool(below.strip()) and not _NUMBERED.match(text)
-    below = _HEADING.sub(r"\1:", below.strip())
+    below = HEADING.sub(r"\1:", below.strip())
     shown = f"{heading.strip('#*=~ ')}:\n{below}" if is_headed else text
     return RankedPassage(readable_list(shown), 1.0, citation)

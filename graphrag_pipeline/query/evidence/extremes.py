@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.core.records import SEPARATOR, field_line, parted, record_line
@@ -23,13 +24,13 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.evidence.sentences import Sentence
     from graphrag_pipeline.query.release import Release
 
-_MOST, _LEAST = (re.compile(words_pattern(section)) for section in ("the_most", "the_least"))
 _SHOWN, _FEWEST_ROWS, _FEWEST_WORDS, _MOST_WORDS = 3, 3, 2, 20
 _MOSTLY, _FEWEST_COLUMNS = 0.9, 2
-_BOUNDED = re.compile(f"{words_pattern('at_most')}|{words_pattern('at_least')}")
 _TABLES = """
-SELECT source, arg_min(text, human_readable_id) AS text
-FROM documents WHERE contains(uri, '#') GROUP BY source HAVING count(*) >= $fewest ORDER BY source
+SELECT source, text FROM documents SEMI JOIN (
+    SELECT min(human_readable_id) AS human_readable_id FROM documents
+    WHERE contains(uri, '#') GROUP BY source HAVING count(*) >= $fewest) USING (human_readable_id)
+ORDER BY source
 """
 # Commas part thousands, but for one before one or two digits at the end; $56.7M is in millions.
 _HIGHEST = r"""
@@ -75,12 +76,13 @@ def told_of_extremes(
     alike, or where values of the field are no numbers. Other words of the question that some of the
     rows have choose among these; nothing is told of a name that none has.
     """
-    sign = 1 if _MOST.search(question.folded) else -1 if _LEAST.search(question.folded) else 0
-    if not sign or _BOUNDED.search(question.folded):
-        return []
     if not any("#" in sentence.window.row["uri"] for sentence in sentences):
         return []
-    bare = question.without(_MOST if sign > 0 else _LEAST)
+    most, least, bound = _patterns()
+    sign = 1 if most.search(question.folded) else -1 if least.search(question.folded) else 0
+    if not sign or bound.search(question.folded):
+        return []
+    bare = question.without(most if sign > 0 else least)
     asked = frozenset(bare.terms)
     ranked = sorted(
         (
@@ -110,6 +112,15 @@ def told_of_extremes(
         for field in fields
         for row in highest[field][: _SHOWN if len(fields) == 1 else 1]
     ]
+
+
+@cache
+def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
+    """Return what asks for the most, for the least, and what sets a bound: made for records."""
+    most, least, at_most, at_least = (
+        words_pattern(section) for section in ("the_most", "the_least", "at_most", "at_least")
+    )
+    return re.compile(most), re.compile(least), re.compile(f"{at_most}|{at_least}")
 
 
 def _highest(

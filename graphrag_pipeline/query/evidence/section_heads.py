@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.prose import readable
 from graphrag_pipeline.core.text import fold, terms, terms_batch
+from graphrag_pipeline.query.evidence.units import HEADING
 from graphrag_pipeline.query.question import AnalysedQuestion, words_pattern
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.evidence.units import Unit
     from graphrag_pipeline.query.release import Release
 
-_HEADING = re.compile(r"^#{1,6} +(.+)$", re.MULTILINE)
-_ASKING = re.compile(f"{words_pattern('time')}|{words_pattern('number')}")
 _WHY = re.compile(words_pattern("why"))
 _LEAST = 0.5
 """The share of the words of a heading and a question that both have, from which it is said."""
@@ -38,17 +37,18 @@ def tell_headings(index: Release, question: AnalysedQuestion, units: Sequence[Un
     headings = _headings_above(units)
     distinct = [*dict.fromkeys(filter(None, headings))]
     asked = frozenset(question.terms)
-    bare = frozenset(terms(question.without(_ASKING)))
+    bare = frozenset(question.without_time_and_number.terms)
     shares: dict[str, float] = {}
+    words_of: dict[str, frozenset[str]] = {}
     for heading, line in zip(distinct, terms_batch(readable(distinct)), strict=True):
-        words = frozenset(line.split())
+        words = words_of[heading] = frozenset(line.split())
         if _WHY.search(fold(heading)) is None or _WHY.search(question.folded):
             shares[heading] = max(_alike(words, asked), _BARE * _alike(words, bare))
     for unit, heading in zip(units, headings, strict=True):
         share = shares.get(heading, 0.0)
         if share >= _LEAST:
             unit.section = share**2 * (1.0 if unit.kind == "heading" else _BELOW)
-            if not (asked - {*terms(heading)}).isdisjoint(terms(unit.told)):
+            if not (asked - words_of[heading]).isdisjoint(terms(unit.told)):
                 unit.told = f"{unit.told} {heading}"
 
 
@@ -62,7 +62,7 @@ def _headings_above(units: Sequence[Unit]) -> list[str]:
     for unit in units:
         window = unit.sentence.window
         if id(window) not in known:
-            found = [*_HEADING.finditer(window.row["text"])]
+            found = [*HEADING.finditer(window.row["text"])]
             heads = [match[1].strip("#*_ ") for match in found]
             known[id(window)] = [match.start() for match in found], heads
         starts, heads = known[id(window)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,8 @@ FACT, FIELD, KEY, VALUE, TITLE = "fact", "field", "key", "value", "title"
 LINES = frozenset((FIELD, KEY, VALUE))
 TOLD_BY_FIELD = LINES | {ROW, ITEM}
 OF_RECORDS = TOLD_BY_FIELD | {FACT}
+HEADING = re.compile(r"^#{1,6} +(.*)$", re.MULTILINE)
+"""A line that is a heading."""
 CELL_END = "; "
 """What stands between the cells of a row that is told with its heads."""
 
