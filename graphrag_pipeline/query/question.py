@@ -116,13 +116,16 @@ class AnalysedQuestion(str):
     def without(self, pattern: re.Pattern[str]) -> AnalysedQuestion:
         """Return itself without what a pattern finds in its folded text; the rest as it is written.
 
-        Stems of most languages are told with their marks: chaudière, and not chaudiere.
+        The same question, read once, where nothing is found. Stems of most languages are told with
+        their marks: chaudière, and not chaudiere.
         """
         signs = unicodedata.normalize("NFC", self)
         folded = [fold(sign) for sign in signs]
         place_of = [place for place, sign in enumerate(folded) for _ in sign]
         found = pattern.finditer("".join(folded))
         gone = {place_of[n] for match in found for n in range(*match.span())}
+        if not gone:
+            return self
         kept = (" " if place in gone else sign for place, sign in enumerate(signs))
         return AnalysedQuestion("".join(kept))
 
