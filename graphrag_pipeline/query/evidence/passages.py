@@ -56,6 +56,7 @@ from graphrag_pipeline.query.evidence.times import (
     tell_months,
     tell_times,
 )
+from graphrag_pipeline.query.evidence.totals import told_of_totals
 from graphrag_pipeline.query.evidence.units import (
     DEFINITION,
     FACT,
@@ -151,6 +152,7 @@ def find_evidence(
         told_by_division,
         told_of_series,
         told_of_extremes,
+        told_of_totals,
         by_metadata,
         told_by_section,
     )

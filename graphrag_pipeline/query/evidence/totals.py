@@ -1,0 +1,262 @@
+"""Averages, totals and counts of the rows of a table: "What is the average of the fares?"
+
+They are told where every word of a question is accounted for: by the table, a field, or a value
+that chooses rows. A figure of other rows than those meant would be wrong, and look right.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence, Set
+from functools import cache
+from itertools import chain, takewhile
+from typing import TYPE_CHECKING, Any
+
+from graphrag_pipeline.core.records import SEPARATOR, parted
+from graphrag_pipeline.core.text import terms
+from graphrag_pipeline.core.word_lists import word_lists
+from graphrag_pipeline.query.evidence.record_tables import (
+    Choice,
+    RecordTable,
+    asked_columns,
+    choices_of,
+    chosen_rows,
+    has_records,
+    row_passage,
+    said_by,
+    said_by_field,
+    tables_of,
+)
+from graphrag_pipeline.query.evidence.widening import RankedPassage
+from graphrag_pipeline.query.question import AnalysedQuestion, bare_word, words_pattern
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.evidence.sentences import Sentence
+    from graphrag_pipeline.query.release import Release
+
+_SHOWN, _FEWEST, _MOST_ALIKE = 3, 2, 4
+_HOW = {"average": "on average", "total": "in all"}
+_WORDS = word_lists("questions.txt")
+_YES, _NO = frozenset(_WORDS["yes"]), frozenset((*_WORDS["no"], ""))
+_FIGURES = f"""
+SELECT count(*) AS n_rows, count(DISTINCT value) AS n_values, count(figure) AS n_figures,
+       count(*) FILTER (value NOT IN ('', '-', '?', 'n/a', 'N/A')) AS n_said,
+       sum(figure) AS total, avg(figure) AS average, min(figure) AS least, max(figure) AS most,
+       (SELECT count(*) FROM kept) AS n_chosen, (SELECT count(DISTINCT id) FROM cells) AS n_all,
+       (SELECT list(DISTINCT trim(said)) FROM cells WHERE field = $field) AS values_said,
+       (SELECT count(*) FROM cells SEMI JOIN kept USING (id)
+        WHERE list_contains({[*_WORDS["in_all"]]}, trim(said))) AS n_totals
+FROM figures
+"""
+_FIRST = f"""
+SELECT id, title, uri, text FROM kept JOIN documents USING (id)
+WHERE $field IS NOT NULL ORDER BY length(uri), uri LIMIT {_SHOWN}
+"""
+_ENDS = """
+SELECT id, title, uri, text FROM figures JOIN documents USING (id)
+QUALIFY row_number() OVER (ORDER BY figure DESC, human_readable_id) = 1
+     OR row_number() OVER (ORDER BY figure, human_readable_id) = 1
+ORDER BY figure DESC
+"""
+
+
+def told_of_totals(
+    index: Release, question: AnalysedQuestion, sentences: Sequence[Sentence]
+) -> list[RankedPassage]:
+    """Return an average, a total or a number of rows that a question asks of a table.
+
+    Then rows that it is made of: those with the highest and lowest figure, or the first ones. The
+    figures of a field are averaged and added where all of its values are numbers. Nothing is told
+    where several tables, fields or values may be meant.
+    """
+    if not has_records(sentences):
+        return []
+    average, total, how_many, other = _patterns()
+    if other.search(question.folded):
+        return []
+    if average.search(question.folded):
+        return _told_of_figures(index, question, average, "average")
+    if asks := how_many.search(question.folded):
+        noun = _noun_after(question.folded[asks.end() :])
+        bare = question.without(how_many).without(total)
+        if told := _told_of_rows(index, bare, noun):
+            return told
+    return (
+        _told_of_figures(index, question, total, "total") if total.search(question.folded) else []
+    )
+
+
+@cache
+def _patterns() -> tuple[re.Pattern[str], ...]:
+    """Return what asks for averages, totals and counts, and what makes other rows of those said."""
+    bounds = ("more_than", "less_than", "at_most", "at_least", "since", "after", "before", "until")
+    other = "|".join(map(words_pattern, ("other_rows", "between", *bounds)))
+    return (
+        *(re.compile(words_pattern(each)) for each in ("average", "in_all", "counted")),
+        re.compile(other),
+    )
+
+
+def _noun_after(text: str) -> frozenset[str]:
+    """Return the terms of the words up to the first that has none, as *are* and *in*."""
+    own = (terms(bare_word(word)) for word in text.split())
+    return frozenset(chain.from_iterable(takewhile(bool, own)))
+
+
+def _told_of_figures(
+    index: Release, question: AnalysedQuestion, kind: re.Pattern[str], asked_for: str
+) -> list[RankedPassage]:
+    bare = question.without(kind)
+    # A column may be called total.
+    found = (asked_columns(index, frozenset(each.terms)) for each in (bare, question))
+    table, fields, _ = next(filter(None, found), (None, [], 0))
+    if table is None:
+        return []
+    # Of the orders' amount the amount is meant, and not the field ordered.
+    asked = frozenset(question.terms) - table.row_words
+    fields = [field for field in fields if said_by_field(asked, field)] or fields
+    n_words = [len(terms(parted(field))) for field in fields]
+    field = fields[n_words.index(min(n_words))]
+    if n_words.count(min(n_words)) > 1:
+        return []
+    choices = _choices(index, table, bare, said_by_field(frozenset(bare.terms), field))
+    if choices is None:
+        return []
+    figures = _figures(index, table, field, choices)
+    are_numbers = _FEWEST <= figures["n_figures"] == figures["n_said"]
+    if not are_numbers or figures["n_totals"]:
+        return []
+    said = f"{_written(figures[asked_for])} {_HOW[asked_for]}"
+    rows = _rows(figures["n_figures"], figures["n_all"], choices)
+    ends = chosen_rows(index, _ENDS, table, field, choices)
+    text = f"{table.name} — {field}{SEPARATOR}{said}, {rows}"
+    return [
+        row_passage(index, ends[0], field, text),
+        *(row_passage(index, row, field) for row in ends),
+    ]
+
+
+def _told_of_rows(
+    index: Release, question: AnalysedQuestion, noun: frozenset[str]
+) -> list[RankedPassage]:
+    tables = tables_of(index) if noun else []
+    n_said = [len(said_by(noun, table.words)) for table in tables]
+    alike = [table for table, n in zip(tables, n_said, strict=True) if n == max(n_said) > 0]
+    if len(alike) > _MOST_ALIKE:
+        return []
+    counted = [told for table in alike if (told := _counted(index, table, question, noun))]
+    return counted[0] if len(counted) == 1 else []
+
+
+def _counted(
+    index: Release, table: RecordTable, question: AnalysedQuestion, noun: frozenset[str]
+) -> list[RankedPassage]:
+    """Return how many rows of a table, or values of a field, are meant, and the first of these.
+
+    Nothing where the table does not account for all of the question.
+    """
+    n_said = {field: len(said_by_field(noun, field)) for field in table.columns}
+    most = max(n_said.values())
+    named = [field for field, n in n_said.items() if n == most > 0]
+    field = named[0] if len(named) == 1 else ""
+    is_row = bool(said_by(noun, table.row_words))
+    named_by = said_by_field(noun, field)
+    if is_row and field and field != table.columns[0]:
+        if _yes(index, table, field):
+            named_by = frozenset()
+        elif _is_number(_figures(index, table, field, ())):
+            # "How many births?" asks for the field births, and not for rows of births.csv.
+            return []
+        field = ""
+    if not field and not is_row:
+        return []
+    choices = _choices(index, table, question, named_by)
+    if choices is None:
+        return []
+    shown = field or (choices[0].field if choices else table.columns[0])
+    figures = _figures(index, table, shown, choices)
+    is_number = _is_number(figures)
+    if not figures["n_chosen"] or figures["n_totals"] or (is_number and not is_row):
+        return []
+    rows = _rows(figures["n_chosen"], figures["n_all"], choices)
+    if field and not is_number and figures["n_values"] != figures["n_chosen"]:
+        rows = f"{figures['n_values']:,} values of {field}, {rows}"
+    first = chosen_rows(index, _FIRST, table, shown, choices)
+    text = f"{table.name} — {rows.removeprefix('in ')}"
+    return [
+        row_passage(index, first[0], shown, text),
+        *(row_passage(index, row, shown) for row in first),
+    ]
+
+
+def _choices(
+    index: Release, table: RecordTable, question: AnalysedQuestion, named: Set[str]
+) -> list[Choice] | None:
+    """Return what chooses rows of a table; None where that is not all of a question's other words.
+
+    A word of a field that says yes or no chooses the rows that say yes, one of another field stands
+    beside a value of it. One of what a row is called chooses if it is a value. A year that is both
+    named by the field and a value may be either.
+    """
+    figures = frozenset(filter(str.isdigit, named))
+    others = frozenset(question.terms) - named - _of_rows()
+    by_field = {field: said for field in table.columns if (said := said_by_field(others, field))}
+    of_fields = frozenset[str]().union(*by_field.values())
+    choosing = choices_of(index, table, question, others - of_fields | figures)
+    if choosing is None:
+        return None
+    own = said_by(others, table.row_words)
+    choices = [each for each in choosing[0] if each.whole or not own.issuperset(terms(each.word))]
+    is_clear = all(each.field and each.word not in figures for each in choices)
+    if not is_clear or choosing[1] - own - figures:
+        return None
+    beside = (by_field.get(choice.field, frozenset()) for choice in choices)
+    left = of_fields.difference(own, *beside)
+    for field, said in by_field.items():
+        if not left.isdisjoint(said) and (yes := _yes(index, table, field)):
+            choices.append(Choice(yes, field, whole=True))
+            left -= said
+    return None if left else choices
+
+
+def _yes(index: Release, table: RecordTable, field: str) -> str:
+    """Return the value of a field that says yes, if it says nothing but yes and no."""
+    said = frozenset(_figures(index, table, field, ())["values_said"])
+    yes = said & _YES
+    return next(iter(yes)) if len(yes) == 1 and said <= _YES | _NO else ""
+
+
+@cache
+def _of_rows() -> frozenset[str]:
+    """Return the terms of words that say nothing but that rows are meant: "how many rows are"."""
+    return frozenset(terms(" ".join(_WORDS["of_rows"]).replace("_", " ")))
+
+
+def _is_number(figures: Mapping[str, Any]) -> bool:
+    return 0 < figures["n_said"] == figures["n_figures"]
+
+
+def _figures(
+    index: Release, table: RecordTable, field: str, choices: Sequence[Choice]
+) -> dict[str, Any]:
+    return chosen_rows(index, _FIGURES, table, field, choices)[0]
+
+
+def _rows(n_chosen: int, n_all: int, choices: Sequence[Choice]) -> str:
+    """Return which rows are meant: "in 8 of 12 records with country: Norway"."""
+    of = "" if n_chosen == n_all else f"{n_chosen:,} of "
+    each = [
+        f"{c.field}{SEPARATOR}{c.word}" if c.whole else f"*{c.word}* in {c.field}" for c in choices
+    ]
+    return f"in {of}{n_all:,} records{' with ' if each else ''}{' and '.join(each)}"
+
+
+def _written(figure: float) -> str:
+    """Return a figure with its thousands parted and at most two decimals, or two digits.
+
+    >>> _written(1234567.891), _written(12.0), _written(0.01234)
+    ('1,234,567.89', '12', '0.012')
+    """
+    if 0 < abs(figure) < 1:
+        return f"{figure:.2g}"
+    return f"{figure:,.2f}".rstrip("0").rstrip(".")

@@ -1,0 +1,136 @@
+"""Questions for an average, a total or a number of the rows of a table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from asked_files import index_asked
+
+from benchmarks.answers import passages_of
+from graphrag_pipeline.query import QueryEngine
+
+VOYAGES = [
+    ("V1", "Aurora", "Port Rowan", "done", "$1,200.50", "yes"),
+    ("V2", "Aurora", "Bergen", "open", "$800.00", "no"),
+    ("V3", "Marlin", "Port Rowan", "done", "$99.50", "no"),
+    ("V4", "Selene", "Bergen", "lost", "$400.00", "yes"),
+    ("V5", "Marlin", "Port Rowan", "open", "$100.00", "yes"),
+]
+FILES = {
+    "voyages.csv": "voyage,ship,harbour,state,freight,insured\n"
+    + "".join(",".join(f'"{cell}"' for cell in row) + "\n" for row in VOYAGES),
+    "fänge.csv": "Boot;Hafen;Ertrag\nAlk;Kiel;12,5\nButt;Husum;10\nCora;Kiel;7,5\n",
+    "sails.json": json.dumps(
+        [
+            {"sail": sail, "cloth": cloth, "area": area}
+            for sail, cloth, area in (
+                ("Genoa", "dacron", 41),
+                ("Jib", "linen", 19),
+                ("Spanker", "dacron", 30),
+            )
+        ]
+    ),
+    "dues.csv": "port,year,dues_2000,dues_2001\nHull,2000,4,5\nBrest,2001,6,7\nFlores,2001,8,9\n",
+    "crews.csv": "name,berth,asleep\nOle,4,yes\nPer,5,no\nNils,6,yes\n",
+    "costs.csv": "item,costs\nTar,12\nRope,30\nOakum,8\nTotal,50\n",
+    "hands.csv": "hand,remarks,wages\n"
+    + "".join(
+        f"{hand},{remarks},{wages}\n"
+        for hand, remarks, wages in (
+            ("Ole", "came aboard at night and was sober for once", "11"),
+            ("Per", "keeps watch and is sober on most of the days", "about 9"),
+            ("Nils", "speaks of nothing but the herring and its price", "8"),
+        )
+    ),
+    "yard.md": "# Yard\n\nThe yard has 14 slips in total. An average refit takes nine weeks.\n",
+}
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryEngine]:
+    yield from index_asked(FILES, tmp_path_factory)
+
+
+@pytest.mark.parametrize(
+    ("question", "told"),
+    [
+        ("What is the average freight?", "freight: 520 on average, in 5 records"),
+        (
+            "What is the average freight of the voyages from Port Rowan?",
+            "freight: 466.67 on average, in 3 of 5 records with harbour: Port Rowan",
+        ),
+        ("What is the total freight?", "freight: 2,600 in all, in 5 records"),
+        (
+            "What is the total freight of the open voyages?",
+            "freight: 900 in all, in 2 of 5 records with state: open",
+        ),
+        ("How many voyages are there?", "5 records"),
+        ("How many voyages are open?", "2 of 5 records with state: open"),
+        ("How many voyages does the Aurora have?", "2 of 5 records with ship: Aurora"),
+        (
+            "How many insured voyages are there from Port Rowan?",
+            "2 of 5 records with harbour: Port Rowan and insured: yes",
+        ),
+        ("How many asleep crews are there?", "2 of 3 records with asleep: yes"),
+        ("How many ships are in the voyages?", "3 values of ship, in 5 records"),
+        ("How many sails are dacron?", "2 of 3 records with cloth: dacron"),
+        ("Was ist der durchschnittliche Ertrag?", "Ertrag: 10 on average, in 3 records"),
+        (
+            "Wie hoch ist der Ertrag insgesamt in Kiel?",
+            "Ertrag: 20 in all, in 2 of 3 records with Hafen: Kiel",
+        ),
+        ("What is the average sail area?", "area: 30 on average, in 3 records"),
+    ],
+)
+def test_a_figure_of_all_rows_that_are_meant_stands_first(
+    asked: QueryEngine, question: str, told: str
+) -> None:
+    answer = asked.answer(question, "bm25")
+    first = passages_of(answer.text)[0]
+    table, _, figure = first.partition(" — ")
+    assert figure == told
+    cited = answer.citations[0]
+    assert table == cited.uri.partition("#")[0].rsplit("/", 1)[-1]
+    if "records with " in told and " and " not in told:
+        # The row that is cited is one of those meant.
+        text = asked.index.rows("SELECT text FROM documents WHERE id = $id", id=cited.document_id)
+        assert told.rpartition("records with ")[2] in text[0]["text"].split("\n")
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "How many voyages are not open?",  # another choice than the value said
+        "How many voyages are open or lost?",
+        "How many voyages have a freight over 500?",
+        "How many voyages from Hull are there?",  # a name that no row has
+        "How many voyages have a freight?",  # a field without a value
+        "How many old voyages are there?",  # a word that nothing accounts for
+        "What is the average freight per ship?",
+        "What are the total costs?",  # a table with a total of its own
+        "What are the average wages of the hands?",  # not all of them numbers
+        "How many hands are sober?",  # a word within longer texts
+        "What are the average dues in 2001?",  # the year, or the field dues_2001
+    ],
+)
+def test_nothing_is_told_of_other_rows_than_those_meant(asked: QueryEngine, question: str) -> None:
+    for passage in passages_of(asked.answer(question, "bm25").text):
+        assert "on average, in" not in passage
+        assert "in all, in" not in passage
+        assert " records" not in passage
+
+
+@pytest.mark.parametrize(
+    ("question", "told"),
+    [
+        ("How many slips does the yard have in total?", "14 slips"),
+        ("How long does an average refit take?", "nine weeks"),
+        ("What is the freight of V3?", "freight: $99.50"),
+    ],
+)
+def test_texts_and_single_rows_answer_as_before(
+    asked: QueryEngine, question: str, told: str
+) -> None:
+    assert told in passages_of(asked.answer(question, "bm25").text)[0]
