@@ -1,6 +1,12 @@
 """Tables of web pages: their heads name columns, and no entities; their cells stand in columns."""
 
+import io
+from collections.abc import Sequence
+from datetime import time
+
 import polars as pl
+import pytest
+from openpyxl import Workbook
 from read_files import only, read
 from test_equations import docx
 
@@ -173,3 +179,134 @@ def test_ends_of_lines_that_a_database_escapes_are_no_letters() -> None:
     told = {d.key: d.text for d in read("a.csv", rows).documents}
     assert "said: One two \\n" in told["2"]
     assert told["3"] == "id: 3"
+
+
+FLEET = [
+    ["", "Fleet", "", "", ""],
+    ["", "Norway", "", "Spain", ""],
+    ["", "Boats", "Tons", "Boats", "Tons"],
+    ["Year", "n", "t", "n", "t"],
+    ["2023", "4", "140", "6", "210"],
+    ["2024", "5", "150", "7", "220"],
+]
+MERGED_FLEET = """<table><tr><td rowspan=4>Year</td><td colspan=4>Fleet</td></tr>
+<tr><td colspan=2>Norway</td><td colspan=2>Spain</td></tr>
+<tr><td>Boats</td><td>Tons</td><td>Boats</td><td>Tons</td></tr>
+<tr><td>n</td><td>t</td><td>n</td><td>t</td></tr>
+<tr><td>2023</td><td>4</td><td>140</td><td>6</td><td>210</td></tr></table>"""
+
+
+def as_csv(rows: list[list[str]]) -> str:
+    return "".join(",".join(row) + "\n" for row in rows)
+
+
+def as_markdown(rows: list[list[str]]) -> str:
+    lines = [f"| {' | '.join(row)} |\n" for row in rows]
+    return "".join([lines[0], "|---" * len(rows[0]), "|\n", *lines[1:]])
+
+
+def workbook(rows: Sequence[Sequence[object]], *merged: str) -> bytes:
+    book = Workbook()
+    sheet = book.create_sheet(index=0)
+    book.remove(book["Sheet"])
+    for row in rows:
+        sheet.append([*row])
+    for cells in merged:
+        sheet.merge_cells(cells)
+    file = io.BytesIO()
+    book.save(file)
+    return file.getvalue()
+
+
+def test_a_head_of_four_rows_names_each_column_whole() -> None:
+    names = [
+        f"Fleet {land} {what}" for land in ("Norway", "Spain") for what in ("Boats n", "Tons t")
+    ]
+    said = "\n".join(["Year: 2023", *map(": ".join, zip(names, FLEET[4][1:], strict=True))])
+    merged = workbook(FLEET, "B1:E1", "B2:C2", "D2:E2")
+    for read_as in (read("a.csv", as_csv(FLEET)), read("a.xlsx", merged)):
+        assert read_as.documents[0].text == said
+    head = f"| Year | {' | '.join(names)} |"
+    for name, content in (("a.md", as_markdown(FLEET)), ("a.html", MERGED_FLEET)):
+        assert only(read(name, content)).text.split("\n")[:3] == [
+            head,
+            "| --- | --- | --- | --- | --- |",
+            "| 2023 | 4 | 140 | 6 | 210 |",
+        ]
+
+
+def test_names_said_again_over_each_column_are_as_those_over_several() -> None:
+    frame = ",price,price,volume,volume\n,mean,max,mean,max\ntown,,,,\nKelm,12.5,14.0,30,41\n"
+    lines = only(read("a.csv", frame)).text.split("\n")
+    assert lines == [
+        "town: Kelm",
+        "price mean: 12.5",
+        "price max: 14.0",
+        "volume mean: 30",
+        "volume max: 41",
+    ]
+    shifts = "Who,Mon,,Tue,\n,Early,Late,Early,Late\nIda Moen,Quay,,Gate,\nPer Holm,,Quay,,Gate\n"
+    assert [document.text for document in read("a.csv", shifts).documents] == [
+        "Who: Ida Moen\nMon Early: Quay\nTue Early: Gate",
+        "Who: Per Holm\nMon Late: Quay\nTue Late: Gate",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("heads", "cells"),
+    [
+        (["05:00", "05:30"], ["05:02", "05:32"]),
+        (["5:00 pm", "5:30 pm"], ["12.4", "12.9"]),
+        (["08:00-08:45", "09:00-09:45"], ["Latin", "Art"]),
+        (["2024-01-01", "2024-02-01"], ["14", "18"]),
+        (["01/03/2025", "08/03/2025"], ["present", "absent"]),
+        (["2023", "2022"], ["Ida Moen", "Per Holm"]),
+    ],
+)
+def test_heads_that_look_like_values_name_columns(heads: list[str], cells: list[str]) -> None:
+    rows = [["Stop", *heads], ["Kelm", *cells], ["Osvik", *cells]]
+    said = [f"Stop: {name}\n{heads[0]}: {cells[0]}\n{heads[1]}: {cells[1]}" for name in ("Kelm",)]
+    assert [d.text for d in read("a.csv", as_csv(rows)).documents][:1] == said
+    page = "".join(f"<td>{'</td><td>'.join(row)}</td>" + "<tr>" for row in rows)
+    text = only(read("a.html", f"<table><tr>{page}</table>")).text
+    assert text.split("\n")[:2] == [f"| Stop | {heads[0]} | {heads[1]} |", "| --- | --- | --- |"]
+
+
+def test_hours_of_a_workbook_are_as_it_shows_them() -> None:
+    rows = [["Room 4"], [None, time(8), time(9, 30)], ["Monday", "Latin", "Art"]]
+    read_as = read("a.xlsx", workbook([*rows, ["Friday", "Art", None]], "A1:C1"))
+    assert [document.text for document in read_as.documents] == [
+        "Room 4",
+        "column-1: Monday\n08:00: Latin\n09:30: Art",
+        "column-1: Friday\n08:00: Art",
+    ]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [["05:00", "Kelm", "departs"], ["05:30", "Osvik", "departs"]],
+        [["Kelm", "05:00", "05:45"], ["Osvik", "05:30", "06:15"], ["Rydal", "06:10", "07:00"]],
+        [["2025-01-03", "Ida Moen", "14"], ["2025-01-04", "Per Holm", "9"]],
+        [["Ida Moen", "1985", "2001"], ["Per Holm", "1979", "1999"]],
+    ],
+)
+def test_values_over_values_of_their_kind_are_a_row(rows: list[list[str]]) -> None:
+    first = read("a.csv", as_csv(rows)).documents[0].text
+    assert sorted(line.partition(": ")[2] for line in first.split("\n")) == sorted(rows[0])
+
+
+def test_a_grid_of_words_below_an_empty_corner_has_a_head() -> None:
+    rows = ("<td></td><td>Monday</td><td>Friday</td>", "<td>8:00</td><td>Latin</td><td>Art</td>")
+    assert table(*rows, rows[1].replace("8", "9")).split("\n")[:2] == [
+        "|  | Monday | Friday |",
+        "| --- | --- | --- |",
+    ]
+    assert "---" not in table(rows[0], rows[1], rows[1].replace("8:00", ""))
+
+
+def test_a_power_is_no_digit_of_its_number() -> None:
+    text = only(
+        read("a.html", "<p>10<sup>3</sup> m, in 1998<sup><a href='#n'>2</a></sup>, m<sup>2")
+    ).text
+    assert text == "10^3 m, in 1998^2, m2"

@@ -80,7 +80,8 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
         "ocr pdf pdf_columns pdf_forms pdf_layout pdf_lines pdf_rules pdf_tables pdf_text"
     ),
     f"{_READERS}:records": (
-        *_reading("chats library_records record_columns records script_archives slack sql_dumps"),
+        *_reading("cell_markup chats library_records record_columns records script_archives"),
+        *_reading("slack sql_dumps"),
         *_reading("table_head tables tables_beside"),
         "core/records.py",
         "data/nlp_records.txt",

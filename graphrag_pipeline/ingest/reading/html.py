@@ -104,6 +104,8 @@ _OF_LOOKS = re.compile(rf"{_LOOKS}\b{QUOTED}(.?)", re.I)
 # Words that may hide an element, written so as to be searched for fast.
 _HIDDEN = re.compile("[hHnN][iIoO](?:[dD]{2}[eE][nN]|[nN][eE])")
 _LONGEST_TAG = 2_000
+_POWER = re.compile(r"(?<=\d)<sup\b[^<>]*>(?=\s*(?:<a\b[^<>]*>\s*)?[-+−]?\d)", re.I)
+"""What begins a number above a number: the power of one, or the mark of a note."""
 _SPAN = re.compile(r"\b(row|col)span\s*=\s*[\"']?\s*(\d{1,4})", re.I)
 _FIRST_NUMBER = re.compile(r"\bstart\s*=\s*[\"']?\s*([1-9]\d{0,3})\b", re.I)
 _UNNUMBERED = re.compile(
@@ -236,6 +238,7 @@ class _PageParser:
 
     def parse(self, markup: str) -> Page:
         self.has_usual_space = not any(map(markup.__contains__, _UNUSUAL_SPACE))
+        markup = _POWER.sub("^", markup) if "<sup" in markup else markup
         for text, slash, name, attributes in read_pieces(_without_looks(markup)):
             if text and self.dropped_from is None:
                 self._text(text)

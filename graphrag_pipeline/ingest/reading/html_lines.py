@@ -12,12 +12,13 @@ from graphrag_pipeline.core.records import field_words
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.ingest.reading.blocks import Block, BlockKind
 from graphrag_pipeline.ingest.reading.table_head import (
+    MOST_HEADS,
     REPEATED,
     is_number,
-    is_year,
     joined_names,
+    n_over,
     names_numbers,
-    names_years,
+    names_values,
 )
 
 AROUND_MAIN, LINK_LIST, NAVIGATION, LANDMARK = 1, 2, 3, 4
@@ -29,7 +30,6 @@ _MAIN_SHARE = 0.25
 _MOST_NAVIGATION = 0.4
 _MOSTLY_LINKS = 0.5
 _LONG_CELL = 400
-_MOST_HEADS = 3
 _LEAST_ROWS = 3  # of a table whose first row is told by half of its words
 _LABEL_WORDS = 3
 _FIELD = 2  # cells: what a field is called, and what it holds
@@ -220,8 +220,10 @@ def as_rows(lines: Sequence[Line], group: int, cells: Cells) -> list[Line]:
         is_field = row in cells.labelled & cells.bodies and len(texts) == _FIELD and all(texts)
         text = ": ".join([texts[0].rstrip(" :"), texts[1]]) if is_field else _row(written[-1])
         rows.append(Line(text, gap, kind="table", group=group, linked=linked))
-    n_heads = n_heads if n_heads > 1 else max(n_heads, n_names(written, cells.spans))
-    if 0 < n_heads < len(written) and n_heads <= _MOST_HEADS and rows[first].kind == "table":
+    n_heads = (
+        n_heads if n_heads > 1 else max(n_heads, n_names(written, is_merged=bool(cells.spans)))
+    )
+    if 0 < n_heads < len(written) and n_heads <= MOST_HEADS and rows[first].kind == "table":
         names = joined_names(written[:n_heads])
         head = Line(_row(names), rows[first].gap, kind="table", group=group)
         dashes = Line(_row(["---"] * len(names)), 1, kind="table", group=group)
@@ -233,24 +235,28 @@ def _row(texts: Sequence[str]) -> str:
     return "| " + " | ".join(texts) + " |"
 
 
-def n_names(rows: Sequence[Sequence[str]], spans: Mapping[tuple[int, int], object]) -> int:
-    """Return how many rows name columns, where none is marked: two, if cells of the first are wide.
-
-    Those of the second then name what stands below, which has numbers.
-    """
-    if len(rows) > 2 and spans and rows[0][0] and "" in rows[0] and len(rows[0]) == len(rows[1]):
-        numbers = [cell for cell in rows[0] if is_number(cell) and not is_year(cell)]
-        is_named = all(rows[1]) and not numbers and not any(map(is_number, rows[1]))
-        if is_named and any(map(is_number, itertools.chain(*rows[2:]))):
-            return 2
-    return int(len(rows) > 1 and _are_names(rows))
+def n_names(rows: Sequence[Sequence[str]], *, is_merged: bool = False) -> int:
+    """Return how many rows name columns, where none is marked: see :func:`n_over`."""
+    n_heads = n_over(rows, is_merged=is_merged)
+    return n_heads if n_heads > 1 else int(len(rows) > 1 and _are_names(rows))
 
 
 def _are_names(rows: Sequence[Sequence[str]]) -> bool:
     """Whether the first row names columns: by words for that, or as it stands over numbers."""
     numbers = [is_number(cell) for cell in rows[0]]
     is_plain = len(rows[0]) > 2 and all(rows[0]) and not any(numbers)
-    return _are_labels(rows) or (is_plain and names_numbers(rows)) or names_years(rows)
+    is_over = names_values(rows) or _has_corner(rows)
+    return is_over or _are_labels(rows) or (is_plain and names_numbers(rows))
+
+
+def _has_corner(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether only the first cell of all is empty, and words beside it stand over other words."""
+    (corner, *texts), *others = rows
+    if corner or len(others) < 2 or len(texts) < 2 or any(map(is_number, texts)):
+        return False
+    is_short = all(0 < len(text.split()) <= _LABEL_WORDS for text in texts)
+    is_apart = {cell for row in others for cell in row}.isdisjoint(texts)
+    return is_short and is_apart and all(row[0] for row in others)
 
 
 def _are_labels(rows: Sequence[Sequence[str]]) -> bool:

@@ -280,7 +280,7 @@ def _table(lines: list[str]) -> str:
         if rows and rows[-1][-1].rstrip().endswith("T{"):
             rows[-1][-1], is_open = rows[-1][-1].rstrip()[:-2], True
     rows = [[one_line(cell) for cell in row] for row in rows]
-    return "\n".join(markdown_lines(rows, n_names(rows, {}))) if rows else ""
+    return "\n".join(markdown_lines(rows, n_names(rows))) if rows else ""
 
 
 MANUAL = FileFormat(read_manual, versions.of("manual pages", "plain"), SMALL)

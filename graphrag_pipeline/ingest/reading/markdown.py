@@ -32,7 +32,7 @@ from graphrag_pipeline.ingest.reading.model import (
     whole_document,
 )
 from graphrag_pipeline.ingest.reading.note_marks import without_marks, without_page_addresses
-from graphrag_pipeline.ingest.reading.table_head import is_under_names, markdown_lines
+from graphrag_pipeline.ingest.reading.table_head import markdown_lines, n_over
 from graphrag_pipeline.ingest.reading.wiki_links import (
     as_notes,
     notes_linked,
@@ -52,7 +52,7 @@ _NOTE_MARK = re.compile(r"\[\^([^\]\s]{1,50})\]")
 _TERM = re.compile(r"^([^\s#>|:*+-][^\n]{0,100})\n(?:[ \t]*\n)?:[ \t]+(?=\S)", re.M)
 _FURTHER = re.compile(r"(?<=\S)\n:[ \t]+(?=\S)")
 _WIDE_HEAD = re.compile(
-    r"^\|(?:[^|\n]*\|){1,200}?[ \t]*\|[^\n]*\n\|[-:| ]+\|[ \t]*(?:\n\|[^\n]*){2}", re.M
+    r"^\|(?:[^|\n]*\|){1,200}?[ \t]*\|[^\n]*\n\|[-:| ]+\|[ \t]*(?:\n\|[^\n]*){2,8}", re.M
 )
 """The first lines of a table whose head has a name and an empty cell after it."""
 _INTEGER = re.compile(r"[+-]?\d{1,18}")
@@ -112,13 +112,12 @@ def _with_whole_heads(text: str) -> str:
 
 
 def _whole_head(match: re.Match[str]) -> str:
-    first, _, second, *others = (
+    first, _, *others = (
         [cell.strip() for cell in row.strip().strip("|").split("|")]
         for row in match.group().split("\n")
     )
-    if not is_under_names(first, second, others):
-        return match.group()
-    return "\n".join(markdown_lines([first, second, *others], 2))
+    n_heads = n_over([first, *others])
+    return "\n".join(markdown_lines([first, *others], n_heads)) if n_heads > 1 else match.group()
 
 
 def _plain(value: Scalar) -> Scalar:

@@ -23,7 +23,8 @@ _LINES = word_set(
     "thead tr ul"
 )
 _OTHERS = word_set("h1 h2 h3 h4 h5 h6 li td th script style svg")
-_NAMES = "|".join(sorted(_INLINE | _LINES | _OTHERS, key=len, reverse=True))
+TAG_NAMES = _INLINE | _LINES | _OTHERS
+_NAMES = "|".join(sorted(TAG_NAMES, key=len, reverse=True))
 _CODE_OR_TAG = re.compile(
     rf"(`+)[^`\n]+\1|\\<|<(?P<end>/?)(?P<name>{_NAMES})(?:\s[^<>]{{0,2000}})?/?>", re.I
 )

@@ -397,7 +397,7 @@ def _n_heads(rows: Sequence[Sequence[str]], spans: Spans) -> int:
 
     What else the first row of a page has may be a row like the others.
     """
-    if not (names_numbers(rows) or n_names(rows, {})):
+    if not (names_numbers(rows) or n_names(rows)):
         return 0
     head = head_of(rows, spans)
     if not head.names or head.captions:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from graphrag_pipeline.core.lazy import LazyModule
 from graphrag_pipeline.core.records import column_of, name_columns
 from graphrag_pipeline.ingest.reading import fields as by_column
+from graphrag_pipeline.ingest.reading.cell_markup import plain_table
 from graphrag_pipeline.ingest.reading.cleaning import NEWLINES, REMOVED
 from graphrag_pipeline.ingest.reading.model import (
     DocumentTable,
@@ -59,7 +60,8 @@ def read_columns(
     """
     if cells.is_empty():
         raise Unreadable("the file holds no records")
-    rows, in_column = _rows(_within_groups(_filled(cells, options)), options)
+    cells = plain_table(_within_groups(_filled(cells, options)))
+    rows, in_column = _rows(cells, options)
     numbered = pl.concat_str(pl.lit("row-"), pl.col("record") + 1)
     rows = rows.with_columns(key=pl.coalesce("key", numbered), said=pl.col("said").fill_null(""))
     if rows["key"].n_unique() < len(rows):

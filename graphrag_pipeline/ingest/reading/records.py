@@ -13,6 +13,7 @@ from graphrag_pipeline.core.records import field_head, field_line, field_words, 
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.ingest.reading import fields as by_column
 from graphrag_pipeline.ingest.reading.blocks import Block
+from graphrag_pipeline.ingest.reading.cell_markup import plain_records
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 from graphrag_pipeline.ingest.reading.model import (
     Quarantined,
@@ -92,7 +93,7 @@ def read_records(
     or ids, those are taken whose values tell the records apart: see `fields`. ``beside`` is
     metadata of every record, which its own go before.
     """
-    records = list(values)
+    records = plain_records(list(values))
     if not records:
         raise Unreadable(none)
     _require_bounded(len(records) * sum(len(str(v)) for v in (beside or {}).values()), options)
@@ -185,6 +186,7 @@ def _may_name(item: object) -> bool:
 
 def read_object(path: Path, value: Mapping[str, object], options: ReadingOptions) -> ReadResult:
     """Return the one document that an object which is a whole file makes."""
+    value = plain_records([value])[0]
     part = _parts(value, options)
     in_column = part.has_text_column
     fields = _written([part], options, in_column=in_column, infer=False)[0]

@@ -57,7 +57,7 @@ def _text(written: str) -> str:
 def _table(match: re.Match[str]) -> str:
     lines = match.group().split("\n")
     rows = [[" ".join(cell.split()) for cell in line[:-1].split("|")] for line in lines]
-    return "\n".join(markdown_lines(rows, n_names(rows, {})))
+    return "\n".join(markdown_lines(rows, n_names(rows)))
 
 
 RTF = FileFormat(read_rtf, versions.of("RTF"))

@@ -310,7 +310,9 @@ def _shown(value: object) -> str:
         return "true" if value else "false"
     if isinstance(value, datetime):
         return (value.date() if value.time() == time() else value).isoformat()
-    if isinstance(value, date | time):
+    if isinstance(value, time):
+        return value.isoformat("auto" if value.second or value.microsecond else "minutes")
+    if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, timedelta):
         return _duration(value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from graphrag_pipeline.core.records import field_head
 from graphrag_pipeline.core.word_lists import word_lists
@@ -16,14 +17,20 @@ REPEATED = 200
 """Characters of a cell of several rows that is said in each of these."""
 _MOST_CAPTIONS = 20
 _MOSTLY = 0.8
-_MOST_ROWS = 3
+_MANY_ROWS = 3
+MOST_HEADS = 5
 _LEAST_ROWS = 2
+_LEAST_WIDE = 2
 _SENTENCE_WORDS = 10
 _NUMBER = re.compile(
     r"[-+(]?[$€£¥]?\s?\d[\d.,' \u00a0\u202f]*\s?(?:[%$€£¥]|[A-Z]{3}|[a-zµ]{1,3})?\)?"
     r"|\d{1,4}[-./]\d{1,2}[-./]\d{1,4}"
 )
 _YEAR = re.compile(r"(1[5-9]|20)\d\d")
+_DATE = re.compile(r"\d{1,4}([-./])\d{1,2}\1\d{1,4}")
+_HOUR = r"(?:[01]?\d|2[0-4])[:h][0-5]\d(?::[0-5]\d)?(?: ?[ap]\.?m\.?)?"
+_TIME = re.compile(rf"{_HOUR}(?: ?[-–] ?{_HOUR})?|\d{{1,2}} ?[ap]\.?m\.?", re.IGNORECASE)
+_ROUND = re.compile(r"\d{1,2}(?:[:h](?:00|15|30|45)\b.*| ?[ap]\.?m\.?)", re.IGNORECASE)
 _ADDRESS = re.compile(r"[^@\s,;]+@[^@\s,;]+\.[^@\s,;]+|https?://\S+")
 _LONGEST_UNIT = 12
 _BRACKETED = re.compile(r"\s*(?:\([^()\d]+\)|\[[^][\d]+])\s*")
@@ -58,24 +65,24 @@ class TableHead:
 def head_of(rows: Sequence[Row], spans: Spans = ()) -> TableHead:
     """Tell the head of a table from its first rows, blank ones left out.
 
-    A row names columns unless it holds a number where the rows below it hold numbers, too. Years
-    name columns of other numbers. A head has several rows where cells of it are merged; where
-    nobody knows of merged cells, where several names stand over two columns or more, and the row
-    below names these; of three, where the first names what the other two are of. Short words under
-    the names of numbers, and nothing under the others, are units: "Length (m)". What names few of
-    the columns that most rows fill is no head, but a row of a form.
+    A row names columns unless it holds a number where the rows below it hold numbers, too. Years,
+    dates and times name columns of what is none: see :func:`names_values`. A head has several rows
+    where cells of it are merged; where nobody knows of merged cells, where :func:`n_over` says so.
+    Short words under the names of numbers, and nothing under the others, are units: "Length (m)".
+    What names few of the columns that most rows fill is no head, but a row of a form.
     """
-    n_captions = _captions(rows)
+    n_captions = _captions(rows, spans)
     captions = as_lines(rows[:n_captions])
     below = rows[n_captions:]
     if not below or _is_record(below[0], below[1:]):
         return TableHead(captions, (), n_captions)
-    n_rows = _height(below, [(a - n_captions, b - n_captions, c, d) for a, b, c, d in spans])
+    n_rows = _height(below, spans, n_captions)
     names = joined_names(below[:n_rows])
     if _names_few(names, below[n_rows:]):
         return TableHead(captions, (), n_captions)
-    if n_rows == 1 and not spans and len(below) > 2 and _are_units(below[0], below[1], below[2:]):
-        n_rows, units = 2, [cell.strip() for cell in below[1]]
+    units = below[n_rows] if len(below) > n_rows + 1 else []
+    if units and _are_units(names, units, below[n_rows + 1 :]):
+        n_rows, units = n_rows + 1, [cell.strip() for cell in units]
         names = [
             f"{name} ({unit.strip('()[]')})" if unit.strip("-") else name
             for name, unit in zip(names, units + [""] * len(names), strict=False)
@@ -98,7 +105,7 @@ def is_prose(rows: Sequence[Row]) -> bool:
 
     They stand in several columns, or the first is a sentence.
     """
-    if len(rows) < _MOST_ROWS or sum(map(bool, rows[0])) != 1 or is_number("".join(rows[0])):
+    if len(rows) < _MANY_ROWS or sum(map(bool, rows[0])) != 1 or is_number("".join(rows[0])):
         return False
     several = sum(n_filled(row) > 1 for row in rows)
     columns = {place for row in rows for place, cell in enumerate(row) if cell.strip()}
@@ -116,19 +123,22 @@ def as_lines(rows: Sequence[Row]) -> list[str]:
     return [one_line(" ".join(filter(None, row))) for row in rows]
 
 
-def _captions(rows: Sequence[Row]) -> int:
+def _captions(rows: Sequence[Row], spans: Spans = ()) -> int:
     """Return the number of rows of one cell above rows of which most have several.
 
-    Rows of more cells are above a table if they are more than a head has, and the first row that
-    is full names columns of numbers.
+    Rows of more cells are above a table if they are many and no head, and the first row that is
+    full names columns of numbers.
     """
     filled = [n_filled(row) for row in rows[:LOOKED_AT]]
     while filled and filled[-1] <= 1:  # notes
         filled.pop()
     first = next((number for number, cells in enumerate(filled) if cells > 1), 0)
+    if first and not rows[first - 1][0].strip():  # a name over all columns but the first
+        above, below = (_height(rows[n:], spans, n) for n in (first - 1, first))
+        first -= above > below > 1
     full = filled.index(max(filled)) if filled else 0
-    if full - first >= _MOST_ROWS and names_numbers(rows[full:]):
-        first = full
+    if full - first >= _MANY_ROWS and names_numbers(rows[full:]):
+        first = first if first + _height(rows[first:], spans, first) > full else full
     several = sum(cells > 1 for cells in filled[first:])
     is_table = first <= _MOST_CAPTIONS and several >= _MOSTLY * len(filled[first:])
     return first if is_table else 0
@@ -136,13 +146,13 @@ def _captions(rows: Sequence[Row]) -> int:
 
 def _is_record(first: Row, others: Sequence[Row]) -> bool:
     """Whether the first row is a record like the others, and names nothing."""
-    columns = _columns([first, *others])
+    columns = [*_columns([first, *others])]
     if any(_ADDRESS.fullmatch(cell) and _are(_ADDRESS.fullmatch, cells) for cell, cells in columns):
         return True
-    if not all(map(str.strip, first)):
+    if not all(map(str.strip, first)) or names_values([first, *others]):
         return False
     return not names_numbers([first, *others]) and any(
-        is_number(cell) and _is_like(cell, cells) for cell, cells in _columns([first, *others])
+        is_number(cell) and _is_like(cell, cells) for cell, cells in columns
     )
 
 
@@ -154,16 +164,25 @@ def names_numbers(rows: Sequence[Row]) -> bool:
     )
 
 
-def names_years(rows: Sequence[Row]) -> bool:
-    """Whether all cells of the first row but the first are years, over numbers that are none."""
-    return (
-        len(rows[0]) > 1
-        and not is_number(rows[0][0])
-        and all(
-            is_year(cell) and cells and _are_numbers(cells) and not _is_like(cell, cells)
-            for cell, cells in [*_columns(rows)][1:]
-        )
-    )
+def names_values(rows: Sequence[Row]) -> bool:
+    """Whether the cells of the first row but the first are years, dates or times that name columns.
+
+    Below them is nothing of their kind: numbers; or words, where several differ, and years are in
+    their order. Times may stand over times that are less round, as those of a timetable.
+    """
+    values = [cell.strip() for cell in rows[0][1:]]
+    kind = kind_of(values[0]) if values else ""
+    if kind in ("", "number") or kind_of(rows[0][0]) or {*map(kind_of, values)} != {kind}:
+        return False
+    columns = [cells for _, cells in _columns(rows)][1:]
+    alike = [cell for cells in columns for cell in cells if kind_of(cell) == kind]
+    if alike and kind == "time":
+        n_round = sum(map(bool, map(_ROUND.fullmatch, alike)))
+        return all(map(_ROUND.fullmatch, values)) and 2 * n_round < len(alike) and len(values) > 1
+    is_series = 1 < len(values) == len(set(values))
+    if kind == "year":
+        is_series &= sorted(values) in (values, values[::-1])
+    return not alike and (is_series or all(c and _are_numbers(c) for c in columns))
 
 
 def _columns(rows: Sequence[Row]) -> Iterator[tuple[str, list[str]]]:
@@ -183,10 +202,23 @@ def _are_numbers(cells: Sequence[str]) -> bool:
 
 
 def _is_like(number: str, cells: Sequence[str]) -> bool:
-    """Whether a number stands over numbers, and a year over years."""
-    if not cells or _YEAR.fullmatch(number) is None:
-        return not cells or _are_numbers(cells)
-    return _are(_YEAR.fullmatch, cells)
+    """Whether a number stands over numbers, and a year, date or time over such."""
+    kind = kind_of(number)
+    is_kind = is_number if kind == "number" else lambda cell: kind_of(cell) == kind
+    return not cells or _are(is_kind, cells)
+
+
+def kind_of(cell: str) -> str:
+    """Return whether a cell is a "year", "date", "time" or other "number"; "" if it is none.
+
+    >>> [*map(kind_of, ("2024", "2024-05-01", "05:30", "8-9 Boats", "8 %"))]
+    ['year', 'date', 'time', '', 'number']
+    """
+    cell = cell.strip()
+    if not cell[:1].isdigit():
+        return "number" if is_number(cell) else ""
+    kinds = (("year", _YEAR), ("date", _DATE), ("time", _TIME), ("number", _NUMBER))
+    return next((kind for kind, pattern in kinds if pattern.fullmatch(cell)), "")
 
 
 def is_year(cell: str) -> bool:
@@ -195,25 +227,22 @@ def is_year(cell: str) -> bool:
 
 
 def is_number(cell: str) -> bool:
-    """Whether a cell is a number or a date."""
-    return _NUMBER.fullmatch(cell.strip()) is not None
+    """Whether a cell is a number, a date or a time."""
+    cell = cell.strip()
+    return (_NUMBER.fullmatch(cell) or _TIME.fullmatch(cell)) is not None
 
 
-def _height(rows: Sequence[Row], spans: Spans) -> int:
-    """Return how many rows name the columns."""
-    if spans:
-        last = 0
-        for first_row, last_row, first_column, last_column in sorted(spans):
-            if 0 <= first_row <= last:
-                is_wide = last_column > first_column
-                last = max(last, last_row + is_wide)
-        height = min(last + 1, _MOST_ROWS, max(1, len(rows) - 1))
-        while height > 1 and _is_below_names(rows, height - 1, spans):
-            height -= 1
-        return height
-    if len(rows) > 2 and is_under_names(rows[0], rows[1], rows[2:]):
-        return 2
-    return 3 if len(rows) > 3 and _is_above_names(rows[0], rows[1], rows[2], rows[3:]) else 1
+def _height(rows: Sequence[Row], spans: Spans, first: int) -> int:
+    """Return how many rows, of which the top one is that number of all, name the columns."""
+    last = 0
+    own = [(a - first, b - first, left, right) for a, b, left, right in spans]
+    for first_row, last_row, first_column, last_column in sorted(own):
+        if 0 <= first_row <= last:
+            last = max(last, last_row + (last_column > first_column))
+    height = min(last + 1, MOST_HEADS, max(1, len(rows) - 1))
+    while height > 1 and _is_below_names(rows, height - 1, own):
+        height -= 1
+    return max(height, n_over(rows))
 
 
 def _is_below_names(rows: Sequence[Row], number: int, spans: Spans) -> bool:
@@ -225,28 +254,61 @@ def _is_below_names(rows: Sequence[Row], number: int, spans: Spans) -> bool:
     return is_named and (len(filled) == 1 or 2 * len(numbers) >= len(filled))
 
 
-def _is_above_names(first: Row, second: Row, third: Row, others: Sequence[Row]) -> bool:
-    """Whether a row has names over two rows of which one is under the other, and of all columns
-    that these do not name."""
-    if not is_under_names(second, third, others) or any(map(is_number, first)):
+def n_over(rows: Sequence[Row], *, is_merged: bool = False) -> int:
+    """Return how many rows name columns, where names of one stand over several of the next; or 1.
+
+    They are two names or more, unless cells are known to be merged, or the row is one of three. The
+    last names each column that no other does. It has no numbers, and rows below it have; or it
+    says the same again below each wide name, as they do not.
+    """
+    most = range(min(MOST_HEADS, len(rows) - 1), 1, -1)
+    least = 1 if is_merged else _LEAST_WIDE
+    return next((n for n in most if _are_over(rows[:n], rows[n:], least)), 1)
+
+
+def _are_over(heads: Sequence[Row], below: Sequence[Row], least: int) -> bool:
+    last = heads[-1]
+    width = max(map(len, heads))
+    wide = [*_wide(heads[0], width)]
+    for upper, lower in pairwise(heads):
+        wide = [*_wide(upper, width)]
+        is_led = upper is not heads[0] and lower[0].strip() and upper[0].strip() in ("", lower[0])
+        is_over_all = len(heads) > _LEAST_WIDE and len(wide) == 1 and wide[0][0] > 0
+        is_wide = len(wide) >= least or is_led or is_over_all
+        if not is_wide or any(kind_of(cell) == "number" for cell in upper):
+            return False
+        if not all(start < len(lower) and lower[start].strip() for start, _ in wide):
+            return False
+    names = joined_names(heads)
+    if not all(names) or len(set(names)) < len(names):
         return False
-    unnamed = [place for place, cell in enumerate(third) if not cell.strip()]
-    begins = next((place for place, cell in enumerate(second) if cell.strip()), 0)
-    is_over = begins < len(first) and bool(first[begins].strip())
-    is_wide = sum(map(bool, first)) < sum(map(bool, third)) + len(unnamed)
-    return is_over and is_wide and all(place < len(first) and first[place] for place in unnamed)
+    if any(map(is_number, last)):
+        return _says_again(last, wide) and not any(_says_again(row, wide) for row in below)
+    has_numbers = any(is_number(cell) for row in below for cell in row)
+    return has_numbers or (
+        _says_again(last, wide) and not any(_says_again(row, wide) for row in below)
+    )
 
 
-def is_under_names(first: Row, second: Row, others: Sequence[Row]) -> bool:
-    """Whether names of the first row stand over several columns each, named by the second."""
-    wide = [
-        place
-        for place in range(1, min(len(first), len(second)))
-        if not first[place].strip() and first[place - 1].strip()
+def _wide(row: Row, width: int) -> Iterator[tuple[int, int]]:
+    """Yield the first column, and that after the last, of each name over several.
+
+    In these the name is said again, or nothing is.
+    """
+    pairs = zip(["", *row], row, strict=False)
+    filled = [
+        place for place, (before, cell) in enumerate(pairs) if cell.strip() not in ("", before)
     ]
-    is_named = all(second[place].strip() and second[place - 1].strip() for place in wide)
-    has_numbers = any(is_number(cell) for row in others for cell in row)
-    return len(wide) > 1 and is_named and has_numbers and not any(map(is_number, second))
+    for start, end in pairwise([*filled, width]):
+        if end - start > 1:
+            yield start, end
+
+
+def _says_again(row: Row, wide: Sequence[tuple[int, int]]) -> bool:
+    """Whether a row has the same different cells below each of several wide names."""
+    parts = {tuple(row[start:end]) for start, end in wide}
+    cells = next(iter(parts), ())
+    return len(wide) > 1 and len(parts) == 1 and len(set(cells)) == len(cells) > 1
 
 
 def _are_units(names: Row, units: Row, others: Sequence[Row]) -> bool:

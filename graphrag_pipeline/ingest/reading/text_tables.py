@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from graphrag_pipeline.core.word_lists import word_lists
-from graphrag_pipeline.ingest.reading.table_head import is_number
+from graphrag_pipeline.ingest.reading.table_head import kind_of
 
 Row = list[list[str]]
 """The lines of each cell."""
@@ -104,7 +104,7 @@ def _is_row(line: str) -> bool:
 def _columns_of(above: Sequence[str]) -> list[re.Match[str]]:
     """Return the cells of the line above, if they are several and name columns."""
     cells = list(_APART.finditer(above[-1])) if above else []
-    is_head = len(cells) >= _LEAST_COLUMNS and not any(map(is_number, (c[0] for c in cells)))
+    is_head = len(cells) >= _LEAST_COLUMNS and all(kind_of(c[0]) in ("", "time") for c in cells)
     return cells if is_head and len("".join(c[0] for c in cells)) < len(above[-1]) else []
 
 
