@@ -287,6 +287,45 @@ def test_a_text_of_libreoffice_keeps_its_structure_and_loses_deletions():
     assert only(read("a.odt", make_odt(body, "Property"))).title == "Property"
 
 
+LISTS = """<office:document xmlns:office="urn:a:office:1.0" xmlns:text="urn:a:text:1.0"
+ xmlns:style="urn:a:style:1.0"><office:styles><text:list-style style:name="N">
+<text:list-level-style-number text:level="1" style:num-format="1"/>
+<text:list-level-style-number text:level="2" style:num-format="1"/></text:list-style>
+<text:list-style style:name="B"><text:list-level-style-bullet text:level="1"/></text:list-style>
+</office:styles><office:body><office:text>{}</office:text></office:body></office:document>"""
+
+
+def test_lists_of_a_text_keep_their_numbers_and_what_is_within_them() -> None:
+    def listed(*items: str, attributes: str = "") -> str:
+        within = "".join(f"<text:list-item>{item}</text:list-item>" for item in items)
+        return f"<text:list {attributes}>{within}</text:list>"
+
+    def said(*texts: str) -> list[str]:
+        return [f"<text:p>{text}</text:p>" for text in texts]
+
+    numbered, goes_on = 'text:style-name="N"', 'text:continue-numbering="true"'
+    opening, budget = said("Opening", "Budget")
+    body = listed(opening, budget + listed(*said("Cranes", "Lamps")), attributes=numbered)
+    body += "<text:p>A break.</text:p>"
+    body += listed(listed(*said("Berths")), *said("Vote"), attributes=f"{numbered} {goes_on}")
+    body += listed(*said("Ida Moen"), attributes='text:style-name="B"')
+    body += listed(*said("Rule"), attributes=numbered).replace(
+        "-item>", '-item text:start-value="7">', 1
+    )
+    lines = only(read("a.fodt", LISTS.format(body))).text.split("\n")
+    assert [line for line in lines if line] == [
+        "1. Opening",
+        "2. Budget",
+        "  1. Cranes",
+        "  2. Lamps",
+        "A break.",
+        "  1. Berths",
+        "3. Vote",
+        "- Ida Moen",
+        "7. Rule",
+    ]
+
+
 @pytest.mark.parametrize("is_repeated", [True, False])
 def test_the_merged_head_of_a_table_in_a_text_names_its_columns(is_repeated):
     def cells(style: str, *texts: str, first: str = "") -> str:

@@ -107,11 +107,12 @@ _LONGEST_TAG = 2_000
 _POWER = re.compile(r"(?<=\d)<sup\b[^<>]*>(?=\s*(?:<a\b[^<>]*>\s*)?[-+−]?\d)", re.I)
 """What begins a number above a number: the power of one, or the mark of a note."""
 _SPAN = re.compile(r"\b(row|col)span\s*=\s*[\"']?\s*(\d{1,4})", re.I)
-_FIRST_NUMBER = re.compile(r"\bstart\s*=\s*[\"']?\s*([1-9]\d{0,3})\b", re.I)
+_FIRST_NUMBER = re.compile(r"(?<![\w-])(?:start|value)\s*=\s*[\"']?\s*([1-9]\d{0,3})\b", re.I)
 _UNNUMBERED = re.compile(
     r"\btype\s*=\s*[\"']?[ai]\b|\breversed\b|list-style[^;\"']{0,30}none", re.I
 )
 _MOST_SPANNED = 50
+_MOST_INDENTED = 8
 _MOST_LINES = 1_000_000  # each takes about 200 bytes
 _DEEPEST = 512  # elements in each other, as in browsers
 _BETWEEN_PAGES = "\n\n"
@@ -293,7 +294,7 @@ class _PageParser:
         elif name == "dt":
             self.is_term, self.is_signature = True, marks.is_signature
         elif name == "li":
-            self.prefix = self._mark_of_item()
+            self.prefix = self._mark_of_item(written)
         elif name == "tr":
             self.row, self.cell = self.row + 1, -1
         elif name == "pre" and not self.depth["pre"]:
@@ -444,12 +445,16 @@ class _PageParser:
         self.group = group
         self.numbers.pop()
 
-    def _mark_of_item(self) -> str:
+    def _mark_of_item(self, written: str) -> str:
+        """Return the number of an item, or a dash, after two blanks for each list around it."""
         number = self.numbers[-1] if self.numbers else 0
+        indent = "  " * min(len(self.numbers) - 1, _MOST_INDENTED)
         if not number:
-            return "- "
+            return f"{indent}- "
+        own = _FIRST_NUMBER.search(written)
+        number = int(own[1]) if own else number
         self.numbers[-1] = number + 1
-        return f"{number}. "
+        return f"{indent}{number}. "
 
     def _start_table(self, written: str) -> None:
         if self.depth["table"]:

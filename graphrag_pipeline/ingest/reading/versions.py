@@ -21,7 +21,7 @@ VERSIONS = {
     "configs": "5",
     "family trees": "2",
     "graphs": "2",
-    "HTML": "11",
+    "HTML": "12",
     "LaTeX": "6",
     "mail": "10",
     "manual pages": "4",
@@ -29,7 +29,7 @@ VERSIONS = {
     "Markdown": "14",
     "named": "15",  # files without an ending, known by their whole name
     "notebook": "2",
-    "office": "14",
+    "office": "15",
     "outlines": "7",
     "Outlook": "3",
     "packed": "2",
