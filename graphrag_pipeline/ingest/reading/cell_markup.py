@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.core.lazy import LazyModule
 from graphrag_pipeline.core.word_lists import word_set
-from graphrag_pipeline.ingest.reading.cleaning import clean_text
+from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 from graphrag_pipeline.ingest.reading.html import parse_html
 from graphrag_pipeline.ingest.reading.markdown_markup import TAG_NAMES
 
@@ -40,6 +40,8 @@ _NEARLY_ALL, _MOSTLY = 0.9, 0.5
 _SPEAKING = 0.02
 _LOOKED_AT = 2_000
 _DEEPEST = 20
+_SHORT = 400
+_ITEM = re.compile(r"^ *(?:- |\d+\. |\| |```)", re.M)
 
 _Columns = Mapping[str, Sequence[str]]
 
@@ -139,11 +141,14 @@ def _is_of_paragraphs(cells: Sequence[str]) -> bool:
 
 
 def _text(cell: str) -> str:
-    """Return the text of a cell; what is not whole, or shows none, stays as it is."""
+    """Return the text of a cell, short paragraphs on one line; what is not whole, or shows no text,
+    stays as it is."""
     if not _MARKED.search(cell) or not _is_whole(cell):
         return cell
     if "<" in cell and _TAG.search(cell):
-        return parse_html(cell).text or cell
+        text = parse_html(cell).text or cell
+        is_prose = len(text) < _SHORT and not _ITEM.search(text)
+        return one_line(text) if is_prose else text
     return clean_text(_REFERENCE.sub(_sign, cell).replace("\xa0", " "))
 
 
