@@ -25,6 +25,9 @@ FILES = {
     '"lamp": "Hvit", "watts": 90}, {"id": "L-3", "lamp": "Gul", "watts": 60}]',
     "ropes.csv": "rope,average,age\n"
     + "".join(f"{rope},{n},{n}\n" for n, rope in enumerate(("Hemp", "Jute", "Sisal"), 1)),
+    "cranes.md": "# Cranes\n\n| Crane | Reach | Age (years) |\n|---|---|---|\n"
+    "| Osvik | 30 m | 12 |\n"
+    "| Tern | 42 m | 3 |\n| Bull | 8 m | 40 |\n\nThe biggest one is painted red.\n",
     "heights.md": "# Heights\n\nMost of them have a light. The highest light is at Garth.\n",
 }
 
@@ -64,6 +67,31 @@ def test_the_record_with_the_most_or_least_of_a_table_stands_first(
     assert cited.text == first[0].partition(" — ")[2]
     assert asked.index.rows(BEFORE, id=cited.document_id, start=cited.start_char)[0]["sign"] == "\n"
     assert cited.uri.partition("#")[0].endswith((".csv", ".json"))
+
+
+@pytest.mark.parametrize(
+    ("question", "first", "row"),
+    [
+        (
+            "Which crane has the longest reach?",
+            "Cranes — Crane: Tern; Reach: 42 m; Age (years): 3",
+            "| Tern | 42 m | 3 |",
+        ),
+        (
+            "Which crane is the oldest?",
+            "Cranes — Crane: Bull; Reach: 8 m; Age (years): 40",
+            "| Bull | 8 m | 40 |",
+        ),
+    ],
+)
+def test_so_does_the_row_of_a_table_within_a_document(
+    asked: QueryEngine, question: str, first: str, row: str
+) -> None:
+    answer = asked.answer(question, "bm25")
+    told = passages_of(answer.text)
+    assert told.count(first) == 1
+    assert told[0] == first
+    assert answer.citations[0].text == row
 
 
 def test_a_field_that_holds_no_numbers_has_no_most(asked: QueryEngine) -> None:

@@ -9,32 +9,32 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.records import parted
 from graphrag_pipeline.core.text import terms
+from graphrag_pipeline.core.word_lists import word_pairs
 from graphrag_pipeline.query.evidence.record_tables import (
     Choice,
     RecordTable,
     asked_columns,
     choices_of,
-    chosen_rows,
-    has_records,
-    row_passage,
     said_by,
+    tables_near,
 )
 from graphrag_pipeline.query.evidence.widening import RankedPassage
-from graphrag_pipeline.query.question import AnalysedQuestion, words_pattern
+from graphrag_pipeline.query.question import AnalysedQuestion, bare_word, may_say, words_pattern
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.evidence.sentences import Sentence
     from graphrag_pipeline.query.release import Release
 
 _SHOWN, _MOSTLY, _FEWEST_SAID = 3, 0.9, 2
+_MEASURED = word_pairs("questions.txt", "measured")
 _HIGHEST = """
-SELECT id, title, uri, text, count(figure) OVER () AS n_figures,
+SELECT place, count(figure) OVER () AS n_figures,
        count(*) FILTER (value NOT IN ('', '-', '?', 'n/a', 'N/A')) OVER () AS n_values
-FROM figures JOIN documents USING (id) ORDER BY {} * figure DESC NULLS LAST, title, id LIMIT {}
+FROM figures ORDER BY {} * figure DESC NULLS LAST, place LIMIT {}
 """
 
 
@@ -48,7 +48,7 @@ def told_of_extremes(
     alike, or where values of the field are no numbers. Other words of the question that some of the
     rows have choose among these; nothing is told of a name that none has.
     """
-    if not has_records(sentences):
+    if not may_say(question, "the_most", "the_least"):
         return []
     most, least, bound = _patterns()
     sign = 1 if most.search(question.folded) else -1 if least.search(question.folded) else 0
@@ -56,7 +56,7 @@ def told_of_extremes(
         return []
     bare = question.without(most if sign > 0 else least)
     asked = frozenset(bare.terms)
-    asked_for = asked_columns(index, asked)
+    asked_for = asked_columns(tables_near(index, sentences), asked | _measured(question))
     if asked_for is None or asked_for[2] < _FEWEST_SAID:
         return []
     table, best, _ = asked_for
@@ -66,11 +66,18 @@ def told_of_extremes(
     highest = {field: _highest(index, table, field, choosing[0], sign) for field in best}
     n_words = {field: len(terms(parted(field))) for field, rows in highest.items() if rows}
     fields = [field for field, n in n_words.items() if n == min(n_words.values())][:_SHOWN]
+    n_shown = _SHOWN if len(fields) == 1 else 1
     return [
-        row_passage(index, row, field)
+        passage
         for field in fields
-        for row in highest[field][: _SHOWN if len(fields) == 1 else 1]
+        for passage in table.passages(index, question, highest[field][:n_shown], field)
     ]
+
+
+def _measured(question: AnalysedQuestion) -> frozenset[str]:
+    """Return the terms of what the longest, the heaviest and the like have most of: the length."""
+    words = _MEASURED.keys() & set(map(bare_word, question.folded.split()))
+    return frozenset(terms(" ".join(_MEASURED[word] for word in words)))
 
 
 @cache
@@ -84,8 +91,11 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
 
 def _highest(
     index: Release, table: RecordTable, field: str, choices: Sequence[Choice], sign: int
-) -> list[dict[str, Any]]:
-    """Return the rows with the highest figures of a field, or lowest; none where few are any."""
-    rows = chosen_rows(index, _HIGHEST.format(sign, _SHOWN), table, field, choices)
+) -> list[int]:
+    """Return the places of the rows with the highest figures of a field, or the lowest.
+
+    None where few values are figures.
+    """
+    rows = table.figures(index, _HIGHEST.format(sign, _SHOWN), field, choices)
     is_number = rows and rows[0]["n_figures"] >= max(1, _MOSTLY * rows[0]["n_values"])
-    return rows[: rows[0]["n_figures"]] if is_number else []
+    return [row["place"] for row in rows[: rows[0]["n_figures"]]] if is_number else []

@@ -1,7 +1,7 @@
-"""Tables of records, whole: their columns, and which of their rows a question chooses.
+"""Tables, whole: their columns, and which of their rows a question chooses.
 
-A table is a source whose documents are rows; a row's text is its fields, one a line. Of what it has
-in all, or most, the five rows that were retrieved say nothing.
+A table is a source whose documents are rows, each with its fields one a line, or one in a document.
+Of what a table has in all, or most, the five rows that were retrieved say nothing.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ import re
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.core.records import SEPARATOR, field_line, parted, record_line
 from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.query.evidence.asked_fields import are_of_one_stem
+from graphrag_pipeline.query.evidence.table_rows import caption_of, cells_of, is_rule, row_told
 from graphrag_pipeline.query.evidence.widening import RankedPassage
 from graphrag_pipeline.query.evidence.wording import with_name
 from graphrag_pipeline.query.operators.chunks import cite_text
@@ -28,22 +30,43 @@ if TYPE_CHECKING:
 
 _FEWEST_ROWS, _FEWEST_COLUMNS = 3, 2
 _MOST_WORDS, _LONGEST_NAME, _FEW = 20, 3, 4
-_TABLES = """
+_MOST_TABLES, _LONGEST_TABLE, _ABOVE = 40, 100_000, 400
+_SOURCES = """
 SELECT source, text FROM documents SEMI JOIN (
     SELECT min(human_readable_id) AS human_readable_id FROM documents
     WHERE contains(uri, '#') GROUP BY source HAVING count(*) >= $fewest) USING (human_readable_id)
 ORDER BY source
 """
+_BLOCKS = """
+SELECT document_id, start_char, end_char FROM blocks
+SEMI JOIN (SELECT unnest($ids::JSON::VARCHAR[]) AS document_id) USING (document_id)
+WHERE kind = 'table' AND end_char - start_char <= $longest
+ORDER BY document_id, start_char LIMIT $most
+"""
+_DOCUMENTS = """
+SELECT id, title, uri, text FROM documents
+SEMI JOIN (SELECT unnest($ids::JSON::VARCHAR[]) AS id) USING (id)
+"""
 _PLAIN = r"' ' || trim(regexp_replace(strip_accents(lower({})), '[^\pL\pM\pN]+', ' ', 'g')) || ' '"
 """What a value says, word by word: it begins and ends with a space, as do its words."""
-_CELLS = f"""
-WITH lines AS (SELECT id, unnest(string_split(text, chr(10))) AS line
-               FROM documents WHERE source = $source),
-parts AS (SELECT id, split_part(line, ': ', 1) AS field, substr(line, strlen(field) + 3) AS value
-          FROM lines WHERE contains(line, ': ')),
-cells AS (SELECT id, field, value, {_PLAIN.format("value")} AS said FROM parts)
+_PLACES = """
+SELECT *, row_number() OVER (ORDER BY length(uri), uri) - 1 AS place
+FROM documents WHERE source = $source
 """
-_SAYING = f"""{_CELLS}
+_AT = f"""
+SELECT * FROM ({_PLACES}) SEMI JOIN (SELECT unnest($places::JSON::BIGINT[]) AS place) USING (place)
+"""
+_OF_DOCUMENTS = f"""
+lines AS (SELECT place, unnest(string_split(text, chr(10))) AS line FROM ({_PLACES})),
+parts AS (SELECT place, split_part(line, ': ', 1) AS field, substr(line, strlen(field) + 3) AS value
+          FROM lines WHERE contains(line, ': '))
+"""
+_OF_CELLS = """
+parts AS (SELECT unnest(from_json($cells,
+    '[{"place": "INT", "field": "VARCHAR", "value": "VARCHAR"}]'), recursive := true))
+"""
+_CELLS = f"cells AS (SELECT place, field, value, {_PLAIN.format('value')} AS said FROM parts)"
+_SAYING = f"""
 SELECT word, field, bool_or(said = plain) AS is_value,
        max(len(string_split(trim(said), ' '))) <= $few AS is_short
 FROM cells JOIN (
@@ -52,46 +75,135 @@ FROM cells JOIN (
 GROUP BY ALL ORDER BY ALL
 """
 # Commas part thousands, but for one before one or two digits at the end; $56.7M is in millions.
-_ROWS = rf"""{_CELLS},
+_FIGURES = rf"""
 wanted AS (SELECT *, {_PLAIN.format("word")} AS plain FROM (SELECT unnest(from_json($chosen,
     '[{{"n": "INT", "field": "VARCHAR", "word": "VARCHAR", "whole": "BOOLEAN"}}]'),
     recursive := true))),
-kept AS (SELECT id FROM cells c JOIN wanted w ON w.field IN ('', c.field)
+kept AS (SELECT place FROM cells c JOIN wanted w ON w.field IN ('', c.field)
              AND CASE WHEN whole THEN said = plain ELSE contains(said, plain) END
-         GROUP BY id HAVING count(DISTINCT n) = $n_chosen
-         UNION SELECT id FROM cells WHERE $n_chosen = 0),
-bare AS (SELECT id, field, regexp_replace(value, '[$€£%\s]', '', 'g') AS value FROM cells),
-figures AS (SELECT id, value, TRY_CAST(CASE WHEN regexp_full_match(value, '-?\d+,\d{{1,2}}')
-        THEN replace(value, ',', '.')
-        ELSE regexp_replace(value, ',|[KMB]$', '', 'g') END AS DOUBLE)
-        * CASE right(value, 1) WHEN 'K' THEN 1e3 WHEN 'M' THEN 1e6 WHEN 'B' THEN 1e9 ELSE 1 END
-        AS figure
-    FROM bare SEMI JOIN kept USING (id) WHERE field = $field)
+         GROUP BY place HAVING count(DISTINCT n) = $n_chosen
+         UNION SELECT place FROM cells WHERE $n_chosen = 0),
+-- What all figures end in, 40 kW and 75 kW, is no part of them.
+units AS (SELECT place, regexp_replace(value, '[$€£%\s]', '', 'g') AS value,
+                 regexp_extract(value, '\d\s?([\pL°][\pL/²³]{{0,5}})\s*$', 1) AS own,
+                 CASE WHEN count(DISTINCT own) OVER () = 1 AND own NOT IN ('K', 'M', 'B')
+                     THEN own ELSE '' END AS unit
+          FROM cells SEMI JOIN kept USING (place) WHERE field = $field),
+figures AS (SELECT place, value, unit, left(value, len(value) - len(unit)) AS bare_value,
+       TRY_CAST(CASE WHEN regexp_full_match(bare_value, '-?\d+,\d{{1,2}}')
+           THEN replace(bare_value, ',', '.')
+           ELSE regexp_replace(bare_value, ',|[KMB]$', '', 'g') END AS DOUBLE)
+       * CASE right(bare_value, 1) WHEN 'K' THEN 1e3 WHEN 'M' THEN 1e6 WHEN 'B' THEN 1e9 ELSE 1 END
+       AS figure
+    FROM units)
 """
 
 
 @dataclass(frozen=True)
 class RecordTable:
-    """A source of records: its columns, and the words of these and of its name."""
+    """A source of records, or a table within a document: its name, its columns, and its rows.
 
-    source: str
+    ``about`` is its file and folder, or its document and the line above. ``rows`` are the places
+    of the rows of a table within ``document``; of a source each row is a document.
+    """
+
+    name: str
+    about: str
     columns: Sequence[str]
+    source: str = ""
+    document: Mapping[str, Any] | None = None
+    caption: str = ""
+    rows: Sequence[tuple[int, int]] = ()
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """The search terms of its columns, its name and that of its folder."""
-        return self.row_words | frozenset(terms(" ".join(map(parted, self.columns))))
+        """The search terms of its columns and of what it is about."""
+        return self.own_words | frozenset(terms(" ".join(map(parted, self.columns))))
+
+    @cached_property
+    def own_words(self) -> frozenset[str]:
+        """The search terms of what it is about, and of what a row is called."""
+        return self.row_words | frozenset(terms(self.about))
 
     @cached_property
     def row_words(self) -> frozenset[str]:
-        """The search terms of what a row is called: its name, its folder's, its first column's."""
-        place = re.sub(r"[\W_]+", " ", " ".join(self.source.rsplit("/", 2)[-2:]))
-        return frozenset(terms(f"{place} {parted(self.columns[0])}"))
+        """The search terms of what a row is called: its file, its first column."""
+        name = "" if self.document else _apart(self.name)
+        return frozenset(terms(f"{name} {parted(self.columns[0])}"))
 
-    @property
-    def name(self) -> str:
-        """The name of its file."""
-        return self.source.rsplit("/", 1)[-1]
+    def select(self, index: Release, select: str, **parameters: object) -> list[dict[str, Any]]:
+        """Return what a statement selects of ``cells``: place of the row, field, value, words."""
+        if self.document is None:
+            parts, parameters = _OF_DOCUMENTS, {**parameters, "source": self.source}
+        else:
+            cells = [
+                {"place": place, "field": field, "value": value}
+                for place, row in enumerate(self.rows)
+                for field, value in zip(self.columns, cells_of(self._drawn(row)), strict=False)
+                if value
+            ]
+            parts, parameters = _OF_CELLS, {**parameters, "cells": json.dumps(cells)}
+        comma = "" if select.lstrip().startswith("SELECT") else ","
+        return index.rows(f"WITH {parts}, {_CELLS}{comma}{select}", **parameters)
+
+    def figures(
+        self, index: Release, select: str, field: str, choices: Sequence[Choice]
+    ) -> list[dict[str, Any]]:
+        """Return what a statement selects of ``figures``: a field of the chosen rows as a number.
+
+        Its columns are ``place``, ``value`` (without signs of money and shares) and ``figure``.
+        """
+        chosen = [{"n": n, **dataclasses.asdict(choice)} for n, choice in enumerate(choices)]
+        return self.select(
+            index,
+            _FIGURES + select,
+            field=field,
+            chosen=json.dumps(chosen),
+            n_chosen=len(chosen),
+        )
+
+    def passages(
+        self,
+        index: Release,
+        question: AnalysedQuestion,
+        places: Sequence[int],
+        field: str,
+        told: str = "",
+    ) -> list[RankedPassage]:
+        """Return a field of some rows, each with its row's title; before them what they tell.
+
+        The citation of that is the first row's.
+        """
+        if self.document is None:
+            found = index.rows(_AT, source=self.source, places=json.dumps([*places]))
+            of_place = {row["place"]: row for row in found}
+            passages = [_of_record(index, of_place[place], field) for place in places]
+        else:
+            passages = [self._of_row(index, question, self.rows[place]) for place in places]
+        if told:
+            text = record_line(self.name, told)
+            passages.insert(0, dataclasses.replace(passages[0], text=text))
+        return passages
+
+    def _drawn(self, row: tuple[int, int]) -> str:
+        return self.document["text"][slice(*row)] if self.document else ""
+
+    def _of_row(
+        self, index: Release, question: AnalysedQuestion, row: tuple[int, int]
+    ) -> RankedPassage:
+        line = row_told(self._drawn(row), self.columns, self.caption, question)
+        citation = cite_text(index, self.document or {}, *row)
+        return RankedPassage(record_line(self.name, line), 1.0, citation)
+
+
+def _of_record(index: Release, row: Mapping[str, Any], field: str) -> RankedPassage:
+    """Return a field of a record, with the record's title, that cites it."""
+    start = f"\n{row['text']}".find(f"\n{field_line(field, '')}")
+    line = row["text"][start:].partition("\n")[0]
+    citation = cite_text(index, row, start, start + len(line))
+    named = with_name(line, {**row, "window_start": 0})
+    is_title = line == field_line(field, row["title"])
+    return RankedPassage(named if is_title else record_line(row["title"], named), 1.0, citation)
 
 
 @dataclass(frozen=True)
@@ -103,20 +215,56 @@ class Choice:
     whole: bool = False
 
 
-def has_records(sentences: Iterable[Sentence]) -> bool:
-    """Whether some of the sentences are of records."""
-    return any("#" in sentence.window.row["uri"] for sentence in sentences)
+def tables_near(index: Release, sentences: Sequence[Sentence]) -> list[RecordTable]:
+    """Return all tables of records where sentences are of any, and those in their documents."""
+    ids = list(dict.fromkeys(sentence.document_id for sentence in sentences))
+    is_any = any("#" in sentence.window.row["uri"] for sentence in sentences)
+    tables = _sources(index) if is_any else []
+    if index.has_rows("blocks"):
+        blocks = index.rows(_BLOCKS, ids=ids, longest=_LONGEST_TABLE, most=_MOST_TABLES)
+        having = list({block["document_id"] for block in blocks})
+        documents = {row["id"]: row for row in index.rows(_DOCUMENTS, ids=having)}
+        within = (_table_within(documents[block["document_id"]], block) for block in blocks)
+        tables.extend(filter(None, within))
+    return tables
 
 
-def tables_of(index: Release) -> list[RecordTable]:
-    """Return the tables of some rows and columns, by the first record of each."""
+def _sources(index: Release) -> list[RecordTable]:
+    """Return the sources of some rows and columns, by the first record of each."""
     tables: list[RecordTable] = []
-    for row in index.rows(_TABLES, fewest=_FEWEST_ROWS):
+    for row in index.rows(_SOURCES, fewest=_FEWEST_ROWS):
         lines = [line.partition(SEPARATOR) for line in row["text"].split("\n")]
         columns = [column for column, mark, _ in lines if mark]
         if all(mark for _, mark, _ in lines[:_FEWEST_COLUMNS]) and len(columns) >= _FEWEST_COLUMNS:
-            tables.append(RecordTable(row["source"], columns))
+            folder, name = f"/{row['source']}".rsplit("/", 2)[-2:]
+            tables.append(RecordTable(name, _apart(f"{folder} {name}"), columns, row["source"]))
     return tables
+
+
+def _table_within(row: Mapping[str, Any], block: Mapping[str, Any]) -> RecordTable | None:
+    """Return a table of a document by its heads; None without heads, with two alike, few rows."""
+    start, text = block["start_char"], row["text"]
+    lines = text[start : block["end_char"]].split("\n")
+    begins = [start, *(start + each for each in accumulate(len(line) + 1 for line in lines))]
+    rule = next((n for n, line in enumerate(lines) if n and "--" in line and is_rule(line)), 0)
+    heads = cells_of(lines[rule - 1]) if rule else []
+    rows = [
+        (begin, begin + len(line))
+        for begin, line in zip(begins[rule + 1 :], lines[rule + 1 :], strict=False)
+        if line.lstrip().startswith("|")
+    ]
+    is_table = len(set(heads)) == len(heads) >= _FEWEST_COLUMNS and all(heads)
+    if not is_table or len(rows) < _FEWEST_ROWS:
+        return None
+    caption = caption_of(text[max(0, start - _ABOVE) : start])
+    caption = "" if caption == row["title"] else caption
+    about = f"{row['title']} {caption}"
+    return RecordTable(row["title"], about, heads, document=row, caption=caption, rows=rows)
+
+
+def _apart(name: str) -> str:
+    """Return the name of a file with its words apart."""
+    return re.sub(r"[\W_]+", " ", name)
 
 
 def said_by(asked: Set[str], words: Iterable[str]) -> frozenset[str]:
@@ -130,14 +278,16 @@ def said_by_field(asked: Set[str], field: str) -> frozenset[str]:
     return said_by(asked, terms(parted(field)))
 
 
-def asked_columns(index: Release, asked: Set[str]) -> tuple[RecordTable, list[str], int] | None:
+def asked_columns(
+    tables: Sequence[RecordTable], asked: Set[str]
+) -> tuple[RecordTable, list[str], int] | None:
     """Return the table that says most of a question, its columns that do, and how many words.
 
     None where two tables are alike.
     """
     ranked = [
         (len(said_by_field(asked, field)), len(said_by(asked, table.words)), field, table)
-        for table in tables_of(index)
+        for table in tables
         for field in table.columns
     ]
     most = max((each[:2] for each in ranked), default=(0, 0))
@@ -165,7 +315,7 @@ def choices_of(
         if is_other[start] and is_other[end - 1]
     }
     found: dict[str, list[dict[str, Any]]] = {run: [] for run in runs}
-    for row in index.rows(_SAYING, source=table.source, words=[*runs], few=_FEW) if runs else ():
+    for row in table.select(index, _SAYING, words=[*runs], few=_FEW) if runs else ():
         found[row["word"]].append(row)
     choices: list[Choice] = []
     taken: set[int] = set()
@@ -181,36 +331,3 @@ def choices_of(
     if any(n and words[n][:1].isupper() for n in left):
         return None
     return choices, frozenset(word for n in left for word in terms(words[n])) & others
-
-
-def chosen_rows(
-    index: Release, select: str, table: RecordTable, field: str, choices: Sequence[Choice]
-) -> list[dict[str, Any]]:
-    """Return what a statement selects of ``figures``: the chosen rows, their field as a number.
-
-    Its columns are ``id``, ``value`` (without signs of money and shares) and ``figure``.
-    """
-    chosen = [{"n": n, **dataclasses.asdict(choice)} for n, choice in enumerate(choices)]
-    return index.rows(
-        _ROWS + select,
-        source=table.source,
-        field=field,
-        chosen=json.dumps(chosen),
-        n_chosen=len(chosen),
-    )
-
-
-def row_passage(
-    index: Release, row: Mapping[str, Any], field: str, text: str = ""
-) -> RankedPassage:
-    """Return a text, or a field of a row with the row's title, that cites this field.
-
-    ``row`` has the id, title, uri and text of a document.
-    """
-    start = f"\n{row['text']}".find(f"\n{field_line(field, '')}")
-    line = row["text"][start:].partition("\n")[0]
-    citation = cite_text(index, row, start, start + len(line))
-    named = with_name(line, {**row, "window_start": 0})
-    is_title = line == field_line(field, row["title"])
-    shown = named if is_title else record_line(row["title"], named)
-    return RankedPassage(text or shown, 1.0, citation)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.records import SEPARATOR
@@ -63,13 +63,13 @@ def _rows(sentence: Sentence) -> Iterator[Sentence]:
         start = offset + begin
         begin += len(line) + 1
         following = text[begin : begin + len(line) + 1].partition("\n")[0]
-        if line.strip() and not _is_rule(line) and not _is_rule(following):
+        if line.strip() and not is_rule(line) and not is_rule(following):
             yield sentence.part(start, start + len(line.rstrip()))
 
 
-def _is_rule(line: str) -> bool:
+def is_rule(line: str) -> bool:
     """Whether the cells of a line are dashes alone; looked at one by one, in linear time."""
-    return all(map(_RULE.fullmatch, _cells(line)))
+    return all(map(_RULE.fullmatch, cells_of(line)))
 
 
 def tell_rows(index: Release, question: AnalysedQuestion, units: Sequence[Unit]) -> None:
@@ -90,9 +90,8 @@ def tell_rows(index: Release, question: AnalysedQuestion, units: Sequence[Unit])
     for unit in units:
         unit.line = unit.sentence.quote
         if unit.kind == ROW:
-            caption = _under(_caption(unit.sentence), question.terms)
-            told = _told(unit.line, heads.get(_place(unit.sentence), []), question)
-            unit.line = f"{caption}{told}"
+            own = heads.get(_place(unit.sentence), [])
+            unit.line = row_told(unit.line, own, _caption(unit.sentence), question)
 
 
 def _place(row: Sentence) -> _Place:
@@ -106,24 +105,27 @@ def _heads_near(row: Sentence) -> list[str]:
     for place in range(len(above) - 1, 0, -1):
         if not above[place].lstrip().startswith("|"):
             break
-        if _is_rule(above[place]):
-            return _cells(above[place - 1])
+        if is_rule(above[place]):
+            return cells_of(above[place - 1])
     return []
-
-
-def _under(caption: str, asked: Collection[str]) -> str:
-    return "" if set(terms(caption)).isdisjoint(asked) else f"{caption}{CELL_END}"
 
 
 def _caption(row: Sentence) -> str:
     """Return the line above the table of a row: its heading, or a short one that ends as such."""
     offset, text = row.window.row["window_start"], row.window.row["text"]
-    whole = text[: row.start - offset].split("\n")[offset > 0 :]
-    lines = (line.strip() for line in reversed(whole))
+    caption = caption_of(text[: row.start - offset], is_whole=offset == 0)
+    return caption if caption != row.window.row["title"] else ""
+
+
+def caption_of(above: str, *, is_whole: bool = False) -> str:
+    """Return the last line of a text that is in no table: a heading, or a short one ending as such.
+
+    Of a text that is no whole one the first line does not count.
+    """
+    lines = (line.strip() for line in reversed(above.split("\n")[not is_whole :]))
     line = next((line for line in lines if line and not line.startswith("|")), "")
     is_short = len(line) <= _LONGEST_CAPTION and not line.endswith((".", "!", "?"))
-    caption = line.lstrip("# ").strip("*_: ")
-    return caption if is_short and caption != row.window.row["title"] else ""
+    return line.lstrip("# ").strip("*_: ") if is_short else ""
 
 
 def _heads_far(index: Release, rows: Sequence[Sentence]) -> dict[_Place, list[str]]:
@@ -138,16 +140,26 @@ def _heads_far(index: Release, rows: Sequence[Sentence]) -> dict[_Place, list[st
         for line in table["text"].split("\n"):
             if not line.lstrip().startswith("|"):
                 current = []
-            elif "--" in line and _is_rule(line):
-                current = _cells(before)
+            elif "--" in line and is_rule(line):
+                current = cells_of(before)
             if (table["document_id"], at) in asked:
                 heads[table["document_id"], at] = current
             at, before = at + len(line) + 1, line
     return heads
 
 
+def row_told(row: str, heads: Sequence[str], caption: str, question: AnalysedQuestion) -> str:
+    """Return a row with the heads of its cells, after the caption if a question says a word of it.
+
+    ``row`` is drawn in bars. See ``tell_rows``.
+    """
+    told = _told(row, heads, question)
+    is_asked = not set(terms(caption)).isdisjoint(question.terms)
+    return f"{caption}{CELL_END}{told}" if is_asked else told
+
+
 def _told(row: str, heads: Sequence[str], question: AnalysedQuestion) -> str:
-    cells = _cells(row)
+    cells = cells_of(row)
     # Empty cells at the end of a row are not always written.
     if not any(heads) or len(heads) < len(cells) or len(cells) > _MOST_CELLS:
         return row
@@ -169,6 +181,7 @@ def _said(heads: Sequence[str], question: AnalysedQuestion) -> frozenset[str]:
     return frozenset(head for head in said if not any(words[head] < words[o] for o in said))
 
 
-def _cells(line: str) -> list[str]:
+def cells_of(line: str) -> list[str]:
+    """Return the cells of a row that is drawn in bars."""
     inner = line.strip().removeprefix("|").removesuffix("|")
     return [cell.strip().replace("\\|", "|") for cell in _EDGE.split(inner)]

@@ -13,22 +13,19 @@ from itertools import chain, takewhile
 from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.core.records import SEPARATOR, parted
-from graphrag_pipeline.core.text import terms
+from graphrag_pipeline.core.text import fold, terms
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.query.evidence.record_tables import (
     Choice,
     RecordTable,
     asked_columns,
     choices_of,
-    chosen_rows,
-    has_records,
-    row_passage,
     said_by,
     said_by_field,
-    tables_of,
+    tables_near,
 )
 from graphrag_pipeline.query.evidence.widening import RankedPassage
-from graphrag_pipeline.query.question import AnalysedQuestion, bare_word, words_pattern
+from graphrag_pipeline.query.question import AnalysedQuestion, bare_word, may_say, words_pattern
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.evidence.sentences import Sentence
@@ -41,21 +38,20 @@ _YES, _NO = frozenset(_WORDS["yes"]), frozenset((*_WORDS["no"], ""))
 _FIGURES = f"""
 SELECT count(*) AS n_rows, count(DISTINCT value) AS n_values, count(figure) AS n_figures,
        count(*) FILTER (value NOT IN ('', '-', '?', 'n/a', 'N/A')) AS n_said,
-       sum(figure) AS total, avg(figure) AS average, min(figure) AS least, max(figure) AS most,
-       (SELECT count(*) FROM kept) AS n_chosen, (SELECT count(DISTINCT id) FROM cells) AS n_all,
+       sum(figure) AS total, avg(figure) AS average, max(unit) AS unit,
+       (SELECT count(*) FROM kept) AS n_chosen, (SELECT count(DISTINCT place) FROM cells) AS n_all,
        (SELECT list(DISTINCT trim(said)) FROM cells WHERE field = $field) AS values_said,
-       (SELECT count(*) FROM cells SEMI JOIN kept USING (id)
+       (SELECT count(*) FROM cells SEMI JOIN kept USING (place)
         WHERE list_contains({[*_WORDS["in_all"]]}, trim(said))) AS n_totals
 FROM figures
 """
 _FIRST = f"""
-SELECT id, title, uri, text FROM kept JOIN documents USING (id)
-WHERE $field IS NOT NULL ORDER BY length(uri), uri LIMIT {_SHOWN}
+SELECT place FROM kept WHERE $field IS NOT NULL ORDER BY place LIMIT {_SHOWN}
 """
 _ENDS = """
-SELECT id, title, uri, text FROM figures JOIN documents USING (id)
-QUALIFY row_number() OVER (ORDER BY figure DESC, human_readable_id) = 1
-     OR row_number() OVER (ORDER BY figure, human_readable_id) = 1
+SELECT place FROM figures
+QUALIFY row_number() OVER (ORDER BY figure DESC, place) = 1
+     OR row_number() OVER (ORDER BY figure, place) = 1
 ORDER BY figure DESC
 """
 
@@ -69,20 +65,27 @@ def told_of_totals(
     figures of a field are averaged and added where all of its values are numbers. Nothing is told
     where several tables, fields or values may be meant.
     """
-    if not has_records(sentences):
+    if not may_say(question, "average", "in_all", "counted"):
         return []
     average, total, how_many, other = _patterns()
-    if other.search(question.folded):
+    tables = tables_near(index, sentences)
+    said = question.folded
+    for column in chain.from_iterable(table.columns for table in tables):
+        # "The average price per month" may be the name of a column.
+        said = said.replace(fold(column), "") if other.search(fold(column)) else said
+    if other.search(said):
         return []
     if average.search(question.folded):
-        return _told_of_figures(index, question, average, "average")
+        return _told_of_figures(index, tables, question, average, "average")
     if asks := how_many.search(question.folded):
         noun = _noun_after(question.folded[asks.end() :])
         bare = question.without(how_many).without(total)
-        if told := _told_of_rows(index, bare, noun):
+        if told := _told_of_rows(index, tables, bare, noun):
             return told
     return (
-        _told_of_figures(index, question, total, "total") if total.search(question.folded) else []
+        _told_of_figures(index, tables, question, total, "total")
+        if total.search(question.folded)
+        else []
     )
 
 
@@ -104,16 +107,20 @@ def _noun_after(text: str) -> frozenset[str]:
 
 
 def _told_of_figures(
-    index: Release, question: AnalysedQuestion, kind: re.Pattern[str], asked_for: str
+    index: Release,
+    tables: Sequence[RecordTable],
+    question: AnalysedQuestion,
+    kind: re.Pattern[str],
+    asked_for: str,
 ) -> list[RankedPassage]:
     bare = question.without(kind)
     # A column may be called total.
-    found = (asked_columns(index, frozenset(each.terms)) for each in (bare, question))
+    found = (asked_columns(tables, frozenset(each.terms)) for each in (bare, question))
     table, fields, _ = next(filter(None, found), (None, [], 0))
     if table is None:
         return []
     # Of the orders' amount the amount is meant, and not the field ordered.
-    asked = frozenset(question.terms) - table.row_words
+    asked = frozenset(question.terms) - table.own_words
     fields = [field for field in fields if said_by_field(asked, field)] or fields
     n_words = [len(terms(parted(field))) for field in fields]
     field = fields[n_words.index(min(n_words))]
@@ -126,20 +133,20 @@ def _told_of_figures(
     are_numbers = _FEWEST <= figures["n_figures"] == figures["n_said"]
     if not are_numbers or figures["n_totals"]:
         return []
-    said = f"{_written(figures[asked_for])} {_HOW[asked_for]}"
+    unit = f" {figures['unit']}" if figures["unit"] else ""
+    said = f"{_written(figures[asked_for])}{unit} {_HOW[asked_for]}"
     rows = _rows(figures["n_figures"], figures["n_all"], choices)
-    ends = chosen_rows(index, _ENDS, table, field, choices)
-    text = f"{table.name} — {field}{SEPARATOR}{said}, {rows}"
-    return [
-        row_passage(index, ends[0], field, text),
-        *(row_passage(index, row, field) for row in ends),
-    ]
+    ends = table.figures(index, _ENDS, field, choices)
+    places = [row["place"] for row in ends]
+    return table.passages(index, question, places, field, f"{field}{SEPARATOR}{said}, {rows}")
 
 
 def _told_of_rows(
-    index: Release, question: AnalysedQuestion, noun: frozenset[str]
+    index: Release,
+    tables: Sequence[RecordTable],
+    question: AnalysedQuestion,
+    noun: frozenset[str],
 ) -> list[RankedPassage]:
-    tables = tables_of(index) if noun else []
     n_said = [len(said_by(noun, table.words)) for table in tables]
     alike = [table for table, n in zip(tables, n_said, strict=True) if n == max(n_said) > 0]
     if len(alike) > _MOST_ALIKE:
@@ -181,12 +188,8 @@ def _counted(
     rows = _rows(figures["n_chosen"], figures["n_all"], choices)
     if field and not is_number and figures["n_values"] != figures["n_chosen"]:
         rows = f"{figures['n_values']:,} values of {field}, {rows}"
-    first = chosen_rows(index, _FIRST, table, shown, choices)
-    text = f"{table.name} — {rows.removeprefix('in ')}"
-    return [
-        row_passage(index, first[0], shown, text),
-        *(row_passage(index, row, shown) for row in first),
-    ]
+    first = [row["place"] for row in table.figures(index, _FIRST, shown, choices)]
+    return table.passages(index, question, first, shown, rows.removeprefix("in "))
 
 
 def _choices(
@@ -205,7 +208,7 @@ def _choices(
     choosing = choices_of(index, table, question, others - of_fields | figures)
     if choosing is None:
         return None
-    own = said_by(others, table.row_words)
+    own = said_by(others, table.own_words)
     choices = [each for each in choosing[0] if each.whole or not own.issuperset(terms(each.word))]
     is_clear = all(each.field and each.word not in figures for each in choices)
     if not is_clear or choosing[1] - own - figures:
@@ -239,7 +242,7 @@ def _is_number(figures: Mapping[str, Any]) -> bool:
 def _figures(
     index: Release, table: RecordTable, field: str, choices: Sequence[Choice]
 ) -> dict[str, Any]:
-    return chosen_rows(index, _FIGURES, table, field, choices)[0]
+    return table.figures(index, _FIGURES, field, choices)[0]
 
 
 def _rows(n_chosen: int, n_all: int, choices: Sequence[Choice]) -> str:
