@@ -48,7 +48,9 @@ def told_of_extremes(
     alike, or where values of the field are no numbers. Other words of the question that some of the
     rows have choose among these; nothing is told of a name that none has.
     """
-    if not may_say(question, "the_most", "the_least"):
+    is_asked = may_say(question, "the_most", "the_least")
+    tables = tables_near(index, sentences) if is_asked else []
+    if not tables:
         return []
     most, least, bound = _patterns()
     sign = 1 if most.search(question.folded) else -1 if least.search(question.folded) else 0
@@ -56,7 +58,7 @@ def told_of_extremes(
         return []
     bare = question.without(most if sign > 0 else least)
     asked = frozenset(bare.terms)
-    asked_for = asked_columns(tables_near(index, sentences), asked | _measured(question))
+    asked_for = asked_columns(tables, asked | _measured(question))
     if asked_for is None or asked_for[2] < _FEWEST_SAID:
         return []
     table, best, _ = asked_for
@@ -82,7 +84,7 @@ def _measured(question: AnalysedQuestion) -> frozenset[str]:
 
 @cache
 def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
-    """Return what asks for the most, for the least, and what sets a bound: made for records."""
+    """Return what asks for the most, for the least, and what sets a bound: made for tables."""
     most, least, at_most, at_least = (
         words_pattern(section) for section in ("the_most", "the_least", "at_most", "at_least")
     )

@@ -65,10 +65,11 @@ def told_of_totals(
     figures of a field are averaged and added where all of its values are numbers. Nothing is told
     where several tables, fields or values may be meant.
     """
-    if not may_say(question, "average", "in_all", "counted"):
+    is_asked = may_say(question, "average", "in_all", "counted")
+    tables = tables_near(index, sentences) if is_asked else []
+    if not tables:
         return []
     average, total, how_many, other = _patterns()
-    tables = tables_near(index, sentences)
     said = question.folded
     for column in chain.from_iterable(table.columns for table in tables):
         # "The average price per month" may be the name of a column.
