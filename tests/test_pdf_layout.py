@@ -622,6 +622,28 @@ def test_a_line_over_the_first_column_and_others_is_no_head_of_them() -> None:
     assert "| North Quay | 112 | 4,310 | 140 | 5,020 |" in text
 
 
+def test_names_that_may_stand_over_other_columns_are_a_line_of_their_own() -> None:
+    names = ["System", *["Win", "Tie"] * 3]
+    rows = [
+        names,
+        *([system, *map(str, range(n, n + 6))] for n, system in ((31, "Local"), (44, "Drift"))),
+    ]
+
+    def draw(canvas: Canvas) -> None:
+        canvas.setFont("Helvetica", 8)
+        for right, name in zip((177, 234, 291), ("Overall", "Harbour", "Market"), strict=True):
+            canvas.drawRightString(right, TOP, name)
+        for number, row in enumerate(rows, 1):
+            canvas.drawString(50, TOP - number * 12, row[0])
+            for place, cell in enumerate(row[1:]):
+                canvas.drawRightString(149 + 28.4 * place, TOP - number * 12, cell)
+
+    lines = only(pdf(draw)).text.split("\n")
+    assert lines[0] == "Overall Harbour Market"
+    assert lines[-2:] == [f"| {' | '.join(row)} |" for row in rows[1:]]
+    assert not any("Harbour Win" in line for line in lines)
+
+
 def test_a_box_behind_a_word_and_a_picture_divide_no_line() -> None:
     before, line = (
         "Set the field named ",

@@ -355,7 +355,9 @@ def _as_markdown(table: _Table, first: Row, number: int, before: _Table | None) 
         spanning = _cells(table, spanning=True)
         n_heads = _n_heads(spanning, list(_spans(table)))
         above = _groups(table)[: max(n_heads - 1, 0)]
-        if not all(_are_over(table, number) for numbers in above for number in numbers):
+        joined = joined_names(spanning[:n_heads]) if above else []
+        is_apart = len(set(joined)) == len(joined)
+        if not (is_apart and all(_are_over(table, n) for numbers in above for n in numbers)):
             names = spanning[n_heads - 1]
             for row in rows[: n_heads - 1]:
                 yield first._replace(text=" ".join(filter(None, row)))

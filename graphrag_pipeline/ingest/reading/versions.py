@@ -33,7 +33,7 @@ VERSIONS = {
     "outlines": "7",
     "Outlook": "3",
     "packed": "2",
-    "PDF": "11",
+    "PDF": "12",
     "plain": "17",
     "records": "28",
     "references": "2",
