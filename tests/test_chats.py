@@ -280,3 +280,41 @@ def test_an_export_of_slack_in_a_folder_is_read_again_when_its_lists_change(
         "documents/kelm/quays/2024-05-01.json": "change",
         "documents/kelm/D0A/2024-05-02.json": "change",
     }
+
+
+def test_a_chat_of_teams_is_a_conversation_as_graph_and_as_the_export_of_an_account_give_it() -> (
+    None
+):
+    def message(name: str, minute: int, content: str, **more: object) -> dict[str, object]:
+        body = {"contentType": "html", "content": content}
+        said = {"messageType": "message", "createdDateTime": f"2025-03-17T09:{minute:02}:00Z"}
+        return {
+            **said,
+            "from": {"application": None, "user": {"displayName": name}},
+            "body": body,
+            **more,
+        }
+
+    answer = message("Per Holm", 2, 'Ask <at id="0">Rosa Lind</at> &amp; wait')
+    first = message("Ida Moen", 1, "<div>Quay <b>4</b> is shut</div>", replies=[answer])
+    gone = message("Per Holm", 3, "", deletedDateTime="2025-03-17T09:04:00Z")
+    added = {"messageType": "unknownFutureValue", "from": None, "body": {"content": "<e/>"}}
+    said = "[2025-03-17 09:01] Ida Moen: Quay 4 is shut"
+    said += "\n[2025-03-17 09:02] Per Holm: Ask Rosa Lind & wait"
+    for value in ([first, added, gone], {"@odata.count": 3, "value": [first, added, gone]}):
+        assert only(read("a.json", json.dumps(value))).text == said
+
+    def sent(who: str, minute: int, content: str, kind: str) -> dict[str, object]:
+        when = f"2025-03-17T09:{minute:02}:00.1Z"
+        known = {"displayName": who, "from": "8:ida", "messagetype": kind}
+        return {**known, "originalarrivaltime": when, "content": content}
+
+    messages = [
+        sent("Per Holm", 2, "<p>Ask Rosa Lind &amp; wait</p>", "RichText/Html"),
+        sent("Ida Moen", 1, "Quay 4 is shut", "Text"),
+        sent("", 0, "<addmember/>", "ThreadActivity/AddMember"),
+    ]
+    quay = {"id": "19:q", "displayName": "Quay team", "MessageList": messages}
+    account = {"userId": "8:Ida", "exportDate": "2025-03-20T10:00", "conversations": [quay]}
+    document = only(read("messages.json", json.dumps(account)))
+    assert (document.key, document.title, document.text) == ("19:q", "Quay team", said)

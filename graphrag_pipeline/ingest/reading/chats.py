@@ -45,11 +45,16 @@ _NAMES = [
     "email",
     "role",
 ]
-_SERVICE = re.compile(r"service|system|(?:channel|group)_\w+|bot_(?:add|remove)|GuildMemberJoin")
+_SERVICE = re.compile(
+    r"service|system(?:EventMessage)?|unknownFutureValue|(?:ThreadActivity|Event)/\w+"
+    r"|(?:channel|group)_\w+|bot_(?:add|remove)|GuildMemberJoin"
+)
 """What kinds of entries of a conversation are called that nobody says."""
 _WHEN = ("create_time", "created_at", "createdDateTime", "timestamp", "ts", "date", "datetime")
 _MORE_WHEN = ("originalarrivaltime", "time", "sent_at", "sent", "timestamp_ms", "origin_server_ts")
 _SAID = ("text", "content", "body", "message", "msg", "parts", "value")
+_SENT = ("attachments", "files", "file", "photo", "media", "deletedDateTime")
+"""What is sent without words, or was taken back."""
 _NEARLY_ALL = 0.8
 _DEPTH = 4
 _TAG = re.compile(r"<[^<>\n]{1,500}>")
@@ -76,8 +81,8 @@ def conversations_in(value: object, day: SlackDay | None = None) -> list[ReadDoc
     """Return the conversations that an object is, or that all objects of an array are; else None.
 
     A conversation is an object with an array of messages, of which nearly all say who wrote what.
-    So is an array of what calls itself messages, as Slack exports a ``day`` of a channel, and what
-    somebody posted, in an archive of Mastodon or Twitter.
+    So is an array of what calls itself messages, as Slack exports a ``day`` of a channel, and Teams
+    a chat, and what somebody posted, in an archive of Mastodon or Twitter.
     """
     if posts := _posts(value):
         value = {"title": "Posts", "messages": posts}
@@ -133,8 +138,13 @@ def _tweeted(tweet: Mapping[str, object]) -> str:
 
 
 def _is_channel(items: Sequence[object]) -> bool:
-    told = [item for item in items if isinstance(item, Mapping) and item.get("type") == "message"]
-    return bool(items) and len(told) >= _NEARLY_ALL * len(items)
+    told = [item for item in items if isinstance(item, Mapping) and "message" in _kinds(item)]
+    return bool(items) and len(told) >= _NEARLY_ALL * (len(items) - sum(map(_says_nothing, items)))
+
+
+def _kinds(item: Mapping[str, object]) -> list[object]:
+    """Return what an entry says it is."""
+    return [item.get(field) for field in ("type", "subtype", "messageType", "messagetype")]
 
 
 def _conversation(value: object, number: int, names: Mapping[str, str]) -> ReadDocument | None:
@@ -144,6 +154,7 @@ def _conversation(value: object, number: int, names: Mapping[str, str]) -> ReadD
     name, items = next(((n, value[n]) for n in _MESSAGES if n in value), ("", ()))
     if not isinstance(items, list) or not items:
         return None
+    items = [item for above in items for item in [above, *_replies(above)]]
     items = _with_slack_names([item for item in items if not _says_nothing(item)], names)
     messages = [
         message
@@ -167,6 +178,12 @@ def _conversation(value: object, number: int, names: Mapping[str, str]) -> ReadD
     title = title or f"Conversation of {about['from']}"[:200]
     key = one_line(str(value.get("id") or value.get("uuid") or f"conversation-{number}"))
     return ReadDocument(key, title, text, clean_metadata(about))
+
+
+def _replies(item: object) -> list[object]:
+    """Return what is said below a message, of which Slack has the numbers alone."""
+    inner = item.get("replies") if isinstance(item, Mapping) else None
+    return [each for each in inner if _message(each)] if isinstance(inner, list) else []
 
 
 def _in_a_row(value: Mapping[str, object]) -> Mapping[str, object]:
@@ -206,10 +223,9 @@ def _says_nothing(value: object) -> bool:
     """Whether an entry is no message: somebody came or left, or sent a picture without words."""
     if not isinstance(value, Mapping):
         return False
-    kinds = (value.get(field) for field in ("type", "subtype", "messageType"))
-    if any(isinstance(kind, str) and _SERVICE.fullmatch(kind) for kind in kinds):
+    if any(isinstance(kind, str) and _SERVICE.fullmatch(kind) for kind in _kinds(value)):
         return True
-    is_sent = any(value.get(field) for field in ("attachments", "files", "file", "photo", "media"))
+    is_sent = any(map(value.get, _SENT))
     return is_sent and not any(_said(value.get(field)) for field in _SAID) and not _sent(value)
 
 
@@ -265,15 +281,16 @@ def _name(value: object, depth: int = 0) -> str:
     return one_line(value)[:200] if isinstance(value, str) else ""
 
 
-def _said(value: object, depth: int = 0) -> str:
+def _said(value: object, depth: int = 0, *, is_markup: bool = False) -> str:
     """Return the words of a message, which may be in parts; of markup its text."""
     if isinstance(value, str):
-        is_markup = value.lstrip().startswith("<") and value.rstrip().endswith(">")
+        is_markup |= value.lstrip().startswith("<") and value.rstrip().endswith(">")
         return _of_markup(value) if is_markup else clean_text(value)
     if depth >= _DEPTH:
         return ""
     if isinstance(value, Mapping):
-        parts = (_said(value.get(field), depth + 1) for field in _SAID)
+        is_html = value.get("contentType") == "html"
+        parts = (_said(value.get(field), depth + 1, is_markup=is_html) for field in _SAID)
         return next(filter(None, parts), "")
     if isinstance(value, Sequence):
         return clean_text(" ".join(filter(None, (_said(part, depth + 1) for part in value))))

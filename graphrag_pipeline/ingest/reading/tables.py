@@ -474,6 +474,9 @@ def read_value(path: Path, value: object, options: ReadingOptions, kind: str) ->
     if isinstance(value, list):
         return read_records(path, csl_entries(value) or value, options)
     if isinstance(value, dict):
+        arrays = [item for item in value.values() if isinstance(item, list)]
+        if len(arrays) == 1 and (conversations := conversations_in(arrays[0])):
+            return _as_chats(conversations)
         if tables := linked_tables(value):
             return _read_tables(path, value, tables, options)
         if enveloped := enveloped_records(value, options):

@@ -35,7 +35,7 @@ VERSIONS = {
     "packed": "2",
     "PDF": "12",
     "plain": "17",
-    "records": "28",
+    "records": "29",
     "references": "2",
     "reStructuredText": "6",
     "RTF": "5",
