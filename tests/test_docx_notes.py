@@ -98,3 +98,45 @@ def test_what_stands_at_the_head_of_pages_is_said_once_and_without_their_numbers
         "Varde & Sons",
     ]
     assert text_of(paragraph(run("Varde &amp; Sons")), footer1=foot) == ["Varde & Sons"]
+
+
+def test_items_have_the_numbers_that_word_shows() -> None:
+    def level(number: int, kind: str, start: int = 1, more: str = "") -> str:
+        said = f'<w:start w:val="{start}"/><w:numFmt w:val="{kind}"/>{more}'
+        return f'<w:lvl w:ilvl="{number}">{said}</w:lvl>'
+
+    def item(text: str, name: int, depth: int = 0) -> str:
+        place = f'<w:ilvl w:val="{depth}"/><w:numId w:val="{name}"/>'
+        words = run(text) if text else ""
+        return paragraph(f"<w:pPr><w:numPr>{place}</w:numPr></w:pPr>{words}")
+
+    step = '<w:pStyle w:val="Step"/>'
+    kinds = (
+        level(0, "decimal") + level(1, "decimal"),
+        level(0, "bullet"),
+        level(0, "decimal", 4, step),
+    )
+    numbering = "".join(
+        f'<w:abstractNum w:abstractNumId="{n}">{levels}</w:abstractNum>'
+        for n, levels in enumerate(kinds)
+    )
+    anew = '<w:lvlOverride w:ilvl="0"><w:startOverride w:val="1"/></w:lvlOverride>'
+    for name, (kind, more) in enumerate(((0, ""), (1, ""), (2, ""), (0, anew)), 1):
+        numbering += f'<w:num w:numId="{name}"><w:abstractNumId w:val="{kind}"/>{more}</w:num>'
+    of_style = '<w:pPr><w:numPr><w:numId w:val="3"/></w:numPr></w:pPr>'
+    style = f'<w:style w:type="paragraph" w:styleId="Step">{of_style}</w:style>'
+    body = item("Opening", 1) + item("Budget", 1) + item("Cranes", 1, 1) + item("", 1)
+    body += paragraph(run("A break.")) + item("Vote", 1) + item("Berths", 1, 1) + item("Ida", 2)
+    body += paragraph(f"<w:pPr>{step}</w:pPr>{run('Cast off')}") + item("Again", 4)
+    parts = {"numbering": part("numbering", numbering), "styles": part("styles", style)}
+    assert text_of(body, **parts) == [
+        "1. Opening",
+        "2. Budget",
+        "  1. Cranes",
+        "A break.",
+        "3. Vote",
+        "  1. Berths",
+        "- Ida",
+        "4. Cast off",
+        "1. Again",
+    ]

@@ -74,7 +74,8 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
     f"{_READERS}:named": _reading("code files text_tables"),
     f"{_READERS}:notebook": _reading("notebook notebook_outputs"),
     f"{_READERS}:office": _reading(
-        "cell_formats charts docx docx_notes epub equations opendocument pptx sheets table_head"
+        "cell_formats charts docx docx_notes docx_numbers epub equations opendocument pptx sheets "
+        "table_head"
     ),
     f"{_READERS}:PDF": _reading(
         "ocr pdf pdf_columns pdf_forms pdf_layout pdf_lines pdf_rules pdf_tables pdf_text"

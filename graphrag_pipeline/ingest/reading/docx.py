@@ -16,6 +16,7 @@ from graphrag_pipeline.ingest.reading.archives import (
 )
 from graphrag_pipeline.ingest.reading.charts import chart_markup
 from graphrag_pipeline.ingest.reading.docx_notes import comment_lines, page_lines
+from graphrag_pipeline.ingest.reading.docx_numbers import with_marks, with_values
 from graphrag_pipeline.ingest.reading.equations import with_equations
 from graphrag_pipeline.ingest.reading.html import Page, parse_html
 from graphrag_pipeline.ingest.reading.model import (
@@ -44,14 +45,15 @@ def read_docx(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     parts = open_archive(data, options, kind="a Word document", suffix=".docx")
     require_plain_xml(parts, _MOST_ELEMENTS)
     about = properties(parts, "docProps/core.xml")
-    file = bytes_of({name: with_equations(_unfielded(xml)) for name, xml in parts.items()})
+    marked = with_marks(parts)
+    file = bytes_of({name: with_equations(_unfielded(xml)) for name, xml in marked.items()})
     charts = "".join(
         markup
         for name, xml in parts.items()
         if _CHART.fullmatch(name)
         for markup in chart_markup(xml)
     )
-    body = _with_boxes(_without_inner_tables(_BACK_LINK.sub("", _as_html(file))))
+    body = _with_boxes(_without_inner_tables(_BACK_LINK.sub("", with_values(_as_html(file)))))
     around = [line for line in page_lines(parts) if html.escape(line) not in body]
     beside = "".join(f"<p>{html.escape(line)}</p>" for line in [*around, *comment_lines(parts)])
     page = parse_html(body + charts + beside)

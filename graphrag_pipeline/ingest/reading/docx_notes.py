@@ -21,8 +21,8 @@ def comment_lines(parts: Parts) -> Iterator[str]:
 
     The XML has no document type: that is refused before.
     """
-    comments = _root(parts.get("word/comments.xml", b""))
-    quotes = _quotes(_root(parts.get("word/document.xml", b""))) if len(comments) else {}
+    comments = root_of(parts.get("word/comments.xml", b""))
+    quotes = _quotes(root_of(parts.get("word/document.xml", b""))) if len(comments) else {}
     for comment in comments.iter(f"{_WORD}comment"):
         author = one_line(comment.get(f"{_WORD}author", ""))
         date = comment.get(f"{_WORD}date", "")[:16].replace("T", " ")
@@ -38,7 +38,7 @@ def page_lines(parts: Parts) -> list[str]:
         _text(paragraph)
         for name, xml in parts.items()
         if _AROUND.fullmatch(name)
-        for paragraph in _root(xml).iter(f"{_WORD}p")
+        for paragraph in root_of(xml).iter(f"{_WORD}p")
     )
     pieces = (piece for text in paragraphs for piece in text.split("\t") if _NO_TEXT not in piece)
     lines = map(one_line, pieces)
@@ -46,7 +46,8 @@ def page_lines(parts: Parts) -> list[str]:
     return list(said)[:_MOST_AROUND]
 
 
-def _root(xml: bytes) -> ElementTree.Element:
+def root_of(xml: bytes) -> ElementTree.Element:
+    """Return the root of a part; an empty one where there is none, or it is broken."""
     try:
         return ElementTree.fromstring(xml) if xml else ElementTree.Element("none")
     except ElementTree.ParseError:

@@ -29,7 +29,7 @@ VERSIONS = {
     "Markdown": "14",
     "named": "15",  # files without an ending, known by their whole name
     "notebook": "2",
-    "office": "15",
+    "office": "16",
     "outlines": "7",
     "Outlook": "3",
     "packed": "2",
