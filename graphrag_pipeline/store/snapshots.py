@@ -20,7 +20,7 @@ def is_address(text: str) -> bool:
     >>> is_address("https://example.org/a"), is_address("documents/https")
     (True, False)
     """
-    return text.lower().startswith(("http://", "https://"))
+    return text[:8].lower().startswith(("http://", "https://"))
 
 
 def snapshot_folder(home: Path) -> Path:

@@ -103,8 +103,12 @@ def apply_changes(
 
 def first_names(sources: Mapping[str, Source]) -> dict[str, str]:
     """Return, for the uri of each source, the first name of its document."""
-    firsts = _firsts(sources)
-    return {uri: firsts[_content(uri, source)] for uri, source in sources.items()}
+    return {
+        uri: first
+        for names in _names(sources).values()
+        for first in [_first(names, sources)]
+        for uri in names
+    }
 
 
 def _content(uri: str, source: Source) -> tuple[str, str]:
@@ -132,14 +136,20 @@ def ending_of(uri: str) -> str:
     return name[place:] if 0 < place < len(name) - 1 else ""
 
 
-def _firsts(sources: Mapping[str, Source]) -> dict[tuple[str, str], str]:
-    firsts: dict[tuple[str, str], str] = {}
+def _names(sources: Mapping[str, Source]) -> dict[tuple[str, str], list[str]]:
+    """Return the names of each document, by what they have in common."""
+    names: dict[tuple[str, str], list[str]] = {}
     for uri, source in sources.items():
-        first = firsts.setdefault(_content(uri, source), uri)
-        if first != uri:
-            names = ((sources[name].is_link, name) for name in (uri, first))
-            firsts[_content(uri, source)] = min(names)[1]
-    return firsts
+        names.setdefault(_content(uri, source), []).append(uri)
+    return names
+
+
+def _first(names: Sequence[str], sources: Mapping[str, Source]) -> str:
+    return min(names, key=lambda name: (sources[name].is_link, name))
+
+
+def _firsts(sources: Mapping[str, Source]) -> dict[tuple[str, str], str]:
+    return {content: _first(names, sources) for content, names in _names(sources).items()}
 
 
 def with_names(
@@ -153,6 +163,7 @@ def with_names(
     listed = list(_with_renames(changes, sources))
     if not listed:
         return []
+    sources = _around(listed, sources)
     after = dict(sources)
     apply_changes(after, listed, batch="", root=root)
     firsts_before, firsts = _firsts(sources), _firsts(after)
@@ -168,6 +179,25 @@ def with_names(
             if uri in after and uri != other.get(content) and uri not in listed_uris:
                 named.append(_relisted(uri, after[uri], identities.get(uri)))
     return named
+
+
+def _around(changes: Sequence[SourceChange], sources: Mapping[str, Source]) -> Mapping[str, Source]:
+    """Return those sources that may be names of a document that changes touch.
+
+    And of one whose identity is what a new document would be called by: see :func:`_unused`.
+    """
+    uris = _uris_of(changes)
+    near = {
+        uri
+        for uri, source in sources.items()
+        if uri in uris or not uris.isdisjoint((source.identity, _named_for(source.identity)))
+    }
+    sums = {change.sha256 for change in changes} | {sources[uri].sha256 for uri in near}
+    return {
+        uri: source
+        for uri, source in sources.items()
+        if uri in near or (source.sha256 in sums and source.sha256 is not None)
+    }
 
 
 def with_days(changes: Sequence[SourceChange], sources: Mapping[str, Source]) -> list[SourceChange]:
@@ -227,15 +257,18 @@ def _with_renames(
             yield change
 
 
+def _uris_of(changes: Iterable[SourceChange]) -> set[str]:
+    return {uri for change in changes for uri in (change.uri, change.origin) if uri is not None}
+
+
 def _touched(
     changes: Iterable[SourceChange], before: Mapping[str, Source], after: Mapping[str, Source]
 ) -> list[tuple[str, str]]:
     """Return the contents that have got or lost a name."""
-    uris = {uri for change in changes for uri in (change.uri, change.origin) if uri is not None}
     return sorted(
         {
             _content(uri, side[uri])
-            for uri in uris
+            for uri in _uris_of(changes)
             for side in (before, after)
             if uri in side
         }
@@ -277,3 +310,8 @@ def _unused(uri: str, used: set[str]) -> str:
         number += 1
         name = f"{uri}?{number}"
     return name
+
+
+def _named_for(identity: str) -> str:
+    """Return the name of the file for which :func:`_unused` made an identity, if it did."""
+    return identity.rpartition("?")[0]
