@@ -18,6 +18,7 @@ import duckdb
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.rows import sql_literal
 from graphrag_pipeline.store.frames import value_of
+from graphrag_pipeline.store.hashing import row_md5
 from graphrag_pipeline.store.index_store import memory_database, told_of_files
 from graphrag_pipeline.store.limits import DatabaseLimits
 
@@ -30,7 +31,7 @@ _MOST_HELD = 20_000
 """A transaction keeps its rows in memory: about so many at a time."""
 _MOST_COMPARED = 100_000
 """Small tables are compared in one query: about so many rows at a time."""
-_ROW_MD5 = "md5_number_lower(to_json(whole_row)::VARCHAR)"
+_ROW_MD5 = row_md5("whole_row")
 """DuckDB's own hash is another in another version."""
 _CATALOG = """
 SELECT * FROM (

@@ -65,6 +65,14 @@ def rows_hash(relation: str, columns: str = "*") -> str:
     out. ``relation`` and ``columns`` are the project's own SQL.
     """
     return (
-        "(SELECT concat_ws(':', count(*), sum(md5_number_lower(to_json(hashed)::VARCHAR)))"
+        f"(SELECT concat_ws(':', count(*), sum({row_md5('hashed')}))"
         f" FROM (SELECT {columns} FROM {relation}) hashed)"
     )
+
+
+def row_md5(row: str) -> str:
+    """Return an expression: 64 bits of the MD5 of a row, which a relation's name stands for.
+
+    DuckDB's own ``md5_number_lower`` goes by way of a text of 128 digits, in four times the time.
+    """
+    return f"(md5_number(to_json({row})::VARCHAR) >> 64)::UBIGINT"
