@@ -16,7 +16,7 @@ from conftest import Engine, workspace_of
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.releases.publishing import refresh_needed
 from graphrag_pipeline.store.hash_memory import remembering_hashes
-from graphrag_pipeline.store.hashing import hash_of
+from graphrag_pipeline.store.hashing import hash_of, row_md5
 from graphrag_pipeline.store.index_store import connect_published
 
 
@@ -94,6 +94,13 @@ def test_a_row_that_is_not_committed_yet_counts(home):
     with remembering, workspace_of(home, SMALL).store.transaction() as con:
         con.execute("UPDATE documents SET title = 'Another'")
         assert hash_of(con, "documents") != before
+
+
+def test_a_row_has_the_hash_that_older_homes_and_kept_releases_know():
+    number = "md5_number_lower(to_json(r)::VARCHAR)"
+    with duckdb.connect() as con:
+        query = f"SELECT count(*) FROM range(5000) r WHERE {row_md5('r')} = {number}"
+        assert con.execute(query).fetchone() == (5000,)
 
 
 def test_a_file_put_back_with_its_old_time_is_another(home):
