@@ -33,7 +33,7 @@ FILES = {
         ]
     ),
     "dues.csv": "port,year,dues_2000,dues_2001\nHull,2000,4,5\nBrest,2001,6,7\nFlores,2001,8,9\n",
-    "crews.csv": "name,berth,asleep\nOle,4,yes\nPer,5,no\nNils,6,yes\n",
+    "crews.csv": "name,berth,asleep,light,lights\nOle,4,yes,1,0\nPer,5,no,0,1\nNils,6,yes,1,0\n",
     "costs.csv": "item,costs\nTar,12\nRope,30\nOakum,8\nTotal,50\n",
     "hands.csv": "hand,remarks,wages\n"
     + "".join(
@@ -81,6 +81,10 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryEngine]:
             "2 of 5 records with harbour: Port Rowan and insured: yes",
         ),
         ("How many asleep crews are there?", "2 of 3 records with asleep: yes"),
+        (
+            "What is the average number of berths of asleep crews?",
+            "berth: 5 on average, in 2 of 3 records with asleep: yes",
+        ),
         ("How many ships are in the voyages?", "3 values of ship, in 5 records"),
         ("How many sails are dacron?", "2 of 3 records with cloth: dacron"),
         ("Was ist der durchschnittliche Ertrag?", "Ertrag: 10 on average, in 3 records"),
@@ -122,6 +126,8 @@ def test_a_figure_of_all_rows_that_are_meant_stands_first(
         "How many voyages are open or lost?",
         "How many voyages have a freight over 500?",
         "How many voyages from Hull are there?",  # a name that no row has
+        "How many shipyards are there?",  # another word than ship
+        "How many crews have lights?",  # of two flags called so
         "How many fares are there?",  # the document, and not what a row is called
         "How many voyages have a freight?",  # a field without a value
         "How many old voyages are there?",  # a word that nothing accounts for

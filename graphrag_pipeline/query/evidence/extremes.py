@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.evidence.sentences import Sentence
     from graphrag_pipeline.query.release import Release
 
-_SHOWN, _MOSTLY, _FEWEST_SAID = 3, 0.9, 2
+_SHOWN, _MOSTLY = 3, 0.9
 _MEASURED = word_pairs("questions.txt", "measured")
 _HIGHEST = """
 SELECT place, count(figure) OVER () AS n_figures,
@@ -59,9 +59,9 @@ def told_of_extremes(
     bare = question.without(most if sign > 0 else least)
     asked = frozenset(bare.terms)
     asked_for = asked_columns(tables, asked | _measured(question))
-    if asked_for is None or asked_for[2] < _FEWEST_SAID:
+    if asked_for is None:
         return []
-    table, best, _ = asked_for
+    table, best = asked_for
     choosing = choices_of(index, table, bare, asked - said_by(asked, table.words))
     if choosing is None:
         return []

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.evidence.sentences import Sentence
     from graphrag_pipeline.query.release import Release
 
-_FEWEST_ROWS, _FEWEST_COLUMNS = 3, 2
+_FEWEST_ROWS, _FEWEST_COLUMNS, _FEWEST_SAID = 3, 2, 2
 _MOST_WORDS, _LONGEST_NAME, _FEW = 20, 3, 4
 _MOST_TABLES, _LONGEST_TABLE, _ABOVE = 40, 100_000, 400
 _SOURCES = """
@@ -280,10 +280,10 @@ def said_by_field(asked: Set[str], field: str) -> frozenset[str]:
 
 def asked_columns(
     tables: Sequence[RecordTable], asked: Set[str]
-) -> tuple[RecordTable, list[str], int] | None:
-    """Return the table that says most of a question, its columns that do, and how many words.
+) -> tuple[RecordTable, list[str]] | None:
+    """Return the table that says most of a question, and its columns that do.
 
-    None where two tables are alike.
+    None where two tables are alike, or where a table says one word alone.
     """
     ranked = [
         (len(said_by_field(asked, field)), len(said_by(asked, table.words)), field, table)
@@ -292,9 +292,15 @@ def asked_columns(
     ]
     most = max((each[:2] for each in ranked), default=(0, 0))
     best = [each[2:] for each in ranked if each[:2] == most]
-    if not most[0] or any(table is not best[0][1] for _, table in best):
+    if not most[0] or most[1] < _FEWEST_SAID or any(table is not best[0][1] for _, table in best):
         return None
-    return best[0][1], [field for field, _ in best], most[1]
+    return best[0][1], [field for field, _ in best]
+
+
+def _most_said(asked: Set[str], fields: Sequence[str]) -> list[str]:
+    """Return those of some fields whose names say most of a question."""
+    n_said = {field: len(asked & set(terms(parted(field)))) for field in fields}
+    return [field for field, n in n_said.items() if n == max(n_said.values())]
 
 
 def choices_of(
@@ -319,8 +325,9 @@ def choices_of(
         found[row["word"]].append(row)
     choices: list[Choice] = []
     taken: set[int] = set()
+    asked = frozenset(question.terms)
     for run, places in runs.items():
-        whole = [row["field"] for row in found[run] if row["is_value"]]
+        whole = _most_said(asked, [row["field"] for row in found[run] if row["is_value"]])
         fields = [row["field"] for row in found[run]]
         if taken.isdisjoint(places) and (len(whole) == 1 or (fields and len(places) == 1)):
             is_short = len(fields) == 1 and found[run][0]["is_short"]

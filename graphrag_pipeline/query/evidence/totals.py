@@ -7,6 +7,7 @@ that chooses rows. A figure of other rows than those meant would be wrong, and l
 from __future__ import annotations
 
 import re
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence, Set
 from functools import cache
 from itertools import chain, takewhile
@@ -18,7 +19,6 @@ from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.query.evidence.record_tables import (
     Choice,
     RecordTable,
-    asked_columns,
     choices_of,
     said_by,
     said_by_field,
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.evidence.sentences import Sentence
     from graphrag_pipeline.query.release import Release
 
-_SHOWN, _FEWEST, _MOST_ALIKE = 3, 2, 4
+_SHOWN, _FEWEST, _MOST_ALIKE, _MOST_NAMED = 3, 2, 4, 12
+_Figures = tuple[RecordTable, str, list[Choice], dict[str, Any]]
 _HOW = {"average": "on average", "total": "in all"}
 _WORDS = word_lists("questions.txt")
 _YES, _NO = frozenset(_WORDS["yes"]), frozenset((*_WORDS["no"], ""))
@@ -115,31 +116,38 @@ def _told_of_figures(
     asked_for: str,
 ) -> list[RankedPassage]:
     bare = question.without(kind)
-    # A column may be called total.
-    found = (asked_columns(tables, frozenset(each.terms)) for each in (bare, question))
-    table, fields, _ = next(filter(None, found), (None, [], 0))
-    if table is None:
+    asked = frozenset(question.terms)
+    named = {
+        (n, field): len(own - asked)
+        for n, table in enumerate(tables)
+        for field in table.columns
+        if not asked.isdisjoint(own := frozenset(terms(parted(field))))
+    }
+    told: dict[int, list[_Figures]] = defaultdict(list)
+    for (n, field), n_more in sorted(named.items(), key=lambda each: each[1])[:_MOST_NAMED]:
+        if found := _figures_meant(index, tables[n], bare, field):
+            told[n_more].append(found)
+    meant = told[min(told)] if told else []
+    if len(meant) != 1:
         return []
-    # Of the orders' amount the amount is meant, and not the field ordered.
-    asked = frozenset(question.terms) - table.own_words
-    fields = [field for field in fields if said_by_field(asked, field)] or fields
-    n_words = [len(terms(parted(field))) for field in fields]
-    field = fields[n_words.index(min(n_words))]
-    if n_words.count(min(n_words)) > 1:
-        return []
-    choices = _choices(index, table, bare, said_by_field(frozenset(bare.terms), field))
-    if choices is None:
-        return []
-    figures = _figures(index, table, field, choices)
-    are_numbers = _FEWEST <= figures["n_figures"] == figures["n_said"]
-    if not are_numbers or figures["n_totals"]:
-        return []
+    table, field, choices, figures = meant[0]
     unit = f" {figures['unit']}" if figures["unit"] else ""
     said = f"{_written(figures[asked_for])}{unit} {_HOW[asked_for]}"
     rows = _rows(figures["n_figures"], figures["n_all"], choices)
-    ends = table.figures(index, _ENDS, field, choices)
-    places = [row["place"] for row in ends]
+    places = [row["place"] for row in table.figures(index, _ENDS, field, choices)]
     return table.passages(index, question, places, field, f"{field}{SEPARATOR}{said}, {rows}")
+
+
+def _figures_meant(
+    index: Release, table: RecordTable, question: AnalysedQuestion, field: str
+) -> _Figures | None:
+    """Return the figures of a field that a question may mean, if all of it is accounted for."""
+    choices = _choices(index, table, question, said_by_field(frozenset(question.terms), field))
+    if choices is None:
+        return None
+    figures = _figures(index, table, field, choices)
+    are_numbers = _FEWEST <= figures["n_figures"] == figures["n_said"]
+    return (table, field, choices, figures) if are_numbers and not figures["n_totals"] else None
 
 
 def _told_of_rows(
@@ -148,7 +156,7 @@ def _told_of_rows(
     question: AnalysedQuestion,
     noun: frozenset[str],
 ) -> list[RankedPassage]:
-    n_said = [len(said_by(noun, table.words)) for table in tables]
+    n_said = [len(noun & table.words) for table in tables]
     alike = [table for table, n in zip(tables, n_said, strict=True) if n == max(n_said) > 0]
     if len(alike) > _MOST_ALIKE:
         return []
@@ -163,11 +171,11 @@ def _counted(
 
     Nothing where the table does not account for all of the question.
     """
-    n_said = {field: len(said_by_field(noun, field)) for field in table.columns}
+    n_said = {field: len(noun.intersection(terms(parted(field)))) for field in table.columns}
     most = max(n_said.values())
     named = [field for field, n in n_said.items() if n == most > 0]
     field = named[0] if len(named) == 1 else ""
-    is_row = bool(said_by(noun, table.row_words))
+    is_row = not noun.isdisjoint(table.row_words)
     named_by = said_by_field(noun, field)
     if is_row and field and field != table.columns[0]:
         if _yes(index, table, field):
@@ -216,11 +224,15 @@ def _choices(
         return None
     beside = (by_field.get(choice.field, frozenset()) for choice in choices)
     left = of_fields.difference(own, *beside)
-    for field, said in by_field.items():
-        if not left.isdisjoint(said) and (yes := _yes(index, table, field)):
-            choices.append(Choice(yes, field, whole=True))
-            left -= said
-    return None if left else choices
+    flags = {
+        field: (yes, left & said)
+        for field, said in by_field.items()
+        if not left.isdisjoint(said) and (yes := _yes(index, table, field))
+    }
+    choices.extend(Choice(yes, field, whole=True) for field, (yes, _) in flags.items())
+    # Each word by one field: MOUNTAIN and MOUNTAINS may be others.
+    said_once = Counter(chain.from_iterable(said for _, said in flags.values()))
+    return choices if said_once == Counter(left) else None
 
 
 def _yes(index: Release, table: RecordTable, field: str) -> str:
