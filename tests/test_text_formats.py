@@ -201,6 +201,8 @@ SOUND = {
     ".org": NOTES,
     ".emlx": "35\nFrom: a@x.org\nSubject: S\n\nHe sails.\n",
     ".wiki": "'''Kelmouth''' is a [[town]].",
+    ".dokuwiki": "====== One ======\n  - two ((three))\n^ a ^ b ^\n| [[c|d]] | ::: |\n",
+    ".textile": 'h1. One\n\n## two\n|_. a |\\\\2. b |\n|/2. "c":/d | !e! |\nbc. f',
     ".tid": "title: Kelmouth\n\nIt is a town.",
     ".xml": BOOK,
     ".xhtml": '<html xmlns="http://www.w3.org/1999/xhtml"><body><p>Hester</p></body></html>',

@@ -89,7 +89,7 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
     ),
     f"{_READERS}:reStructuredText": _reading("rst text_tables"),
     f"{_READERS}:RTF": _reading("rtf"),
-    f"{_READERS}:wikis": (*_reading("wikitext"), "data/documents.txt"),
+    f"{_READERS}:wikis": (*_reading("light_wikis wikitext"), "data/documents.txt"),
     f"{_READERS}:XLS": _reading("cell_formats sheets"),
     "ingest/chunking.py:CHUNKER_VERSION": ("ingest/chunking.py",),
     "extraction/rules/nlp.py:NLP_VERSION": (

@@ -93,6 +93,91 @@ def test_a_page_of_mediawiki_is_its_text_fields_tables_and_links() -> None:
     ]
 
 
+DOKUWIKI = """====== Harbour handbook ======
+The **harbour** of //Kelm//((since 1911)) is run by [[people:ida|Ida Moen]], see https://kelm.org/a.
+
+===== Mooring =====
+  - Check the wind
+  - Ready the lines
+    * Bow line
+  - Call 112 \\\\ or the master
+
+{{:crane.jpg?200|The crane}}
+^ Quay ^ Ships ^ Tons ^
+| North | 112 | 4310 |
+| ::: || 480 |
+<code bash>
+tide **
+</code>
+"""
+TEXTILE = """h1. Harbour handbook
+
+p(note). By *Ida Moen*, see "the wiki":https://kelm.org/wiki.
+
+# Build @make dist@
+## on Linux
+# Go - or not - on
+
+table(grid).
+|_. Port |_. Year |_. Ships |_. Tons |
+|/2. Kelm | 2023 | 12 | 140 |
+| 2024 |\\2. 150 |
+
+bc. tide *
+
+!crane.png(The crane)!
+"""
+
+
+@pytest.mark.parametrize("name", ["handbook.txt", "handbook.dokuwiki"])
+def test_a_page_of_dokuwiki_is_its_text_lists_and_tables(name: str) -> None:
+    document = only(read(name, DOKUWIKI))
+    assert document.title == "Harbour handbook"
+    assert [line for line in document.text.split("\n") if line] == [
+        "# Harbour handbook",
+        "The harbour of Kelm (since 1911) is run by [Ida Moen](people:ida.md), see https://kelm.org/a.",
+        "## Mooring",
+        "1. Check the wind",
+        "2. Ready the lines",
+        "  - Bow line",
+        "3. Call 112  or the master",
+        "The crane",
+        "| Quay | Ships | Tons |",
+        "| --- | --- | --- |",
+        "| North | 112 | 4310 |",
+        "| North |  | 480 |",
+        "```",
+        "tide **",
+        "```",
+    ]
+
+
+def test_a_page_of_textile_keeps_its_cells_below_their_heads() -> None:
+    document = only(read("handbook.textile", TEXTILE))
+    assert document.title == "Harbour handbook"
+    assert [line for line in document.text.split("\n") if line] == [
+        "# Harbour handbook",
+        "By Ida Moen, see [the wiki](https://kelm.org/wiki).",
+        "1. Build `make dist`",
+        "  1. on Linux",
+        "2. Go - or not - on",
+        "| Port | Year | Ships | Tons |",
+        "| --- | --- | --- | --- |",
+        "| Kelm | 2023 | 12 | 140 |",
+        "| Kelm | 2024 | 150 |  |",
+        "```",
+        "tide *",
+        "```",
+        "The crane",
+    ]
+
+
+def test_items_of_a_wiki_are_numbered_as_it_shows_them() -> None:
+    text = only(read("a.wiki", "# Look\n# Call\n## 112\n# Go\n\nThen\n# Rest\n")).text
+    assert text.split("\n")[2:6] == ["1. Look", "2. Call", "  1. 112", "3. Go"]
+    assert text.endswith("\n1. Rest")
+
+
 def test_a_dump_of_mediawiki_is_its_pages_by_their_latest_revisions() -> None:
     pages = [("Skua", "Old."), ("R", "#REDIRECT [[Skua]]")]
     written = "".join(

@@ -43,6 +43,8 @@ _LOG = ".log"
 _BEGINS_MAIL = rb"From [^\r\n]{3,300}\d\d:\d\d:\d\d[^\r\n]{0,100}\r?\n(?:>?From |[!-9;-~]+:)"
 _MAILBOX = re.compile(_BEGINS_MAIL)
 """Archives of mailing lists are mailboxes, whatever they are called."""
+_DOKUWIKI = re.compile(rb"\s*={5,6} [^=\r\n]{1,300} ={5,6}\s*\n")
+"""Pages of DokuWiki are kept as plain text."""
 _HOLDS_FILES = re.compile(
     rb"\A" + _BEGINS_MAIL + rb".*?(?:name[*\d]{0,4}\s{0,9}=|base64)", re.I | re.S
 )
@@ -53,6 +55,8 @@ _OUT_OF_MEMORY = "there is not enough memory to read the file"
 def _read_text(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     if _MAILBOX.match(data) and (mailbox := FORMATS.find("mbox")):
         return mailbox.read(path, data, options)
+    if _DOKUWIKI.match(data) and (dokuwiki := FORMATS.find("dokuwiki")):
+        return dokuwiki.read(path, data, options)
     written = with_newlines(decode(data, options.encoding))
     title = readable_name(path)
     chat = chat_in_lines(written) if path.suffix.lower() != _LOG else None

@@ -31,6 +31,8 @@ _READERS = {
     "outlines:ORG": "org",
     "wikitext:WIKI": "wiki mediawiki",
     "wikitext:TIDDLER": "tid",
+    "light_wikis:DOKUWIKI": "dokuwiki",
+    "light_wikis:TEXTILE": "textile",
     "catalogues:CATALOGUE": "po pot",
     "bibtex:BIBTEX": "bib",
     "ris:RIS": "ris",

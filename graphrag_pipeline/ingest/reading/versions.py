@@ -27,22 +27,22 @@ VERSIONS = {
     "manual pages": "4",
     "maps": "3",
     "Markdown": "14",
-    "named": "15",  # files without an ending, known by their whole name
+    "named": "16",  # files without an ending, known by their whole name
     "notebook": "2",
     "office": "16",
     "outlines": "7",
     "Outlook": "3",
     "packed": "2",
     "PDF": "12",
-    "plain": "17",
+    "plain": "18",
     "records": "29",
     "references": "2",
     "reStructuredText": "6",
     "RTF": "5",
     "subtitles": "2",
-    "text": "17",  # of .txt alone, which once stood for what all readers share
+    "text": "18",  # of .txt alone, which once stood for what all readers share
     "web archives": "2",
-    "wikis": "3",
+    "wikis": "4",
     "XLS": "5",
     "XML": "12",
 }

@@ -163,8 +163,27 @@ def _parts(inner: str) -> list[str]:
     return [part.replace("\0", "|") for part in held.split("|")]
 
 
+class ItemNumbers:
+    """Counts the items of lists, which are numbered by signs alone."""
+
+    def __init__(self) -> None:
+        self._counts: list[int] = []
+
+    def mark(self, depth: int, *, is_numbered: bool) -> str:
+        """Return what stands before an item of a list in so many lists, its own among them."""
+        del self._counts[depth:]
+        self._counts += [0] * (depth - len(self._counts))
+        self._counts[-1] += is_numbered
+        return f"{'  ' * (depth - 1)}{f'{self._counts[-1]}.' if is_numbered else '-'} "
+
+    def end(self) -> None:
+        """End all lists."""
+        self._counts = []
+
+
 def _lines(lines: Sequence[str]) -> Iterator[str]:
     table: list[str] | None = None
+    numbers = ItemNumbers()
     for line in lines:
         bare = line.strip()
         if bare.startswith("{|"):
@@ -174,7 +193,11 @@ def _lines(lines: Sequence[str]) -> Iterator[str]:
             table = None
         elif table is not None:
             table.append(bare)
+        elif item := _ITEM.match(line):
+            mark = numbers.mark(len(item[1]), is_numbered=item[1].endswith("#"))
+            yield f"{mark}{item[2]}"
         else:
+            numbers.end()
             yield _line(line)
     yield from map(_line, table or ())
 
@@ -182,9 +205,6 @@ def _lines(lines: Sequence[str]) -> Iterator[str]:
 def _line(line: str) -> str:
     if match := _HEADING.match(line):
         return f"\n{'#' * len(match[1])} {match[2].strip()}"
-    if match := _ITEM.match(line):
-        mark = "1." if match[1].endswith("#") else "-"
-        return f"{'  ' * (len(match[1]) - 1)}{mark} {match[2]}"
     if line.startswith(";"):
         return re.sub(r"^;\s*([^:\n]+?)\s*(?::\s*|$)", r"\1: ", line)
     return line.lstrip(":").lstrip() if line.startswith(":") else line
