@@ -104,7 +104,7 @@ _OF_LOOKS = re.compile(rf"{_LOOKS}\b{QUOTED}(.?)", re.I)
 # Words that may hide an element, written so as to be searched for fast.
 _HIDDEN = re.compile("[hHnN][iIoO](?:[dD]{2}[eE][nN]|[nN][eE])")
 _LONGEST_TAG = 2_000
-_POWER = re.compile(r"(?<=\d)<sup\b[^<>]*>(?=\s*(?:<a\b[^<>]*>\s*)?[-+−]?\d)", re.I)
+_POWER = re.compile(r"<sup(?<=\d<sup)\b[^<>]*>(?=\s*(?:<a\b[^<>]*>\s*)?[-+−]?\d)")
 """What begins a number above a number: the power of one, or the mark of a note."""
 _SPAN = re.compile(r"\b(row|col)span\s*=\s*[\"']?\s*(\d{1,4})", re.I)
 _FIRST_NUMBER = re.compile(r"(?<![\w-])(?:start|value)\s*=\s*[\"']?\s*([1-9]\d{0,3})\b", re.I)

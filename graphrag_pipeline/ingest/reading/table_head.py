@@ -261,6 +261,9 @@ def n_over(rows: Sequence[Row], *, is_merged: bool = False) -> int:
     last names each column that no other does. It has no numbers, and rows below it have; or it
     says the same again below each wide name, as they do not.
     """
+    width = max(map(len, rows[:MOST_HEADS]), default=0)
+    if not rows or not any(_wide(rows[0], width)):
+        return 1
     most = range(min(MOST_HEADS, len(rows) - 1), 1, -1)
     least = 1 if is_merged else _LEAST_WIDE
     return next((n for n in most if _are_over(rows[:n], rows[n:], least)), 1)

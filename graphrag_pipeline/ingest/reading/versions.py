@@ -21,7 +21,7 @@ VERSIONS = {
     "configs": "5",
     "family trees": "2",
     "graphs": "2",
-    "HTML": "12",
+    "HTML": "13",
     "LaTeX": "6",
     "mail": "10",
     "manual pages": "4",
