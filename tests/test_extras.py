@@ -50,7 +50,7 @@ def test_every_extra_is_known_by_its_modules() -> None:
 
 
 def test_an_extra_is_added_to_what_the_project_was_installed_from(tmp_path, monkeypatch) -> None:
-    wheel = tmp_path / "a folder" / "graphrag_pipeline-0.2.0-py3-none-any.whl"
+    wheel = tmp_path / "a folder" / "graphrag_pipeline-0.3.0-py3-none-any.whl"
     wheel.parent.mkdir()
     wheel.touch()
     editable = {"dir_info": {"editable": True}}

@@ -142,7 +142,7 @@ def test_a_run_is_a_pod_that_has_little_and_may_little(runs: Any) -> None:
     run_id, _ = dagster_runs.launch(key)
     (pod,) = server.pods.values()
     spec = pod.job["spec"]["template"]["spec"]
-    assert pod.container["image"] == "registry.example.internal/graphrag-pipeline:0.2.0"
+    assert pod.container["image"] == "registry.example.internal/graphrag-pipeline:0.3.0"
     assert pod.container["command"] == ["env"]
     assert pod.container["args"][:2] == ["dagster", "api"]
     assert run_id in str(pod.container["args"])
