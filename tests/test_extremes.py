@@ -23,6 +23,7 @@ FILES = {
     + "".join(f"mate {n},2001-01-{n:02},{n}00 or so\n" for n in range(1, 9)),
     "lamps.json": '[{"id": "L-1", "lamp": "Svart", "watts": 40}, {"id": "L-2", '
     '"lamp": "Hvit", "watts": 90}, {"id": "L-3", "lamp": "Gul", "watts": 60}]',
+    "paints.csv": "paint,litres\nWhite,30\nTar,50\nGreen,8\nTotal,88\n",
     "ropes.csv": "rope,average,age\n"
     + "".join(f"{rope},{n},{n}\n" for n, rope in enumerate(("Hemp", "Jute", "Sisal"), 1)),
     "cranes.md": "# Cranes\n\n| Crane | Reach | Age (years) |\n|---|---|---|\n"
@@ -54,6 +55,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryEngine]:
             ["Aurora — fare_2001: 12,5", "Marlin — fare_2002: 31"],
         ),
         ("Which rope has the most age?", ["Sisal — age: 3", "Jute — age: 2"]),
+        ("Which paint has the most litres?", ["Tar — litres: 50", "White — litres: 30"]),
         ("Which lamp has the most watts?", ["Hvit — watts: 90", "Gul — watts: 60"]),
         ("Welcher Harbour hat die meisten Berths?", ["Fenwick — berths: 11"]),
     ],

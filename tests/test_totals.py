@@ -33,7 +33,10 @@ FILES = {
         ]
     ),
     "dues.csv": "port,year,dues_2000,dues_2001\nHull,2000,4,5\nBrest,2001,6,7\nFlores,2001,8,9\n",
+    "löhne.csv": "Matrose;Lohn\nAlk;1.250,50\nButt;980,25\nCora;3.000,00\nDorn;1.000\n",
+    "gear.csv": 'gear,stock\nNet,3.5\nRope,"4,5"\nBuoy,2\n',
     "crews.csv": "name,berth,asleep,light,lights\nOle,4,yes,1,0\nPer,5,no,0,1\nNils,6,yes,1,0\n",
+    "sheds.csv": "shed,kind,dues\nA,net,5\nB,net,7\nC,total,12\n",
     "costs.csv": "item,costs\nTar,12\nRope,30\nOakum,8\nTotal,50\n",
     "hands.csv": "hand,remarks,wages\n"
     + "".join(
@@ -85,6 +88,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryEngine]:
             "What is the average number of berths of asleep crews?",
             "berth: 5 on average, in 2 of 3 records with asleep: yes",
         ),
+        ("What are the total costs?", "costs: 50 in all, in 3 records"),
         ("How many ships are in the voyages?", "3 values of ship, in 5 records"),
         ("How many sails are dacron?", "2 of 3 records with cloth: dacron"),
         ("Was ist der durchschnittliche Ertrag?", "Ertrag: 10 on average, in 3 records"),
@@ -99,6 +103,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryEngine]:
         ("What is the average depth of the quays?", "Depth: 4.5 m on average, in 3 records"),
         ("How many quays have the side town?", "2 of 3 records with Side: town"),
         ("How many mills are there?", "3 records"),
+        ("Was ist der Durchschnitt vom Lohn?", "Lohn: 1,557.69 on average, in 4 records"),
         ("What is the average sail area?", "area: 30 on average, in 3 records"),
     ],
 )
@@ -126,13 +131,14 @@ def test_a_figure_of_all_rows_that_are_meant_stands_first(
         "How many voyages are open or lost?",
         "How many voyages have a freight over 500?",
         "How many voyages from Hull are there?",  # a name that no row has
+        "What is the average stock of gear?",  # decimals written in two ways
         "How many shipyards are there?",  # another word than ship
         "How many crews have lights?",  # of two flags called so
         "How many fares are there?",  # the document, and not what a row is called
         "How many voyages have a freight?",  # a field without a value
         "How many old voyages are there?",  # a word that nothing accounts for
         "What is the average freight per ship?",
-        "What are the total costs?",  # a table with a total of its own
+        "What are the total dues of the sheds?",  # a table with a total that is not in its place
         "What are the average wages of the hands?",  # not all of them numbers
         "How many hands are sober?",  # a word within longer texts
         "What are the average dues in 2001?",  # the year, or the field dues_2001

@@ -16,7 +16,9 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.core.records import SEPARATOR, field_line, parted, record_line
+from graphrag_pipeline.core.rows import sql_literal
 from graphrag_pipeline.core.text import terms
+from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.query.evidence.asked_fields import are_of_one_stem
 from graphrag_pipeline.query.evidence.table_rows import caption_of, cells_of, is_rule, row_told
 from graphrag_pipeline.query.evidence.widening import RankedPassage
@@ -57,7 +59,8 @@ _AT = f"""
 SELECT * FROM ({_PLACES}) SEMI JOIN (SELECT unnest($places::JSON::BIGINT[]) AS place) USING (place)
 """
 _OF_DOCUMENTS = f"""
-lines AS (SELECT place, unnest(string_split(text, chr(10))) AS line FROM ({_PLACES})),
+-- DuckDB fails within itself where such rows are numbered in a query that is read twice.
+lines AS MATERIALIZED (SELECT place, unnest(string_split(text, chr(10))) AS line FROM ({_PLACES})),
 parts AS (SELECT place, split_part(line, ': ', 1) AS field, substr(line, strlen(field) + 3) AS value
           FROM lines WHERE contains(line, ': '))
 """
@@ -65,7 +68,14 @@ _OF_CELLS = """
 parts AS (SELECT unnest(from_json($cells,
     '[{"place": "INT", "field": "VARCHAR", "value": "VARCHAR"}]'), recursive := true))
 """
-_CELLS = f"cells AS (SELECT place, field, value, {_PLAIN.format('value')} AS said FROM parts)"
+TOTALS = ", ".join(map(sql_literal, sorted(word_lists("questions.txt")["in_all"])))
+"""What a row is called that has the total of the others, as SQL."""
+# Without rows that are called a total, as at the end of a table.
+_CELLS = f"""
+said AS (SELECT place, field, value, {_PLAIN.format("value")} AS said FROM parts),
+cells AS (SELECT * FROM said WHERE place NOT IN (
+    SELECT place FROM said WHERE field = $first AND trim(said) IN ({TOTALS})))
+"""
 _SAYING = f"""
 SELECT word, field, bool_or(said = plain) AS is_value,
        max(len(string_split(trim(said), ' '))) <= $few AS is_short
@@ -74,7 +84,8 @@ FROM cells JOIN (
     FROM (SELECT unnest($words::JSON::VARCHAR[]) AS word)) ON contains(said, plain)
 GROUP BY ALL ORDER BY ALL
 """
-# Commas part thousands, but for one before one or two digits at the end; $56.7M is in millions.
+# Commas part thousands, unless one of the field stands before one or two digits at the end: then
+# points do. $56.7M is in millions.
 _FIGURES = rf"""
 wanted AS (SELECT *, {_PLAIN.format("word")} AS plain FROM (SELECT unnest(from_json($chosen,
     '[{{"n": "INT", "field": "VARCHAR", "word": "VARCHAR", "whole": "BOOLEAN"}}]'),
@@ -89,13 +100,16 @@ units AS (SELECT place, regexp_replace(value, '[$€£%\s]', '', 'g') AS value,
                  CASE WHEN count(DISTINCT own) OVER () = 1 AND own NOT IN ('K', 'M', 'B')
                      THEN own ELSE '' END AS unit
           FROM cells SEMI JOIN kept USING (place) WHERE field = $field),
-figures AS (SELECT place, value, unit, left(value, len(value) - len(unit)) AS bare_value,
-       TRY_CAST(CASE WHEN regexp_full_match(bare_value, '-?\d+,\d{{1,2}}')
-           THEN replace(bare_value, ',', '.')
-           ELSE regexp_replace(bare_value, ',|[KMB]$', '', 'g') END AS DOUBLE)
+bare AS (SELECT *, left(value, len(value) - len(unit)) AS bare_value,
+                bool_or(regexp_matches(bare_value, '\d,\d{{1,2}}[KMB]?$')) OVER () AS has_comma
+         FROM units),
+figures AS (SELECT place, value, unit, TRY_CAST(regexp_replace(CASE
+           WHEN NOT has_comma THEN replace(bare_value, ',', '')
+           WHEN regexp_matches(bare_value, '\.(\d{{1,2}}|\d{{4,}})(\D|$)') THEN NULL
+           ELSE replace(replace(bare_value, '.', ''), ',', '.') END, '[KMB]$', '') AS DOUBLE)
        * CASE right(bare_value, 1) WHEN 'K' THEN 1e3 WHEN 'M' THEN 1e6 WHEN 'B' THEN 1e9 ELSE 1 END
        AS figure
-    FROM units)
+    FROM bare)
 """
 
 
@@ -143,6 +157,7 @@ class RecordTable:
                 if value
             ]
             parts, parameters = _OF_CELLS, {**parameters, "cells": json.dumps(cells)}
+        parameters["first"] = self.columns[0]
         comma = "" if select.lstrip().startswith("SELECT") else ","
         return index.rows(f"WITH {parts}, {_CELLS}{comma}{select}", **parameters)
 

@@ -17,6 +17,7 @@ from graphrag_pipeline.core.records import SEPARATOR, parted
 from graphrag_pipeline.core.text import fold, terms
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.query.evidence.record_tables import (
+    TOTALS,
     Choice,
     RecordTable,
     choices_of,
@@ -43,7 +44,7 @@ SELECT count(*) AS n_rows, count(DISTINCT value) AS n_values, count(figure) AS n
        (SELECT count(*) FROM kept) AS n_chosen, (SELECT count(DISTINCT place) FROM cells) AS n_all,
        (SELECT list(DISTINCT trim(said)) FROM cells WHERE field = $field) AS values_said,
        (SELECT count(*) FROM cells SEMI JOIN kept USING (place)
-        WHERE list_contains({[*_WORDS["in_all"]]}, trim(said))) AS n_totals
+        WHERE trim(said) IN ({TOTALS})) AS n_totals
 FROM figures
 """
 _FIRST = f"""
