@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from asked_files import index_asked
 
 from benchmarks.answers import passages_of
 from graphrag_pipeline.query import QueryEngine
+from graphrag_pipeline.query.evidence import extremes, passages
 
 PORTS = ("Arnvik", "Bersund", "Calder", "Dunmore", "Eskild", "Fenwick", "Garth", "Holme", "Inver")
 PORTS += ("Jarrow", "Kelso", "Lund")
@@ -26,6 +28,11 @@ FILES = {
     "paints.csv": "paint,litres\nWhite,30\nTar,50\nGreen,8\nTotal,88\n",
     "ropes.csv": "rope,average,age\n"
     + "".join(f"{rope},{n},{n}\n" for n, rope in enumerate(("Hemp", "Jute", "Sisal"), 1)),
+    "staff.csv": "id,clerk,office,paid,wage,joined\n"
+    "7,Ann,Hull,yes,20,2001\n8,Bob,Hull,no,90,2002\n9,Cal,Brest,yes,50,2003\n",
+    "isles.csv": "isle,sheep\nMora,10\nTolo,25\nEkar,40\nThe realm,75\n",
+    "crops.csv": "crop,bushels\nRye,12\nOats,31\nSubtotal grain,43\nHops,5\n",
+    "depths.csv": "Bucht;Tiefe\nAal;1.250\nHai;980\nLachs;1.100\n",
     "cranes.md": "# Cranes\n\n| Crane | Reach | Age (years) |\n|---|---|---|\n"
     "| Osvik | 30 m | 12 |\n"
     "| Tern | 42 m | 3 |\n| Bull | 8 m | 40 |\n\nThe biggest one is painted red.\n",
@@ -57,6 +64,9 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryEngine]:
         ("Which rope has the most age?", ["Sisal — age: 3", "Jute — age: 2"]),
         ("Which paint has the most litres?", ["Tar — litres: 50", "White — litres: 30"]),
         ("Which lamp has the most watts?", ["Hvit — watts: 90", "Gul — watts: 60"]),
+        ("Which clerk has the highest wage?", ["Bob — wage: 90", "Cal — wage: 50"]),
+        ("Which paid clerk has the highest wage?", ["Cal — wage: 50", "Ann — wage: 20"]),
+        ("Which crop has the most bushels?", ["Oats — bushels: 31", "Rye — bushels: 12"]),
         ("Welcher Harbour hat die meisten Berths?", ["Fenwick — berths: 11"]),
     ],
 )
@@ -107,6 +117,33 @@ def test_a_field_that_holds_no_numbers_has_no_most(asked: QueryEngine) -> None:
 )
 def test_a_name_that_no_row_has_and_a_bound_have_no_most(asked: QueryEngine, question: str) -> None:
     assert passages_of(asked.answer(question, "bm25").text)[0] != "Fenwick — berths: 11"
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Which clerk has the second highest wage?",
+        "Which clerk outside Hull has the highest wage?",
+        "Which clerk except Bob has the highest wage?",
+        "Which clerk who joined after 2002 has the highest wage?",
+        "Which office has the highest average wage?",
+        "Which office has the most clerk ids?",
+        "Which isle has the most sheep?",  # the last row is the total of the others
+        "Welche Bucht hat die größte Tiefe?",  # 980, or 1.250
+    ],
+)
+def test_nothing_is_ranked_where_other_rows_may_be_meant(
+    asked: QueryEngine, monkeypatch: pytest.MonkeyPatch, question: str
+) -> None:
+    ranked = []
+
+    def told(*given: Any) -> Any:
+        ranked.append(extremes.told_of_extremes(*given))
+        return ranked[-1]
+
+    monkeypatch.setattr(passages, "told_of_extremes", told)
+    asked.answer(question, "bm25")
+    assert ranked == [[]]
 
 
 def test_a_text_answers_what_no_column_says(asked: QueryEngine) -> None:

@@ -54,6 +54,23 @@ FILES = {
     "mills.html": "<h1>Mills of the fen</h1><table><tr><th>Mill</th><th>Length (m)</th></tr>"
     "<tr><td>Ely</td><td>1,200</td></tr><tr><td>March</td><td>950</td></tr>"
     "<tr><td>Over</td><td>1,150</td></tr></table><p>The dike is 4 km long.</p>",
+    "sales.csv": "sale,client,turnover,currency,qty\n"
+    "1,Ada,100,EUR,2\n2,Ada,300,EUR,3\n3,Bo,50,USD,1\n4,Cy,70,USD,4\n",
+    "vets.csv": "no,vet,licensed,grade,visits\n"
+    "1,Ina,yes,nan,-2\n2,Jon,no,7,(4)\n3,Kay,yes,NaN,−1\n4,Lou,yes,9,5\n",
+    "orte.csv": "Ort;Kreis;Gewicht;Leute\n"
+    "Ulm;A;0,125;1.250\nRot;A;1,250;2.300\nAst;B;2,125;9.480\n",
+    "plan.csv": "post,planned,spent\nRent,10,9\nSalt,20,\nCoal,30,31\nGrand total,60,40\n",
+    "isles.csv": "isle,people,sheep\nMora,10,5\nTolo,25,7\nEkar,40,–\nThe realm,75,12\n",
+    "taxes.csv": "tax,yield\nSalt,10\nSubtotal land,10\nBeer,20\nWine,7\n",
+    "shifts.csv": "shift,watches\nA,2\nB,4\nC,6\n",
+    "guards.csv": "guard,watches\nD,7:30\nE,8:00\nF,4:15\n",
+    "doses.csv": "dose,finding,unit\nIron,18,g\nZinc,80,mg\nLime,5,mg\n",
+    "stores.csv": "article,in_stores,shelf\nPeg,4,A\nPin,,B\nPot,7,A\n",
+    "guests.csv": "inn,stars\nBear,3\nLion,4\nSwan,5\n",
+    "marks.csv": "form,mark\n7A,61\n7B,55\n8A,72\nAll forms,62.7\n",
+    "rents.md": "# Rents\n\n| Room | Rent |\n|---|---|\n"
+    "| Loft | $20 |\n| Hall | €15 |\n| Barn | €9 |\n",
     "yard.md": "# Yard\n\nThe yard has 14 slips in total. An average refit takes nine weeks.\n",
 }
 
@@ -104,6 +121,21 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryEngine]:
         ("How many quays have the side town?", "2 of 3 records with Side: town"),
         ("How many mills are there?", "3 records"),
         ("Was ist der Durchschnitt vom Lohn?", "Lohn: 1,557.69 on average, in 4 records"),
+        (
+            "What is the total turnover in EUR?",
+            "turnover: 400 in all, in 2 of 4 records with currency: EUR",
+        ),
+        ("What is the total qty of the sales?", "qty: 10 in all, in 4 records"),
+        ("What is the average grade of the vets?", "grade: 8 on average, in 2 of 4 records"),
+        ("What are the total visits of the vets?", "visits: -2 in all, in 4 records"),
+        ("Wie hoch ist das Gewicht insgesamt?", "Gewicht: 3.5 in all, in 3 records"),
+        (
+            "Wie hoch ist das Gewicht insgesamt im Kreis A?",
+            "Gewicht: 1.375 in all, in 2 of 3 records with Kreis: A",
+        ),
+        ("What is the total planned?", "planned: 60 in all, in 3 records"),
+        ("What is the total spent?", "spent: 40 in all, in 2 of 3 records"),
+        ("How many posts are there?", "3 records"),
         ("What is the average sail area?", "area: 30 on average, in 3 records"),
     ],
 )
@@ -141,6 +173,22 @@ def test_a_figure_of_all_rows_that_are_meant_stands_first(
         "What are the total dues of the sheds?",  # a table with a total that is not in its place
         "What are the average wages of the hands?",  # not all of them numbers
         "How many hands are sober?",  # a word within longer texts
+        "What is the total turnover?",  # in two currencies
+        "What is the average rent?",  # in two currencies
+        "What is the average finding?",  # in two units
+        "Was ist der Durchschnitt der Leute?",  # 1.250 is 1,250 or 1.25
+        "How many people are there in total?",  # the last row is the total of the others
+        "How many sheep are there?",  # a field of numbers and a dash
+        "What is the total yield of the taxes?",  # a subtotal among the rows
+        "What are the average watches?",  # of two tables, one with times
+        "What is the total of the sales no?",
+        "How many articles are in stores?",  # a field, and the name of the file
+        "How many guests are there?",  # each row is another inn
+        "How many forms are there?",  # one row is of all others
+        "What is the average mark?",
+        "How many vets are not licensed?",  # a column is called no
+        "How many vets should be licensed?",
+        "How many vets must be licensed?",
         "What are the average dues in 2001?",  # the year, or the field dues_2001
     ],
 )

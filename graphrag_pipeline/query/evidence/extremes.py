@@ -7,20 +7,23 @@ these are hardly among those that are retrieved: all rows say the same words.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from functools import cache
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.records import parted
-from graphrag_pipeline.core.text import terms
+from graphrag_pipeline.core.text import fold, terms
 from graphrag_pipeline.core.word_lists import word_pairs
 from graphrag_pipeline.query.evidence.record_tables import (
     Choice,
     RecordTable,
     asked_columns,
     choices_of,
+    is_key,
     said_by,
+    said_by_field,
     tables_near,
+    yes_of,
 )
 from graphrag_pipeline.query.evidence.widening import RankedPassage
 from graphrag_pipeline.query.question import AnalysedQuestion, bare_word, may_say, words_pattern
@@ -33,8 +36,9 @@ _SHOWN, _MOSTLY = 3, 0.9
 _MEASURED = word_pairs("questions.txt", "measured")
 _HIGHEST = """
 SELECT place, count(figure) OVER () AS n_figures,
-       count(*) FILTER (value NOT IN ('', '-', '?', 'n/a', 'N/A')) OVER () AS n_values
-FROM figures ORDER BY {} * figure DESC NULLS LAST, place LIMIT {}
+       count(*) FILTER (is_said) OVER () AS n_values,
+       (SELECT is_added FROM added) AS is_added
+FROM figures ANTI JOIN totals USING (place) ORDER BY {} * figure DESC NULLS LAST, place LIMIT {}
 """
 
 
@@ -52,7 +56,7 @@ def told_of_extremes(
     tables = tables_near(index, sentences) if is_asked else []
     if not tables:
         return []
-    most, least, bound = _patterns()
+    most, least, bound, figure = _patterns()
     sign = 1 if most.search(question.folded) else -1 if least.search(question.folded) else 0
     if not sign or bound.search(question.folded):
         return []
@@ -61,11 +65,17 @@ def told_of_extremes(
     asked_for = asked_columns(tables, asked | _measured(question))
     if asked_for is None:
         return []
-    table, best = asked_for
-    choosing = choices_of(index, table, bare, asked - said_by(asked, table.words))
-    if choosing is None:
+    # Who has the most orders is not the one with the highest number of an order.
+    table, said = asked_for
+    best = [field for field in said if not is_key(field) and not yes_of(index, table, field)]
+    found = figure.search(bare.folded)
+    if found and not any(found.group() in fold(each) for each in table.columns):
+        # The highest average is one of several rows.
         return []
-    highest = {field: _highest(index, table, field, choosing[0], sign) for field in best}
+    choices = _choices(index, table, bare, asked, best)
+    if choices is None:
+        return []
+    highest = {field: _highest(index, table, field, choices, sign) for field in best}
     n_words = {field: len(terms(parted(field))) for field, rows in highest.items() if rows}
     fields = [field for field, n in n_words.items() if n == min(n_words.values())][:_SHOWN]
     n_shown = _SHOWN if len(fields) == 1 else 1
@@ -76,6 +86,28 @@ def told_of_extremes(
     ]
 
 
+def _choices(
+    index: Release,
+    table: RecordTable,
+    question: AnalysedQuestion,
+    asked: Set[str],
+    best: Sequence[str],
+) -> list[Choice] | None:
+    """Return what chooses rows: values, and fields said that say yes. None if that is unclear.
+
+    "Which active member pays the highest fee?" is asked of rows with *active: yes*.
+    """
+    choosing = choices_of(index, table, question, asked - said_by(asked, table.words))
+    if choosing is None:
+        return None
+    left = asked - said_by(asked, table.row_words).union(*(said_by_field(asked, f) for f in best))
+    said = [field for field in table.columns if field not in best and said_by_field(left, field)]
+    yes = {field: each for field in said if (each := yes_of(index, table, field))}
+    if yes and re.search(words_pattern("other_rows"), question.folded):
+        return None
+    return [*choosing[0], *(Choice(each, field, whole=True) for field, each in yes.items())]
+
+
 def _measured(question: AnalysedQuestion) -> frozenset[str]:
     """Return the terms of what the longest, the heaviest and the like have most of: the length."""
     words = _MEASURED.keys() & set(map(bare_word, question.folded.split()))
@@ -83,12 +115,12 @@ def _measured(question: AnalysedQuestion) -> frozenset[str]:
 
 
 @cache
-def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
-    """Return what asks for the most, for the least, and what sets a bound: made for tables."""
-    most, least, at_most, at_least = (
-        words_pattern(section) for section in ("the_most", "the_least", "at_most", "at_least")
-    )
-    return re.compile(most), re.compile(least), re.compile(f"{at_most}|{at_least}")
+def _patterns() -> tuple[re.Pattern[str], ...]:
+    """Return what asks for the most, the least, other rows than these, and a figure of several."""
+    bounds = ("at_most", "at_least", "more_than", "less_than", "since", "after", "before", "until")
+    bounds += ("between", "left_out", "next_in_rank")
+    sections = (("the_most",), ("the_least",), bounds, ("average", "in_all"))
+    return tuple(re.compile("|".join(map(words_pattern, each))) for each in sections)
 
 
 def _highest(
@@ -99,5 +131,7 @@ def _highest(
     None where few values are figures.
     """
     rows = table.figures(index, _HIGHEST.format(sign, _SHOWN), field, choices)
+    if rows and sign > 0 and rows[0]["is_added"]:
+        return []
     is_number = rows and rows[0]["n_figures"] >= max(1, _MOSTLY * rows[0]["n_values"])
     return [row["place"] for row in rows[: rows[0]["n_figures"]]] if is_number else []

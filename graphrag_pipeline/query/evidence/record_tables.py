@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.core.records import SEPARATOR, field_line, parted, record_line
 from graphrag_pipeline.core.rows import sql_literal
-from graphrag_pipeline.core.text import terms
+from graphrag_pipeline.core.text import fold, terms
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.query.evidence.asked_fields import are_of_one_stem
 from graphrag_pipeline.query.evidence.table_rows import caption_of, cells_of, is_rule, row_told
@@ -68,14 +68,26 @@ _OF_CELLS = """
 parts AS (SELECT unnest(from_json($cells,
     '[{"place": "INT", "field": "VARCHAR", "value": "VARCHAR"}]'), recursive := true))
 """
-TOTALS = ", ".join(map(sql_literal, sorted(word_lists("questions.txt")["in_all"])))
-"""What a row is called that has the total of the others, as SQL."""
-# Without rows that are called a total, as at the end of a table.
-_CELLS = f"""
+_WORDS = word_lists("questions.txt")
+_IN_ALL, _TOTALS = (
+    ", ".join(sql_literal(word.replace("_", " ")) for word in sorted(words))
+    for words in (_WORDS["in_all"], _WORDS["in_all"] | _WORDS["total_row"])
+)
+_YES, _NO = _WORDS["yes"], _WORDS["no"] | {""}
+_VALUES = "SELECT DISTINCT trim(said) AS said FROM cells WHERE field = $field"
+_KEYS = _WORDS["key_field"]
+_OF = f"({'|'.join(sorted(_WORDS['total_of']))})"
+# Cells are those without rows that are called a total, as at the end of a table. Others may be
+# totals too: "Subtotal North", and what another column calls a total.
+_CELLS = rf"""
 said AS (SELECT place, field, value, {_PLAIN.format("value")} AS said FROM parts),
 cells AS (SELECT * FROM said WHERE place NOT IN (
-    SELECT place FROM said WHERE field = $first AND trim(said) IN ({TOTALS})))
+    SELECT place FROM said WHERE field = $first AND trim(said) IN ({_TOTALS}))),
+totals AS (
+    SELECT DISTINCT place FROM cells WHERE trim(said) IN ({_IN_ALL}) OR field = $first
+       AND regexp_matches(said, '^ {_OF}( \S+){{1,2}} $|^( \S+){{1,2}} {_OF} $'))
 """
+_UNSAID = "'', '-', '--', '–', '—', '?', '…', '...', 'n/a', 'na', 'n.a.', 'nan', 'null', 'k.a.'"
 _SAYING = f"""
 SELECT word, field, bool_or(said = plain) AS is_value,
        max(len(string_split(trim(said), ' '))) <= $few AS is_short
@@ -84,8 +96,10 @@ FROM cells JOIN (
     FROM (SELECT unnest($words::JSON::VARCHAR[]) AS word)) ON contains(said, plain)
 GROUP BY ALL ORDER BY ALL
 """
-# Commas part thousands, unless one of the field stands before one or two digits at the end: then
-# points do. $56.7M is in millions.
+# Commas part thousands, unless one of the field stands where none does, as in 12,5 and 0,125, or
+# points do twice: then points part them. Where every point may do either, figures are unsure, and
+# none is clear beside one without a point: 1.250 and 980. None is of several currencies. (12) is
+# below zero. $56.7M is in millions.
 _FIGURES = rf"""
 wanted AS (SELECT *, {_PLAIN.format("word")} AS plain FROM (SELECT unnest(from_json($chosen,
     '[{{"n": "INT", "field": "VARCHAR", "word": "VARCHAR", "whole": "BOOLEAN"}}]'),
@@ -94,22 +108,42 @@ kept AS (SELECT place FROM cells c JOIN wanted w ON w.field IN ('', c.field)
              AND CASE WHEN whole THEN said = plain ELSE contains(said, plain) END
          GROUP BY place HAVING count(DISTINCT n) = $n_chosen
          UNION SELECT place FROM cells WHERE $n_chosen = 0),
+written AS (
+    SELECT place, replace(value, '−', '-') AS as_is, regexp_extract(value, '[$€£¥%]') AS sign,
+           bool_or(regexp_matches(value,
+               '\d,(\d{{1,2}}|\d{{4,}})\D*$|(^|\D)0,\d|\d\.\d{{3}}\.\d{{3}}')) OVER () AS has_comma,
+           regexp_matches(value, '\d\.\d') AS has_point,
+           bool_or(has_point) OVER () AND bool_and(NOT has_point OR regexp_matches(value,
+               '^\D*[1-9]\d{{0,2}}\.\d{{3}}\D*$')) OVER () AND NOT has_comma AS is_unsure
+    FROM cells WHERE field = $field),
 -- What all figures end in, 40 kW and 75 kW, is no part of them.
-units AS (SELECT place, regexp_replace(value, '[$€£%\s]', '', 'g') AS value,
-                 regexp_extract(value, '\d\s?([\pL°][\pL/²³]{{0,5}})\s*$', 1) AS own,
+units AS (SELECT place, has_comma, is_unsure,
+                 regexp_replace(regexp_replace(as_is, '[$€£¥%\s]', '', 'g'),
+                                '^\((\d.*)\)$', '-\1') AS value,
+                 regexp_extract(as_is, '\d\s?([\pL°][\pL/²³]{{0,5}})\s*$', 1) AS own,
                  CASE WHEN count(DISTINCT own) OVER () = 1 AND own NOT IN ('K', 'M', 'B')
-                     THEN own ELSE '' END AS unit
-          FROM cells SEMI JOIN kept USING (place) WHERE field = $field),
-bare AS (SELECT *, left(value, len(value) - len(unit)) AS bare_value,
-                bool_or(regexp_matches(bare_value, '\d,\d{{1,2}}[KMB]?$')) OVER () AS has_comma
-         FROM units),
-figures AS (SELECT place, value, unit, TRY_CAST(regexp_replace(CASE
+                     THEN own ELSE '' END AS unit,
+                 count(DISTINCT CASE WHEN regexp_matches(as_is, '[1-9]') THEN sign END) OVER () > 1
+                     OR is_unsure AND bool_or(regexp_matches(value, '\d') AND NOT has_point) OVER ()
+                     AS is_unclear
+          FROM written SEMI JOIN kept USING (place)),
+bare AS (SELECT *, left(value, len(value) - len(unit)) AS bare_value FROM units),
+figures AS (SELECT place, value, unit, is_unsure OR is_unclear AS is_unsure,
+       lower(value) NOT IN ({_UNSAID}) AS is_said,
+       TRY_CAST(regexp_replace(CASE
+           WHEN is_unclear OR NOT regexp_matches(value, '\d') THEN NULL
            WHEN NOT has_comma THEN replace(bare_value, ',', '')
            WHEN regexp_matches(bare_value, '\.(\d{{1,2}}|\d{{4,}})(\D|$)') THEN NULL
            ELSE replace(replace(bare_value, '.', ''), ',', '.') END, '[KMB]$', '') AS DOUBLE)
        * CASE right(bare_value, 1) WHEN 'K' THEN 1e3 WHEN 'M' THEN 1e6 WHEN 'B' THEN 1e9 ELSE 1 END
        AS figure
-    FROM bare)
+    FROM bare),
+-- Whether the first row, or the last one, is the total of the others by another name.
+added AS (
+    SELECT count(figure) > 3 AND 0.001 * abs(sum(figure)) > least(
+        abs(2 * arg_min(figure, place) - sum(figure)),
+        abs(2 * arg_max(figure, place) - sum(figure))) AS is_added
+    FROM figures)
 """
 
 
@@ -166,7 +200,9 @@ class RecordTable:
     ) -> list[dict[str, Any]]:
         """Return what a statement selects of ``figures``: a field of the chosen rows as a number.
 
-        Its columns are ``place``, ``value`` (without signs of money and shares) and ``figure``.
+        Its columns are ``place``, ``value`` (without signs of money and shares), whether it
+        ``is_said``, ``figure``, and whether figures may be others: ``is_unsure``. That of ``added``
+        is whether one is the total of the others: ``is_added``.
         """
         chosen = [{"n": n, **dataclasses.asdict(choice)} for n, choice in enumerate(choices)]
         return self.select(
@@ -286,6 +322,18 @@ def said_by(asked: Set[str], words: Iterable[str]) -> frozenset[str]:
     """Return the words of a question that some names have, by their stems."""
     own = [*words]
     return frozenset(word for word in asked if any(are_of_one_stem(word, each) for each in own))
+
+
+def yes_of(index: Release, table: RecordTable, field: str) -> str:
+    """Return the value of a field that says yes, if it says nothing but yes and no."""
+    said = {row["said"] for row in table.select(index, _VALUES, field=field)}
+    yes = said & _YES
+    return next(iter(yes)) if len(yes) == 1 and said <= _YES | _NO else ""
+
+
+def is_key(field: str) -> bool:
+    """Whether a field tells records apart by a number that measures nothing: an order's id."""
+    return not _KEYS.isdisjoint(fold(parted(field)).split()[-1:])
 
 
 def said_by_field(asked: Set[str], field: str) -> frozenset[str]:

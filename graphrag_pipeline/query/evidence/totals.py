@@ -17,13 +17,14 @@ from graphrag_pipeline.core.records import SEPARATOR, parted
 from graphrag_pipeline.core.text import fold, terms
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.query.evidence.record_tables import (
-    TOTALS,
     Choice,
     RecordTable,
     choices_of,
+    is_key,
     said_by,
     said_by_field,
     tables_near,
+    yes_of,
 )
 from graphrag_pipeline.query.evidence.widening import RankedPassage
 from graphrag_pipeline.query.question import AnalysedQuestion, bare_word, may_say, words_pattern
@@ -34,17 +35,20 @@ if TYPE_CHECKING:
 
 _SHOWN, _FEWEST, _MOST_ALIKE, _MOST_NAMED = 3, 2, 4, 12
 _Figures = tuple[RecordTable, str, list[Choice], dict[str, Any]]
+_DECIMALS = {"average": 2, "total": 6}
 _HOW = {"average": "on average", "total": "in all"}
 _WORDS = word_lists("questions.txt")
-_YES, _NO = frozenset(_WORDS["yes"]), frozenset((*_WORDS["no"], ""))
-_FIGURES = f"""
-SELECT count(*) AS n_rows, count(DISTINCT value) AS n_values, count(figure) AS n_figures,
-       count(*) FILTER (value NOT IN ('', '-', '?', 'n/a', 'N/A')) AS n_said,
+_MEASURES, _MONIES, _COUNTS, _NAMES = (
+    frozenset(map(fold, _WORDS[each]))
+    for each in ("measure_field", "unit_field", "count_field", "name_field")
+)
+_FIGURES = """
+SELECT count(DISTINCT value) FILTER (is_said) AS n_values, count(figure) AS n_figures,
+       count(*) FILTER (is_said) AS n_said, bool_or(is_unsure) AS is_unsure,
        sum(figure) AS total, avg(figure) AS average, max(unit) AS unit,
        (SELECT count(*) FROM kept) AS n_chosen, (SELECT count(DISTINCT place) FROM cells) AS n_all,
-       (SELECT list(DISTINCT trim(said)) FROM cells WHERE field = $field) AS values_said,
-       (SELECT count(*) FROM cells SEMI JOIN kept USING (place)
-        WHERE trim(said) IN ({TOTALS})) AS n_totals
+       (SELECT count(*) FROM totals SEMI JOIN kept USING (place)) AS n_totals,
+       (SELECT is_added FROM added) AS is_added
 FROM figures
 """
 _FIRST = f"""
@@ -74,8 +78,9 @@ def told_of_totals(
     average, total, how_many, other = _patterns()
     said = question.folded
     for column in chain.from_iterable(table.columns for table in tables):
-        # "The average price per month" may be the name of a column.
-        said = said.replace(fold(column), "") if other.search(fold(column)) else said
+        # "The average price per month" may be the name of a column, and "no" that of a number.
+        if re.search(r"\w\W+\w", name := fold(column)) and other.search(name):
+            said = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", "", said)
     if other.search(said):
         return []
     if average.search(question.folded):
@@ -122,18 +127,22 @@ def _told_of_figures(
         (n, field): len(own - asked)
         for n, table in enumerate(tables)
         for field in table.columns
-        if not asked.isdisjoint(own := frozenset(terms(parted(field))))
+        if not asked.isdisjoint(own := frozenset(terms(parted(field)))) and not is_key(field)
     }
     told: dict[int, list[_Figures]] = defaultdict(list)
     for (n, field), n_more in sorted(named.items(), key=lambda each: each[1])[:_MOST_NAMED]:
         if found := _figures_meant(index, tables[n], bare, field):
             told[n_more].append(found)
-    meant = told[min(told)] if told else []
-    if len(meant) != 1:
+    best = told[min(told)] if told else []
+    meant = [each for each in best if each[3]["n_figures"]]
+    if len(meant) != 1 or not _are_addable(index, *meant[0]):
         return []
     table, field, choices, figures = meant[0]
+    if sum(fold(each[1]) == fold(field) for each in best) > 1:
+        # Another table has hours too, written as 7:30.
+        return []
     unit = f" {figures['unit']}" if figures["unit"] else ""
-    said = f"{_written(figures[asked_for])}{unit} {_HOW[asked_for]}"
+    said = f"{_written(figures[asked_for], _DECIMALS[asked_for])}{unit} {_HOW[asked_for]}"
     rows = _rows(figures["n_figures"], figures["n_all"], choices)
     places = [row["place"] for row in table.figures(index, _ENDS, field, choices)]
     return table.passages(index, question, places, field, f"{field}{SEPARATOR}{said}, {rows}")
@@ -142,13 +151,31 @@ def _told_of_figures(
 def _figures_meant(
     index: Release, table: RecordTable, question: AnalysedQuestion, field: str
 ) -> _Figures | None:
-    """Return the figures of a field that a question may mean, if all of it is accounted for."""
+    """Return the values of a field that a question may mean, if all of it is accounted for."""
     choices = _choices(index, table, question, said_by_field(frozenset(question.terms), field))
     if choices is None:
         return None
     figures = _figures(index, table, field, choices)
-    are_numbers = _FEWEST <= figures["n_figures"] == figures["n_said"]
-    return (table, field, choices, figures) if are_numbers and not figures["n_totals"] else None
+    return (table, field, choices, figures) if figures["n_said"] else None
+
+
+def _are_addable(
+    index: Release,
+    table: RecordTable,
+    field: str,
+    choices: Sequence[Choice],
+    figures: Mapping[str, Any],
+) -> bool:
+    """Whether the values of a field are numbers, all of one unit, and none the total of others."""
+    if not _FEWEST <= figures["n_figures"] == figures["n_said"] or figures["n_totals"]:
+        return False
+    if figures["is_unsure"] or figures["is_added"]:
+        return False
+    last = {each: fold(parted(each)).split()[-1:] for each in table.columns}
+    is_count = (_COUNTS - {"amount"}).issuperset(last[field])
+    of_units = _MEASURES if is_count else _MEASURES | _MONIES
+    others = (each for each in table.columns if of_units.intersection(last[each]) and each != field)
+    return all(_figures(index, table, each, choices)["n_values"] <= 1 for each in others)
 
 
 def _told_of_rows(
@@ -159,10 +186,35 @@ def _told_of_rows(
 ) -> list[RankedPassage]:
     n_said = [len(noun & table.words) for table in tables]
     alike = [table for table, n in zip(tables, n_said, strict=True) if n == max(n_said) > 0]
-    if len(alike) > _MOST_ALIKE:
+    if len(alike) > _MOST_ALIKE or any(_has_numbers(index, table, noun) for table in alike):
         return []
     counted = [told for table in alike if (told := _counted(index, table, question, noun))]
     return counted[0] if len(counted) == 1 else []
+
+
+def _has_numbers(index: Release, table: RecordTable, noun: frozenset[str]) -> bool:
+    """Whether a field tells how many there are: "How many births?" asks for the field births."""
+    return any(
+        _are_mostly_numbers(_figures(index, table, field, ()))
+        for field in table.columns[1:]
+        if (own := frozenset(terms(parted(field)))) and own <= noun and not is_key(field)
+    )
+
+
+def _is_row(index: Release, table: RecordTable, noun: frozenset[str]) -> bool:
+    """Whether a row is called so: by its first column, or by its file if that names nothing else.
+
+    The rows of visitors.csv are museums if each has another *museum* in its first column.
+    """
+    first = table.columns[0]
+    if not noun.isdisjoint(terms(parted(first))) or noun.isdisjoint(table.row_words):
+        return not noun.isdisjoint(table.row_words)
+    if is_key(first) or _NAMES.intersection(fold(parted(first)).split()[-1:]):
+        return True
+    own = frozenset(terms(parted(first)))
+    figures = _figures(index, table, first, ())
+    is_named = said_by(own, table.row_words - own) or _are_mostly_numbers(figures)
+    return bool(is_named) or figures["n_values"] < figures["n_all"]
 
 
 def _counted(
@@ -176,13 +228,12 @@ def _counted(
     most = max(n_said.values())
     named = [field for field, n in n_said.items() if n == most > 0]
     field = named[0] if len(named) == 1 else ""
-    is_row = not noun.isdisjoint(table.row_words)
+    is_row = _is_row(index, table, noun)
     named_by = said_by_field(noun, field)
     if is_row and field and field != table.columns[0]:
-        if _yes(index, table, field):
+        if yes_of(index, table, field):
             named_by = frozenset()
-        elif _is_number(_figures(index, table, field, ())):
-            # "How many births?" asks for the field births, and not for rows of births.csv.
+        elif _are_mostly_numbers(_figures(index, table, field, ())):
             return []
         field = ""
     if not field and not is_row:
@@ -192,7 +243,7 @@ def _counted(
         return []
     shown = field or (choices[0].field if choices else table.columns[0])
     figures = _figures(index, table, shown, choices)
-    is_number = _is_number(figures)
+    is_number = _are_mostly_numbers(figures)
     if not figures["n_chosen"] or figures["n_totals"] or (is_number and not is_row):
         return []
     rows = _rows(figures["n_chosen"], figures["n_all"], choices)
@@ -218,7 +269,10 @@ def _choices(
     choosing = choices_of(index, table, question, others - of_fields | figures)
     if choosing is None:
         return None
-    own = said_by(others, table.own_words)
+    # "Articles in stock" of stock.csv are not all of them, if it has a field "in stock".
+    whole = (terms(name) for field in table.columns if re.search(r"[\s_]", name := parted(field)))
+    of_one = frozenset(chain.from_iterable(each for each in whole if others.issuperset(each)))
+    own = said_by(others, table.own_words) - of_one
     choices = [each for each in choosing[0] if each.whole or not own.issuperset(terms(each.word))]
     is_clear = all(each.field and each.word not in figures for each in choices)
     if not is_clear or choosing[1] - own - figures:
@@ -228,19 +282,12 @@ def _choices(
     flags = {
         field: (yes, left & said)
         for field, said in by_field.items()
-        if not left.isdisjoint(said) and (yes := _yes(index, table, field))
+        if not left.isdisjoint(said) and (yes := yes_of(index, table, field))
     }
     choices.extend(Choice(yes, field, whole=True) for field, (yes, _) in flags.items())
     # Each word by one field: MOUNTAIN and MOUNTAINS may be others.
     said_once = Counter(chain.from_iterable(said for _, said in flags.values()))
     return choices if said_once == Counter(left) else None
-
-
-def _yes(index: Release, table: RecordTable, field: str) -> str:
-    """Return the value of a field that says yes, if it says nothing but yes and no."""
-    said = frozenset(_figures(index, table, field, ())["values_said"])
-    yes = said & _YES
-    return next(iter(yes)) if len(yes) == 1 and said <= _YES | _NO else ""
 
 
 @cache
@@ -249,8 +296,8 @@ def _of_rows() -> frozenset[str]:
     return frozenset(terms(" ".join(_WORDS["of_rows"]).replace("_", " ")))
 
 
-def _is_number(figures: Mapping[str, Any]) -> bool:
-    return 0 < figures["n_said"] == figures["n_figures"]
+def _are_mostly_numbers(figures: Mapping[str, Any]) -> bool:
+    return figures["is_unsure"] or 0 < figures["n_said"] < 2 * figures["n_figures"]
 
 
 def _figures(
@@ -268,12 +315,12 @@ def _rows(n_chosen: int, n_all: int, choices: Sequence[Choice]) -> str:
     return f"in {of}{n_all:,} records{' with ' if each else ''}{' and '.join(each)}"
 
 
-def _written(figure: float) -> str:
-    """Return a figure with its thousands parted and at most two decimals, or two digits.
+def _written(figure: float, n_decimals: int = 2) -> str:
+    """Return a figure with its thousands parted and at most some decimals, or two digits.
 
-    >>> _written(1234567.891), _written(12.0), _written(0.01234)
-    ('1,234,567.89', '12', '0.012')
+    >>> _written(1234567.891), _written(12.0), _written(0.01234), _written(5.125, 6)
+    ('1,234,567.89', '12', '0.012', '5.125')
     """
-    if 0 < abs(figure) < 1:
+    if 0 < abs(figure) < (1 if n_decimals <= _FEWEST else 0.01):
         return f"{figure:.2g}"
-    return f"{figure:,.2f}".rstrip("0").rstrip(".")
+    return f"{figure:,.{n_decimals}f}".rstrip("0").rstrip(".")
