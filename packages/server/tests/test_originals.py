@@ -25,7 +25,7 @@ FILES: dict[str, bytes] = {
     "page.html": b"<html><script>alert(1)</script><p>Alba Crane wrote to Ravnsund.</p></html>",
     "notes/mühle.md": b"# Halden Mill\n\nAlba Crane mended it.\n",
     "pumps.csv": b"id,name,keeper\n"
-    + b"".join(b"P%d,Pump %d,<b>Osric %d</b>\n" % (n, n, n) for n in range(1, 31)),
+    + b"".join(b"P%d,Pump %d,<b>Osric %d\n" % (n, n, n) for n in range(1, 31)),
     "hidden/debts.txt": b"Alba Crane owed Osric Thale a barge.\n",
 }
 RULES = [{"match": "*", "labels": ["hr", "staff"]}, {"match": "hidden/", "labels": ["hr"]}]
@@ -206,7 +206,7 @@ def test_a_passage_of_a_pdf_leads_to_its_page_and_a_row_is_marked_in_its_table(
         page.goto(f"{served.url}/documents/{ids['pumps.csv#P15']}")
         page.wait_for_selector(".around tr[aria-current]")
         cells = page.locator(".around tr[aria-current] > *").all_inner_texts()
-        assert cells == ["Pump 15", "P15", "<b>Osric 15</b>"]
+        assert cells == ["Pump 15", "P15", "<b>Osric 15"]
         assert page.locator(".around b").count() == 0
         with page.expect_download() as download:
             page.click("#panel a:text-is('Original file')")
