@@ -16,7 +16,7 @@ from graphrag_pipeline.query.question import AnalysedQuestion, words_pattern
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
 
-_BOUNDS: dict[str, Callable[[float, float], bool]] = {
+BOUNDS: dict[str, Callable[[float, float], bool]] = {
     "more_than": operator.gt,
     "after": operator.gt,
     "at_least": operator.ge,
@@ -26,6 +26,7 @@ _BOUNDS: dict[str, Callable[[float, float], bool]] = {
     "at_most": operator.le,
     "until": operator.le,
 }
+"""What sets a bound to a figure, by its list of words, and what lies within it."""
 _FIGURE = r"\d(?:[\d.,'’ ]*\d)?"
 _NUMBER, _YEAR = re.compile(_FIGURE), re.compile(r"(?<!\d)(?:1\d{3}|20\d{2})(?!\d)")
 _TERM = re.compile(r"\d{1,18}(?:\.\d{1,9})?")
@@ -52,8 +53,7 @@ def _phrases() -> dict[str, re.Pattern[str]]:
     other = "|".join(map(words_pattern, others))
     figure = rf"[$€£]?\s?(?P<figure>{_FIGURE})(?![\w-]|[.,]\d|\s*(?:{other}))"
     return {
-        name: re.compile(rf"{_NOT}(?:{words_pattern(name)})\s+{article}{figure}")
-        for name in _BOUNDS
+        name: re.compile(rf"{_NOT}(?:{words_pattern(name)})\s+{article}{figure}") for name in BOUNDS
     }
 
 
@@ -70,7 +70,7 @@ def is_within_bounds(question: AnalysedQuestion, value: str) -> bool:
             figure = bound["figure"]
             year = _YEAR.search(value) if _YEAR.fullmatch(figure) else None
             found = year or _NUMBER.search(value)
-            if found and not _BOUNDS[name](_number(found[0]), _number(figure)):
+            if found and not BOUNDS[name](_number(found[0]), _number(figure)):
                 return False
     return True
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from graphrag_pipeline.core.records import parted
 from graphrag_pipeline.core.text import fold, terms
 from graphrag_pipeline.core.word_lists import word_pairs
+from graphrag_pipeline.query.evidence.asked_figures import BOUNDS
 from graphrag_pipeline.query.evidence.record_tables import (
     Choice,
     RecordTable,
@@ -35,10 +36,10 @@ if TYPE_CHECKING:
 _SHOWN, _MOSTLY = 3, 0.9
 _MEASURED = word_pairs("questions.txt", "measured")
 _HIGHEST = """
-SELECT place, count(figure) OVER () AS n_figures,
-       count(*) FILTER (is_said) OVER () AS n_values,
-       (SELECT is_added FROM added) AS is_added
-FROM figures ANTI JOIN totals USING (place) ORDER BY {} * figure DESC NULLS LAST, place LIMIT {}
+, meant AS (SELECT place, figure, is_said FROM figures ANTI JOIN totals USING (place))
+SELECT place, n_figures, n_values, (SELECT is_added FROM added) AS is_added
+FROM meant, (SELECT count(figure) AS n_figures, count(*) FILTER (is_said) AS n_values FROM meant)
+ORDER BY {} * figure DESC NULLS LAST, place LIMIT {}
 """
 
 
@@ -117,9 +118,8 @@ def _measured(question: AnalysedQuestion) -> frozenset[str]:
 @cache
 def _patterns() -> tuple[re.Pattern[str], ...]:
     """Return what asks for the most, the least, other rows than these, and a figure of several."""
-    bounds = ("at_most", "at_least", "more_than", "less_than", "since", "after", "before", "until")
-    bounds += ("between", "left_out", "next_in_rank")
-    sections = (("the_most",), ("the_least",), bounds, ("average", "in_all"))
+    others = (*BOUNDS, "between", "left_out", "next_in_rank")
+    sections = (("the_most",), ("the_least",), others, ("average", "in_all"))
     return tuple(re.compile("|".join(map(words_pattern, each))) for each in sections)
 
 

@@ -121,8 +121,9 @@ def find_evidence(
     ranked by the first two and cite the chunk that supports them most.
 
     How a division begins that the question calls by its number comes before all (``divisions``), or
-    which of a series it asks for (``series``), or what metadata say of a document that it calls by
-    its title (``document_facts``). Each then gets the sentences around it that it needs, and an
+    which of a series it asks for (``series``), what all rows of a table have most of or in all
+    (``extremes``, ``totals``), what metadata say of a document that it calls by its title
+    (``document_facts``), or a section that it says (``asked_sections``). Each then gets the sentences around it that it needs, and an
     answer that is long enough has no more: see ``widening``. Each brings ``context`` sentences on
     either side.
     """

@@ -10,7 +10,7 @@ import dataclasses
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
@@ -80,7 +80,7 @@ _OF = f"({'|'.join(sorted(_WORDS['total_of']))})"
 # Cells are those without rows that are called a total, as at the end of a table. Others may be
 # totals too: "Subtotal North", and what another column calls a total.
 _CELLS = rf"""
-said AS (SELECT place, field, value, {_PLAIN.format("value")} AS said FROM parts),
+said AS MATERIALIZED (SELECT place, field, value, {_PLAIN.format("value")} AS said FROM parts),
 cells AS (SELECT * FROM said WHERE place NOT IN (
     SELECT place FROM said WHERE field = $first AND trim(said) IN ({_TOTALS}))),
 totals AS (
@@ -121,14 +121,15 @@ units AS (SELECT place, has_comma, is_unsure,
                  regexp_replace(regexp_replace(as_is, '[$€£¥%\s]', '', 'g'),
                                 '^\((\d.*)\)$', '-\1') AS value,
                  regexp_extract(as_is, '\d\s?([\pL°][\pL/²³]{{0,5}})\s*$', 1) AS own,
-                 CASE WHEN count(DISTINCT own) OVER () = 1 AND own NOT IN ('K', 'M', 'B')
+                 CASE WHEN min(own) OVER () = max(own) OVER () AND own NOT IN ('K', 'M', 'B')
                      THEN own ELSE '' END AS unit,
-                 count(DISTINCT CASE WHEN regexp_matches(as_is, '[1-9]') THEN sign END) OVER () > 1
+                 CASE WHEN regexp_matches(as_is, '[1-9]') THEN sign END AS own_sign,
+                 coalesce(min(own_sign) OVER () <> max(own_sign) OVER (), false)
                      OR is_unsure AND bool_or(regexp_matches(value, '\d') AND NOT has_point) OVER ()
                      AS is_unclear
           FROM written SEMI JOIN kept USING (place)),
 bare AS (SELECT *, left(value, len(value) - len(unit)) AS bare_value FROM units),
-figures AS (SELECT place, value, unit, is_unsure OR is_unclear AS is_unsure,
+figures AS MATERIALIZED (SELECT place, value, unit, is_unsure OR is_unclear AS is_unsure,
        lower(value) NOT IN ({_UNSAID}) AS is_said,
        TRY_CAST(regexp_replace(CASE
            WHEN is_unclear OR NOT regexp_matches(value, '\d') THEN NULL
@@ -162,6 +163,8 @@ class RecordTable:
     document: Mapping[str, Any] | None = None
     caption: str = ""
     rows: Sequence[tuple[int, int]] = ()
+    known: dict[tuple[object, ...], list[dict[str, Any]]] = field(default_factory=dict, repr=False)
+    """What was selected of it for a question: to read its rows again takes longest."""
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -180,9 +183,20 @@ class RecordTable:
         return frozenset(terms(f"{name} {parted(self.columns[0])}"))
 
     def select(self, index: Release, select: str, **parameters: object) -> list[dict[str, Any]]:
-        """Return what a statement selects of ``cells``: place of the row, field, value, words."""
+        """Return what a statement selects of ``cells``: place of the row, field, value, words.
+
+        The same is selected once.
+        """
+        key = (select, *(str(value) for value in parameters.values()))
+        if key not in self.known:
+            self.known[key] = self._selected(index, select, parameters)
+        return self.known[key]
+
+    def _selected(
+        self, index: Release, select: str, parameters: Mapping[str, object]
+    ) -> list[dict[str, Any]]:
         if self.document is None:
-            parts, parameters = _OF_DOCUMENTS, {**parameters, "source": self.source}
+            parts, rows = _OF_DOCUMENTS, {"source": self.source}
         else:
             cells = [
                 {"place": place, "field": field, "value": value}
@@ -190,10 +204,10 @@ class RecordTable:
                 for field, value in zip(self.columns, cells_of(self._drawn(row)), strict=False)
                 if value
             ]
-            parts, parameters = _OF_CELLS, {**parameters, "cells": json.dumps(cells)}
-        parameters["first"] = self.columns[0]
+            parts, rows = _OF_CELLS, {"cells": json.dumps(cells)}
         comma = "" if select.lstrip().startswith("SELECT") else ","
-        return index.rows(f"WITH {parts}, {_CELLS}{comma}{select}", **parameters)
+        sql = f"WITH {parts}, {_CELLS}{comma}{select}"
+        return index.rows(sql, first=self.columns[0], **rows, **parameters)
 
     def figures(
         self, index: Release, select: str, field: str, choices: Sequence[Choice]
@@ -314,7 +328,7 @@ def _table_within(row: Mapping[str, Any], block: Mapping[str, Any]) -> RecordTab
 
 
 def _apart(name: str) -> str:
-    """Return the name of a file with its words apart."""
+    """Return the name of a file or a field with its words apart."""
     return re.sub(r"[\W_]+", " ", name)
 
 
@@ -333,7 +347,12 @@ def yes_of(index: Release, table: RecordTable, field: str) -> str:
 
 def is_key(field: str) -> bool:
     """Whether a field tells records apart by a number that measures nothing: an order's id."""
-    return not _KEYS.isdisjoint(fold(parted(field)).split()[-1:])
+    return last_word(field) in _KEYS
+
+
+def last_word(field: str) -> str:
+    """Return the last word of a field's name, folded: *id* of order_id, orderId and Order ID."""
+    return (fold(parted(field)).split() or [""])[-1]
 
 
 def said_by_field(asked: Set[str], field: str) -> frozenset[str]:

@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Any
 from graphrag_pipeline.core.records import SEPARATOR, parted
 from graphrag_pipeline.core.text import fold, terms
 from graphrag_pipeline.core.word_lists import word_lists
+from graphrag_pipeline.query.evidence.asked_figures import BOUNDS
 from graphrag_pipeline.query.evidence.record_tables import (
     Choice,
     RecordTable,
     choices_of,
     is_key,
+    last_word,
     said_by,
     said_by_field,
     tables_near,
@@ -100,8 +102,7 @@ def told_of_totals(
 @cache
 def _patterns() -> tuple[re.Pattern[str], ...]:
     """Return what asks for averages, totals and counts, and what makes other rows of those said."""
-    bounds = ("more_than", "less_than", "at_most", "at_least", "since", "after", "before", "until")
-    other = "|".join(map(words_pattern, ("other_rows", "between", *bounds)))
+    other = "|".join(map(words_pattern, ("other_rows", "between", *BOUNDS)))
     return (
         *(re.compile(words_pattern(each)) for each in ("average", "in_all", "counted")),
         re.compile(other),
@@ -171,10 +172,9 @@ def _are_addable(
         return False
     if figures["is_unsure"] or figures["is_added"]:
         return False
-    last = {each: fold(parted(each)).split()[-1:] for each in table.columns}
-    is_count = (_COUNTS - {"amount"}).issuperset(last[field])
+    is_count = last_word(field) in _COUNTS - {"amount"}
     of_units = _MEASURES if is_count else _MEASURES | _MONIES
-    others = (each for each in table.columns if of_units.intersection(last[each]) and each != field)
+    others = (each for each in table.columns if last_word(each) in of_units and each != field)
     return all(_figures(index, table, each, choices)["n_values"] <= 1 for each in others)
 
 
@@ -209,7 +209,7 @@ def _is_row(index: Release, table: RecordTable, noun: frozenset[str]) -> bool:
     first = table.columns[0]
     if not noun.isdisjoint(terms(parted(first))) or noun.isdisjoint(table.row_words):
         return not noun.isdisjoint(table.row_words)
-    if is_key(first) or _NAMES.intersection(fold(parted(first)).split()[-1:]):
+    if is_key(first) or last_word(first) in _NAMES:
         return True
     own = frozenset(terms(parted(first)))
     figures = _figures(index, table, first, ())
