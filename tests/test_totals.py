@@ -35,6 +35,7 @@ FILES = {
     "dues.csv": "port,year,dues_2000,dues_2001\nHull,2000,4,5\nBrest,2001,6,7\nFlores,2001,8,9\n",
     "löhne.csv": "Matrose;Lohn\nAlk;1.250,50\nButt;980,25\nCora;3.000,00\nDorn;1.000\n",
     "gear.csv": 'gear,stock\nNet,3.5\nRope,"4,5"\nBuoy,2\n',
+    "tows.csv": "tug,tow_id\nAlk,11\nButt,12\nCora,14\n",
     "crews.csv": "name,berth,asleep,light,lights\nOle,4,yes,1,0\nPer,5,no,0,1\nNils,6,yes,1,0\n",
     "sheds.csv": "shed,kind,dues\nA,net,5\nB,net,7\nC,total,12\n",
     "costs.csv": "item,costs\nTar,12\nRope,30\nOakum,8\nTotal,50\n",
@@ -164,6 +165,7 @@ def test_a_figure_of_all_rows_that_are_meant_stands_first(
         "How many voyages have a freight over 500?",
         "How many voyages from Hull are there?",  # a name that no row has
         "What is the average stock of gear?",  # decimals written in two ways
+        "What is the average tow?",  # a number that measures nothing
         "How many shipyards are there?",  # another word than ship
         "How many crews have lights?",  # of two flags called so
         "How many fares are there?",  # the document, and not what a row is called

@@ -352,7 +352,7 @@ def is_key(field: str) -> bool:
 
 def last_word(field: str) -> str:
     """Return the last word of a field's name, folded: *id* of order_id, orderId and Order ID."""
-    return (fold(parted(field)).split() or [""])[-1]
+    return (fold(_apart(parted(field))).split() or [""])[-1]
 
 
 def said_by_field(asked: Set[str], field: str) -> frozenset[str]:
