@@ -123,9 +123,9 @@ def find_evidence(
     How a division begins that the question calls by its number comes before all (``divisions``), or
     which of a series it asks for (``series``), what all rows of a table have most of or in all
     (``extremes``, ``totals``), what metadata say of a document that it calls by its title
-    (``document_facts``), or a section that it says (``asked_sections``). Each then gets the sentences around it that it needs, and an
-    answer that is long enough has no more: see ``widening``. Each brings ``context`` sentences on
-    either side.
+    (``document_facts``), or a section that it says (``asked_sections``). Each then gets the
+    sentences around it that it needs, and an answer that is long enough has no more: see
+    ``widening``. Each brings ``context`` sentences on either side.
     """
     asked = AnalysedQuestion.of(question)
     findings = [record for record in records if record.kind == "finding"]
