@@ -28,7 +28,12 @@ from graphrag_pipeline.releases.kept_releases import (
 )
 from graphrag_pipeline.releases.older_releases import each_release, release_file
 from graphrag_pipeline.releases.publishing import publish
-from graphrag_pipeline.releases.row_changes import are_alike, undo_changes, write_changes
+from graphrag_pipeline.releases.row_changes import (
+    are_alike,
+    side_by_side,
+    undo_changes,
+    write_changes,
+)
 from graphrag_pipeline.store.limits import DatabaseLimits
 from graphrag_pipeline.upkeep.backups import back_up, restore
 from graphrag_pipeline.upkeep.checking import check
@@ -80,7 +85,8 @@ def test_any_release_made_whole_holds_every_row_it_was_published_with(four):
 def test_a_release_made_whole_is_written_in_one_go_with_its_views_and_no_deleted_rows(four):
     home = four / ".graphrag"
     oldest = release_file(home, min(release_ids(home)))
-    assert are_alike(oldest, four / "1.copy")
+    with side_by_side(oldest, four / "1.copy", LIMITS) as con:
+        assert are_alike(con)
     with duckdb.connect(str(oldest), read_only=True) as con:
         names = con.execute("SELECT table_name FROM duckdb_tables()").fetchall()
         last = [
@@ -230,7 +236,8 @@ def test_what_another_version_has_made_stays_whole(four, tmp_path):
     newer.chmod(0o644)
     with duckdb.connect(str(newer)) as con:
         con.execute("CREATE VIEW of_another_version AS SELECT 1 AS one")
-    assert not are_alike(older, newer)
+    with side_by_side(older, newer, LIMITS) as con:
+        assert not are_alike(con)
     home = four / ".graphrag"
     first = min(release_ids(home))
     file = release_file(home, first)
@@ -269,7 +276,8 @@ def test_rows_that_are_there_twice_and_values_of_all_kinds_come_back(tmp_path):
             INSERT INTO "order" VALUES ('a', 2), ('a', 4), ('c', 3);
             INSERT INTO came VALUES ('a', 'y'), ('a', 'z');
             INSERT INTO went VALUES ('a', 'x')""")
-    write_changes(older, newer, changes, LIMITS)
+    with side_by_side(older, newer, LIMITS) as con:
+        write_changes(con, changes)
     shutil.copy(newer, tmp_path / "back")
     undo_changes(changes, tmp_path / "back", LIMITS)
     assert rows(tmp_path / "back") == rows(older) != rows(newer)
@@ -311,6 +319,7 @@ def test_changes_for_which_the_disk_has_no_room_are_an_error(tmp_path):
             con.execute("CREATE TABLE releases AS SELECT '1' AS id, now() AS created_at")
             for n in range(40):
                 con.execute(f"CREATE TABLE rows_{n} AS SELECT 'row {value}' AS id")
-    write_changes(older, newer, changes, LIMITS)
-    with no_file_above(changes.stat().st_size // 2), pytest.raises(duckdb.Error):
-        write_changes(older, newer, tmp_path / "halved.duckdb", LIMITS)
+    with side_by_side(older, newer, LIMITS) as con:
+        write_changes(con, changes)
+        with no_file_above(changes.stat().st_size // 2), pytest.raises(duckdb.Error):
+            write_changes(con, tmp_path / "halved.duckdb")

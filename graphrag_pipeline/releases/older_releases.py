@@ -39,8 +39,14 @@ from graphrag_pipeline.releases.kept_releases import (
     release_ids,
     whole_releases,
 )
-from graphrag_pipeline.releases.row_changes import are_alike, base_of, undo_changes, write_changes
-from graphrag_pipeline.releases.table_diffs import as_json, compare_files
+from graphrag_pipeline.releases.row_changes import (
+    are_alike,
+    base_of,
+    side_by_side,
+    undo_changes,
+    write_changes,
+)
+from graphrag_pipeline.releases.table_diffs import as_json, compare
 from graphrag_pipeline.store.index_store import copy_rows, told_of_files
 from graphrag_pipeline.store.limits import DatabaseLimits
 
@@ -196,13 +202,12 @@ def store_as_changes(home: Path, limits: DatabaseLimits) -> None:
 
 def _store(home: Path, release: str, base: str, limits: DatabaseLimits) -> None:
     path = changes_file(home, release)
-    files = kept_file(home, release), kept_file(home, base)
-    if not are_alike(*files):
-        return
-    with replacing(path) as beside:
-        differences = as_json(compare_files(*files, most=MOST_NAMES, limits=limits))
-        write_changes(*files, beside, limits, differences)
-        forbid_writing(beside)
+    with side_by_side(kept_file(home, release), kept_file(home, base), limits) as con:
+        if not are_alike(con):
+            return
+        with replacing(path) as beside:
+            write_changes(con, beside, as_json(compare(con, "older", "newer", most=MOST_NAMES)))
+            forbid_writing(beside)
     kept_file(home, release).unlink(missing_ok=True)
 
 

@@ -8,6 +8,7 @@ newer file that was written anew serves as the one before it did.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -33,18 +34,21 @@ _MOST_COMPARED = 100_000
 """Small tables are compared in one query: about so many rows at a time."""
 _ROW_MD5 = row_md5("whole_row")
 """DuckDB's own hash is another in another version."""
-_CATALOG = """
+_CATALOGS = f"""
 SELECT * FROM (
-    SELECT 'table' AS kind, schema_name, table_name AS name, sql AS made_by, comment
-    FROM duckdb_tables() WHERE database_name = $database
+    SELECT database_name, 'table' AS kind, schema_name, table_name AS name, sql AS made_by, comment
+    FROM duckdb_tables()
     UNION ALL
-    SELECT 'view', schema_name, view_name, sql, comment
-    FROM duckdb_views() WHERE database_name = $database AND NOT internal
+    SELECT database_name, 'view', schema_name, view_name, sql, comment
+    FROM duckdb_views() WHERE NOT internal
     UNION ALL
-    SELECT 'column', schema_name, table_name || '.' || column_name, column_default, comment
-    FROM duckdb_columns() WHERE database_name = $database AND NOT internal
+    SELECT database_name, 'column', schema_name, table_name || '.' || column_name, column_default,
+           comment
+    FROM duckdb_columns() WHERE NOT internal
     UNION ALL
-    SELECT 'macro', '', key, value, NULL FROM {database}.meta WHERE key = '{made_by}')
+    SELECT 'older', 'macro', '', key, value, NULL FROM older.meta WHERE key = '{VIEWS_MADE_BY}'
+    UNION ALL
+    SELECT 'newer', 'macro', '', key, value, NULL FROM newer.meta WHERE key = '{VIEWS_MADE_BY}')
 ORDER BY ALL
 """
 """To list macros, DuckDB looks through all its own functions: their SQL goes by its hash."""
@@ -74,7 +78,6 @@ UNION ALL SELECT {number}::USMALLINT, hash(whole_row), -1::TINYINT, whole_row.ro
 FROM newer."{table}" AS whole_row
 """
 _SINGLE_ROWS = """
-CREATE OR REPLACE TEMP TABLE {name} AS
 FROM {side}."{table}" WHERE rowid IN (
     SELECT place FROM differing WHERE of_table = {number} AND {sign} * number > 0 AND is_single)
 """
@@ -84,12 +87,15 @@ JOIN differing ON of_table = {number} AND NOT is_single AND row_hash = hash(whol
     AND {sign} * differing.number > 0
 QUALIFY row_number() OVER (PARTITION BY row_hash) <= {sign} * differing.number
 """
-_NO_ROWS = 'CREATE OR REPLACE TEMP TABLE {name} AS FROM {side}."{table}" LIMIT 0'
 _SIDES = """
-SELECT of_table, bool_or(number > 0), bool_or(number < 0), bool_and(is_single)
+SELECT of_table, coalesce(sum(number) FILTER (number > 0), 0)::BIGINT,
+       coalesce(-sum(number) FILTER (number < 0), 0)::BIGINT, bool_and(is_single)
 FROM differing GROUP BY of_table
 """
-_TWO_SIDES = ("gone", "older", 1), ("came", "newer", -1)
+_OF_BOTH = """
+CREATE OR REPLACE TEMP TABLE gone AS {gone};
+CREATE OR REPLACE TEMP TABLE came AS {came};
+"""
 _NUMBERS_OF = """SELECT '{0}', (SELECT count(*) FROM older."{0}"), {1}, {2}"""
 _COLUMNS = """
 SELECT t.table_name, list(column_name ORDER BY column_index), any_value(estimated_size)
@@ -116,7 +122,7 @@ WHERE r.id = c.id
 """
 _CAME = """
 INSERT INTO changes.own.came
-SELECT '{table}', {md5} AS row_md5, count(*) FROM came AS whole_row GROUP BY row_md5
+SELECT '{table}', {md5} AS row_md5, count(*) FROM ({rows}) AS whole_row GROUP BY row_md5
 """
 _TAKE_BACK = """
 DELETE FROM restored."{table}" WHERE rowid IN (
@@ -127,44 +133,51 @@ DELETE FROM restored."{table}" WHERE rowid IN (
 """
 
 
-def are_alike(older: Path, newer: Path) -> bool:
-    """Whether two releases have the same tables, views and macros: one program has made both.
+@contextlib.contextmanager
+def side_by_side(
+    older: Path, newer: Path, limits: DatabaseLimits
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Yield a connection that reads two releases, as ``older`` and ``newer``.
 
     Raises duckdb.Error where a file cannot be read.
     """
-    with memory_database() as con:
-        _attach(con, DatabaseLimits(), older=older, newer=newer)
-        return _catalog(con, "older") == _catalog(con, "newer")
+    with memory_database(limits) as con:
+        _attach(con, limits, older=older, newer=newer)
+        yield con
 
 
-def write_changes(
-    older: Path, newer: Path, target: Path, limits: DatabaseLimits, differences: str = ""
-) -> None:
+def are_alike(con: duckdb.DuckDBPyConnection) -> bool:
+    """Whether both releases have the same tables, views and macros: one program has made both."""
+    catalogs: dict[str, list[tuple[object, ...]]] = {}
+    for database, *entry in con.execute(_CATALOGS).fetchall():
+        catalogs.setdefault(database, []).append(tuple(entry))
+    return catalogs["older"] == catalogs["newer"]
+
+
+def write_changes(con: duckdb.DuckDBPyConnection, target: Path, differences: str = "") -> None:
     """Write the rows in which ``older`` differs from ``newer`` into the new file ``target``.
 
     They must be alike. ``differences`` is what people are told of these, and is kept with them.
     Raises duckdb.Error where a file cannot be read or written.
     """
-    with memory_database(limits) as con:
-        _attach(con, limits, older=older, newer=newer)
-        con.execute(f"ATTACH {sql_literal(target)} AS changes (BLOCK_SIZE {_BLOCK_SIZE})")
-        tables, n_held = con.execute(_COLUMNS).fetchall(), 0
-        con.execute("BEGIN")
-        con.execute(_BEGIN.format(form=_FORM), {"differences": differences})
-        for columns in _together(tables):
-            numbers = {table: [0, 0] for table in columns}
-            for table, differing in _differing(con, [*columns]).items():
-                n_cells, *rows = _write_table(con, table, columns[table], differing)
-                numbers[table] = rows
-                n_held += n_cells + sum(rows)
-                if n_held > _MOST_HELD:
-                    con.execute("COMMIT; BEGIN")
-                    n_held = 0
-            counted = (_NUMBERS_OF.format(table, *of) for table, of in numbers.items())
-            con.execute(f"INSERT INTO changes.own.tables {' UNION ALL '.join(counted)}")
-        con.execute("COMMIT")
-        # As DuckDB closes a file it says nothing of a full disk.
-        con.execute("CHECKPOINT changes")
+    con.execute(f"ATTACH {sql_literal(target)} AS changes (BLOCK_SIZE {_BLOCK_SIZE})")
+    tables, n_held = con.execute(_COLUMNS).fetchall(), 0
+    con.execute("BEGIN")
+    con.execute(_BEGIN.format(form=_FORM), {"differences": differences})
+    for columns in _together(tables):
+        numbers = {table: [0, 0] for table in columns}
+        for table, differing in _differing(con, [*columns]).items():
+            n_cells, *rows = _write_table(con, table, columns[table], differing)
+            numbers[table] = rows
+            n_held += n_cells + sum(rows)
+            if n_held > _MOST_HELD:
+                con.execute("COMMIT; BEGIN")
+                n_held = 0
+        counted = (_NUMBERS_OF.format(table, *of) for table, of in numbers.items())
+        con.execute(f"INSERT INTO changes.own.tables {' UNION ALL '.join(counted)}")
+    con.execute("COMMIT")
+    # As DuckDB closes a file it says nothing of a full disk.
+    con.execute("CHECKPOINT changes; DETACH changes")
 
 
 def _together(tables: Iterable[tuple[str, list[str], int]]) -> Iterator[dict[str, list[str]]]:
@@ -186,8 +199,8 @@ class _Differing:
     """The table of a number in ``differing``: which rows of it there are."""
 
     number: int
-    is_gone: bool
-    has_come: bool
+    n_gone: int
+    n_came: int
     are_single: bool
 
 
@@ -203,38 +216,44 @@ def _write_table(
     con: duckdb.DuckDBPyConnection, table: str, columns: Sequence[str], differing: _Differing
 ) -> tuple[int, int, int]:
     """Write what differs of a table; return how many cells, rows gone and rows come that are."""
-    n_cells, has = 0, (differing.is_gone, differing.has_come)
+    n_cells, n_gone, n_came = 0, differing.n_gone, differing.n_came
     some = _SINGLE_ROWS if differing.are_single else _SINGLE_ROWS + _REPEATED_ROWS
-    for (name, side, sign), has_any in zip(_TWO_SIDES, has, strict=True):
-        rows = some if has_any else _NO_ROWS
-        con.execute(
-            rows.format(name=name, side=side, table=table, number=differing.number, sign=sign)
-        )
-    is_keyed = all(has) and "id" in columns
+    gone, came = (
+        some.format(side=side, table=table, number=differing.number, sign=sign)
+        for side, sign in (("older", 1), ("newer", -1))
+    )
+    is_keyed = n_gone and n_came and "id" in columns
     if is_keyed and con.execute(_IS_KEYED.format(table=table)).fetchone() == (True,):
-        n_cells = _write_cells(con, table, columns)
-    n_gone, n_came = _counts(con, "gone", "came")
+        con.execute(_OF_BOTH.format(gone=gone, came=came))
+        gone, came = "FROM gone", "FROM came"
+        n_changed, n_cells = _write_cells(con, table, columns)
+        n_gone, n_came = n_gone - n_changed, n_came - n_changed
     if n_gone:
-        con.execute(f'CREATE TABLE changes.main."{table}" AS FROM gone')
+        con.execute(f'CREATE TABLE changes.main."{table}" AS {gone}')
     if n_came:
-        con.execute(_CAME.format(table=table, md5=_ROW_MD5))
+        con.execute(_CAME.format(table=table, md5=_ROW_MD5, rows=came))
     return n_cells, n_gone, n_came
 
 
-def _write_cells(con: duckdb.DuckDBPyConnection, table: str, columns: Sequence[str]) -> int:
+def _write_cells(
+    con: duckdb.DuckDBPyConnection, table: str, columns: Sequence[str]
+) -> tuple[int, int]:
     """Write the cells that differ of rows that both have, and leave these out of both.
 
-    Returns how many there are.
+    Returns how many such rows and cells there are.
     """
     numbers = ", ".join(f'count(*) FILTER (g."{c}" IS DISTINCT FROM n."{c}")' for c in columns)
-    counts = con.execute(f"SELECT {numbers} FROM gone g JOIN came n USING (id)").fetchall()[0]
-    for column, n_cells in zip(columns, counts, strict=True):
-        if n_cells:
-            con.execute(_CELLS.format(name=f"{table}/{column}", column=column))
-            con.execute("INSERT INTO changes.own.cells VALUES (?, ?, ?)", [table, column, n_cells])
-    if any(counts):
-        con.execute(_APART)
-    return sum(counts)
+    n_rows, *counts = con.execute(
+        f"SELECT count(*), {numbers} FROM gone g JOIN came n USING (id)"
+    ).fetchall()[0]
+    if not any(counts):
+        return 0, 0
+    differing = {column: number for column, number in zip(columns, counts, strict=True) if number}
+    for column in differing:
+        con.execute(_CELLS.format(name=f"{table}/{column}", column=column))
+    rows = ", ".join(f"('{table}', '{column}', {n})" for column, n in differing.items())
+    con.execute(f"INSERT INTO changes.own.cells VALUES {rows}; {_APART}")
+    return n_rows, sum(counts)
 
 
 def _counts(con: duckdb.DuckDBPyConnection, *relations: str) -> tuple[int, ...]:
@@ -316,8 +335,3 @@ def _attach(con: duckdb.DuckDBPyConnection, limits: DatabaseLimits, **files: Pat
         con.execute("SET threads = 1")
     for name, file in files.items():
         con.execute(f"ATTACH {sql_literal(file)} AS {name} (READ_ONLY)")
-
-
-def _catalog(con: duckdb.DuckDBPyConnection, database: str) -> list[tuple[object, ...]]:
-    catalog = _CATALOG.format(database=database, made_by=VIEWS_MADE_BY)
-    return con.execute(catalog, {"database": database}).fetchall()

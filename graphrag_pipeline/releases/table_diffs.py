@@ -10,7 +10,6 @@ from pathlib import Path
 import duckdb
 
 from graphrag_pipeline.core import showing
-from graphrag_pipeline.store.frames import value_of
 from graphrag_pipeline.store.index_store import connect_published, told_of_files
 from graphrag_pipeline.store.limits import DatabaseLimits
 
@@ -105,7 +104,26 @@ def compare_files(
         connect_published(after, limits=limits, earlier=before) as con,
         told_of_files(f"cannot compare {before} with {after}"),
     ):
-        return {c.table: _compare(con, c, most) for c in _COMPARED}
+        return compare(con, "earlier", "published", most=most)
+
+
+def compare(
+    con: duckdb.DuckDBPyConnection, before: str, after: str, *, most: int
+) -> Mapping[str, TableDiff]:
+    """Return what :func:`compare_files` does, of two databases that are attached."""
+    sides = [(release, c.table) for c in _COMPARED for release in (before, after)]
+    counted = (f"SELECT count(*) AS n FROM {release}.{table}" for release, table in sides)
+    counts = [n for (n,) in con.execute(" UNION ALL ".join(counted)).fetchall()]
+    diffs: dict[str, TableDiff] = {}
+    for compared, n_before, n_after in zip(_COMPARED, counts[::2], counts[1::2], strict=True):
+        differences = _differences(con, compared, before, after, most)
+        diffs[compared.table] = TableDiff(
+            before=n_before,
+            after=n_after,
+            **{change: differences.get(change, (0, []))[0] for change in CHANGES},
+            first={change: differences.get(change, (0, []))[1] for change in CHANGES},
+        )
+    return diffs
 
 
 def as_json(tables: Mapping[str, TableDiff]) -> str:
@@ -123,19 +141,14 @@ def _cut(table: TableDiff, most: int) -> TableDiff:
     return replace(table, first=first)
 
 
-def _compare(con: duckdb.DuckDBPyConnection, compared: _Compared, most: int) -> TableDiff:
+def _differences(
+    con: duckdb.DuckDBPyConnection, compared: _Compared, before: str, after: str, most: int
+) -> dict[str, tuple[int, list[str]]]:
+    """Return how many rows changed in each way, and the names of the first of them."""
     sides = {
         side: _SIDE.format(release=release, **vars(compared))
-        for side, release in (("before", "earlier"), ("after", "published"))
+        for side, release in (("before", before), ("after", after))
     }
     query = _CHANGED.format(different=_DIFFERENT.format(**sides))
-    differences = {
-        change: (number, names)
-        for change, number, names in con.execute(query, {"most": most}).fetchall()
-    }
-    return TableDiff(
-        before=value_of(con, f"SELECT count(*) FROM earlier.{compared.table}"),
-        after=value_of(con, f"SELECT count(*) FROM published.{compared.table}"),
-        **{change: differences.get(change, (0, []))[0] for change in CHANGES},
-        first={change: differences.get(change, (0, []))[1] for change in CHANGES},
-    )
+    rows = con.execute(query, {"most": most}).fetchall()
+    return {change: (number, names) for change, number, names in rows}
