@@ -45,7 +45,7 @@ from benchmarks.latency import podcast_questions
 from graphrag_pipeline import Index, Settings
 from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
-from graphrag_pipeline.llm import configured
+from graphrag_pipeline.llm import client
 from graphrag_pipeline.llm.client import ModelClient
 from graphrag_pipeline.llm.completion import Completion
 from graphrag_pipeline.llm.requests import ChatRequest
@@ -201,7 +201,7 @@ def taken(
 def _own_milliseconds(
     engine: QueryEngine, question: str, method: str, options: Mapping[str, Any]
 ) -> float:
-    with mock.patch.object(configured, "ModelClient", _FromMemory):
+    with mock.patch.object(client, "ModelClient", _FromMemory):
         return min(_milliseconds(engine, question, method, options) for _ in range(_REPEATS))
 
 

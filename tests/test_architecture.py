@@ -33,6 +33,8 @@ LAZY = {
         "graphrag_evaluation.metrics.index",
         "graphrag_pipeline.query.release",
     },
+    # What asks a model, for the one who has one.
+    "graphrag_pipeline/llm/configured.py": {"graphrag_pipeline.llm.client"},
     # Only the last stage makes what questions need.
     "graphrag_pipeline/pipeline/stages.py": {"graphrag_pipeline.query.published_arrays"},
     # What every run defines and none but the nightly one, or one that fetches, does; and what a

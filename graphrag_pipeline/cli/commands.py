@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, MutableMapping
 from typing import Any
 
@@ -11,8 +10,9 @@ import typer
 from graphrag_pipeline.core.doors import Door
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.extras import require_extra
+from graphrag_pipeline.core.patterns import pattern_of
 
-_NAME = re.compile(r"[a-z][a-z0-9-]*")
+_NAME = pattern_of(r"[a-z][a-z0-9-]*")
 
 
 def _check(name: str, part: object) -> None:

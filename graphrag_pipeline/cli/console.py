@@ -9,16 +9,16 @@ width; a file or a pipe gets every value whole.
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Sequence
 
 from graphrag_pipeline.core.errors import DeclinedError, InputError, RemovalError
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.rows import printable, to_json
 
 _MOST_ROWS = 200
 _NARROWEST = 10
-_MARK_OF_ITEM = re.compile(r" *(?:(?:[-*]|\d{1,3}[.)]) )?")
+_MARK_OF_ITEM = pattern_of(r" *(?:(?:[-*]|\d{1,3}[.)]) )?")
 
 
 def say(text: str = "", style: str | None = None) -> None:

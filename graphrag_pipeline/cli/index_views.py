@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,12 +10,13 @@ from typing import Any
 from graphrag_pipeline.cli import console
 from graphrag_pipeline.cli.wording import amount, money
 from graphrag_pipeline.core.extras import commands_for
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.rows import one_line
 from graphrag_pipeline.core.text import counted
 
 _MOST_UNREAD = 10
 _MOST_RULES = 10
-_NUMBER = re.compile(r"\d+")
+_NUMBER = pattern_of(r"\d+")
 
 _NOT_IMPORTED = frozenset(
     (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 from collections.abc import Iterable
 from importlib.util import find_spec
@@ -11,6 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from graphrag_pipeline.core.errors import ConfigError
+from graphrag_pipeline.core.patterns import pattern_of
 
 MODULES = {
     "cluster": (
@@ -32,7 +32,7 @@ MODULES = {
 }
 """What each extra of the project brings, by the names of modules."""
 _PROJECT = "graphrag-pipeline"
-_ASKED_FOR = re.compile(r"install the extra \[(\w+)\]")
+_ASKED_FOR = pattern_of(r"install the extra \[(\w+)\]")
 
 
 def missing_modules(extra: str) -> tuple[str, ...]:

@@ -6,13 +6,13 @@ all others, whose words are analysed as those of English are.
 
 from __future__ import annotations
 
-import re
 import threading
 from collections import Counter
 from collections.abc import Mapping
 from functools import cache, lru_cache
 from typing import Any
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.word_lists import word_lists
 
 LANGUAGES = {
@@ -35,7 +35,7 @@ LANGUAGES = {
 
 _TERMS_VERSION = 1
 # One letter is no word of a language: in code it is a name.
-_WORD = re.compile(r"[^\W\d_]{2,}")
+_WORD = pattern_of(r"[^\W\d_]{2,}")
 # Enough to tell by; the beginning of a text has its title, which may be in another language.
 READ_CHARS = 1_500
 """Characters of a text that its language is told by."""
@@ -49,33 +49,33 @@ _ENGLISH = word_lists("search.txt")["stop"]
 _ELIDING = frozenset(("fr", "it"))
 # Scripts of one language, or of one that is most likely; kana come before the Han of Chinese.
 _SCRIPTS = {
-    "ko": re.compile("[\uac00-\ud7a3]"),
-    "ja": re.compile("[\u3041-\u30fa]"),
-    "zh": re.compile("[\u3400-\u4dbf\u4e00-\u9fff]"),
-    "he": re.compile("[\u05d0-\u05ea]"),
-    "hi": re.compile("[\u0904-\u0939]"),
-    "bn": re.compile("[\u0985-\u09b9]"),
-    "ta": re.compile("[\u0b85-\u0bb9]"),
-    "te": re.compile("[\u0c05-\u0c39]"),
-    "pa": re.compile("[\u0a05-\u0a39]"),
-    "gu": re.compile("[\u0a85-\u0ab9]"),
-    "kn": re.compile("[\u0c85-\u0cb9]"),
-    "ml": re.compile("[\u0d05-\u0d39]"),
-    "si": re.compile("[\u0d85-\u0dc6]"),
-    "th": re.compile("[\u0e01-\u0e2e]"),
-    "lo": re.compile("[\u0e81-\u0eae]"),
-    "bo": re.compile("[\u0f40-\u0f6c]"),
-    "my": re.compile("[\u1000-\u102a]"),
-    "am": re.compile("[\u1200-\u135a]"),
-    "km": re.compile("[\u1780-\u17b3]"),
-    "ka": re.compile("[\u10d0-\u10ff]"),
-    "hy": re.compile("[\u0531-\u0587]"),
-    "fa": re.compile("[\u067e\u0686\u0698\u06af\u06a9\u06cc]"),
-    "ar": re.compile("[\u0620-\u064a]"),
-    "el": re.compile("[\u0391-\u03c9]"),
+    "ko": pattern_of("[\uac00-\ud7a3]"),
+    "ja": pattern_of("[\u3041-\u30fa]"),
+    "zh": pattern_of("[\u3400-\u4dbf\u4e00-\u9fff]"),
+    "he": pattern_of("[\u05d0-\u05ea]"),
+    "hi": pattern_of("[\u0904-\u0939]"),
+    "bn": pattern_of("[\u0985-\u09b9]"),
+    "ta": pattern_of("[\u0b85-\u0bb9]"),
+    "te": pattern_of("[\u0c05-\u0c39]"),
+    "pa": pattern_of("[\u0a05-\u0a39]"),
+    "gu": pattern_of("[\u0a85-\u0ab9]"),
+    "kn": pattern_of("[\u0c85-\u0cb9]"),
+    "ml": pattern_of("[\u0d05-\u0d39]"),
+    "si": pattern_of("[\u0d85-\u0dc6]"),
+    "th": pattern_of("[\u0e01-\u0e2e]"),
+    "lo": pattern_of("[\u0e81-\u0eae]"),
+    "bo": pattern_of("[\u0f40-\u0f6c]"),
+    "my": pattern_of("[\u1000-\u102a]"),
+    "am": pattern_of("[\u1200-\u135a]"),
+    "km": pattern_of("[\u1780-\u17b3]"),
+    "ka": pattern_of("[\u10d0-\u10ff]"),
+    "hy": pattern_of("[\u0531-\u0587]"),
+    "fa": pattern_of("[\u067e\u0686\u0698\u06af\u06a9\u06cc]"),
+    "ar": pattern_of("[\u0620-\u064a]"),
+    "el": pattern_of("[\u0391-\u03c9]"),
 }
 # Letters that only one of several languages of a script has.
-_ONLY_IN = {"uk": re.compile("[їєґ]"), "ru": re.compile("[ыэ](?!.*[іў])")}
+_ONLY_IN = {"uk": pattern_of("[їєґ]"), "ru": pattern_of("[ыэ](?!.*[іў])")}
 # A tenth of the letters: Japanese has a third and more of kana, Persian a sixth of letters its own.
 _LEAST_OF_SCRIPT = 10
 _stemmers = threading.local()

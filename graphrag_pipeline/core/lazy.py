@@ -9,8 +9,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-_FROM = re.compile(r"^    from (\S+) import", re.MULTILINE)
-_NAME = re.compile(r"\b(\w+) as \1\b")
+from graphrag_pipeline.core.patterns import pattern_of
+
+_FROM = pattern_of(r"^    from (\S+) import", re.MULTILINE)
+_NAME = pattern_of(r"\b(\w+) as \1\b")
 
 
 def lazy_names(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:

@@ -7,17 +7,18 @@ half of the names that rules find, and less than half of the true relationships.
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
+
+from graphrag_pipeline.core.patterns import pattern_of
 
 LEAST_SIZE: Final = 3.0
 """Thousand million parameters; below, rules extract better."""
 
 _MILLIONS = 1_000
 # 1.5b, 135m; not the "e2b" of a model that is larger than it works like, not a version (3.2).
-_SIZE = re.compile(r"(?<![a-z0-9.])(?:(\d+)x)?(\d{1,4}(?:\.\d{1,3})?)(b|m)(?![a-z0-9])")
+_SIZE = pattern_of(r"(?<![a-z0-9.])(?:(\d+)x)?(\d{1,4}(?:\.\d{1,3})?)(b|m)(?![a-z0-9])")
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from typing import Final
 from graphrag_pipeline.core.doors import Door
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.identity import content_hash, make_id
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.systems import prompt_folders
 
 PROMPTS: Final = Path(__file__).parents[1] / "prompts"
@@ -83,10 +84,10 @@ _AS_BEFORE: Final[Mapping[str, str]] = {
 }
 """Prompts that ask for what an earlier wording did: what was made by that is not made again."""
 
-_PART = re.compile(r"^===[ \t]*(system|user)[ \t]*===[ \t]*$", re.MULTILINE | re.IGNORECASE)
-_PLACEHOLDER = re.compile(r"\{\{([^{}\n]{0,100})\}\}")
-_NAME = re.compile(r"[a-z][a-z0-9_]*")
-_DOMAIN = re.compile(r"[\w-]+")
+_PART = pattern_of(r"^===[ \t]*(system|user)[ \t]*===[ \t]*$", re.MULTILINE | re.IGNORECASE)
+_PLACEHOLDER = pattern_of(r"\{\{([^{}\n]{0,100})\}\}")
+_NAME = pattern_of(r"[a-z][a-z0-9_]*")
+_DOMAIN = pattern_of(r"[\w-]+")
 _FENCE_DIGITS = 12
 
 Message = dict[str, str]

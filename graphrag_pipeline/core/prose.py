@@ -13,6 +13,7 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.lazy import LazyModule
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.word_lists import word_lists
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ REPEATED_IN = 3
 """A sentence that stands in so many documents in the same words is about none of them."""
 
 _WORDS = word_lists("prose.txt")
-_ASCII_WORD = re.compile(r"\w+").findall
+_ASCII_WORD = pattern_of(r"\w+").findall
 _LEAST_WORDS = 5
 _LEAST_CHARS = 25
 _MOST_CHARS = 420
@@ -52,12 +53,12 @@ _DIGIT_SHARE = 0.25
 _CAPITAL_SHARE = 0.75
 
 _BULLET = r"^\s*(?:[-*+•‣·◦–—]|\(?\d{1,3}[.)]|\(?[a-z][.)]|#{1,6})\s+"
-_ITEM = re.compile(r"[ \t]*(?:[-*+•‣·◦]|\(?\d{1,3}[.)]|\(?[a-z][.)])[ \t]+")
-_MARK_INSTEAD = re.compile("[+•‣·◦]")
-_NEXT_ITEM = re.compile(rf"\n+(?={_ITEM.pattern})")
+_ITEM = pattern_of(r"[ \t]*(?:[-*+•‣·◦]|\(?\d{1,3}[.)]|\(?[a-z][.)])[ \t]+")
+_MARK_INSTEAD = pattern_of("[+•‣·◦]")
+_NEXT_ITEM = pattern_of(rf"\n+(?={_ITEM.pattern})")
 SPEAKER = r"^(?:\p{Lu}[^\s:]*\s?)+:\s+"
 """Who speaks a text, in capitals and with a colon."""
-_MARK = re.compile("[>&¶\xad\u200b\ufeff\\[*_`]")
+_MARK = pattern_of("[>&¶\xad\u200b\ufeff\\[*_`]")
 """What stands in every text that one of the next finds anything in."""
 _MARKS = (
     (r"(^|\n)[ \t]*(?:>[ \t])+", r"\1"),

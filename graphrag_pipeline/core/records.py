@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.text import singular
 from graphrag_pipeline.core.word_lists import word_lists, word_set
 
@@ -15,14 +16,14 @@ _WORDS = word_lists("nlp_records.txt")
 _LISTED = frozenset[str]().union(*_WORDS.values())
 _JOINTS = word_set("of de du des del dell della dello di do da dos das van von der")
 # A word of Hindi or Thai has marks in it, which are no letters.
-_WORD = re.compile("[^\\W\\d_](?:[^\\W\\d_]|[\u0900-\u0903\u093a-\u094f\u0e31\u0e34-\u0e4e])*")
-_NUMBERS = re.compile(r"\.\d+(?=\.|$)")
-_LAST_WORD = re.compile(
+_WORD = pattern_of("[^\\W\\d_](?:[^\\W\\d_]|[\u0900-\u0903\u093a-\u094f\u0e31\u0e34-\u0e4e])*")
+_NUMBERS = pattern_of(r"\.\d+(?=\.|$)")
+_LAST_WORD = pattern_of(
     r"(?:[\s_.-]+|(?<=[a-z])(?=[A-Z]))([^\W\d_](?:[^\W\d_A-Z]|(?<=[A-Z])[A-Z])*)$"
 )
-_CALLED = re.compile(r"(?<=\.)(?:(?:display|full|real|screen|user)_?name|login)$", re.IGNORECASE)
+_CALLED = pattern_of(r"(?<=\.)(?:(?:display|full|real|screen|user)_?name|login)$", re.IGNORECASE)
 """What somebody within a record is called by: assignee.displayName, as programs export it."""
-_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_HUMP = pattern_of(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def field_line(path: str, value: str) -> str:

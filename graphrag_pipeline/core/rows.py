@@ -10,12 +10,13 @@ from __future__ import annotations
 import csv
 import json
 import math
-import re
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, TextIO
+
+from graphrag_pipeline.core.patterns import pattern_of
 
 Row = Sequence[object]
 
@@ -31,7 +32,7 @@ UNSEEN = "[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f\u2028\u2029\u202a-\u202e\
 """Characters that are not shown but do something, as a regular expression; not line ends, tabs."""
 FORMULA = r"^[=+\-@\t\r＝＋－＠]"
 """The first character of a text that spreadsheets calculate, as a regular expression."""
-_UNSEEN, _FORMULA = re.compile(UNSEEN), re.compile(FORMULA)
+_UNSEEN, _FORMULA = pattern_of(UNSEEN), pattern_of(FORMULA)
 
 
 def plain(value: object) -> Any:

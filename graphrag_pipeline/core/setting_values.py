@@ -14,8 +14,9 @@ from pydantic_core import PydanticCustomError
 from graphrag_pipeline.core.environment import BROKER, POSTGRES
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.levels import parse_level
+from graphrag_pipeline.core.patterns import pattern_of
 
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+_SCHEME = pattern_of(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 
 def _level(value: object) -> object:

@@ -11,13 +11,14 @@ from contextvars import ContextVar
 from functools import lru_cache
 
 from graphrag_pipeline.core.languages import LANGUAGES, language_asked, language_of, stem
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.scopes import within
 from graphrag_pipeline.core.word_lists import word_lists
 
-_SPACE = re.compile(r"\s+")
+_SPACE = pattern_of(r"\s+")
 _EDGE = " \t\n\"'“”‘’«»„`´()[]{}<>.,;:!?…·*_~|-–—"
 
-_PAGE_ID = re.compile(r"(?<=[^\s-])[\s-]+[0-9a-f]{32}$")
+_PAGE_ID = pattern_of(r"(?<=[^\s-])[\s-]+[0-9a-f]{32}$")
 
 MAX_TERM_CHARS = 64
 """Longer terms are cut: they are hashes, addresses and noise, and would only grow the index."""
@@ -29,17 +30,17 @@ STOP_WORDS = _LISTS["stop"]
 # Names and words that end like an inflection and are none.
 _NOT_INFLECTED = _LISTS["not_inflected"]
 _ENDS_IN_IE = _LISTS["ends_in_ie"]
-_PLURAL = re.compile(r"(?:[^aiosu]|ea|[^aeiou]o)s$")
-_VOWEL = re.compile(r"[aeiouy]")
-_DOUBLE = re.compile(r"([bdgmnprt])\1$")
+_PLURAL = pattern_of(r"(?:[^aiosu]|ea|[^aeiou]o)s$")
+_VOWEL = pattern_of(r"[aeiouy]")
+_DOUBLE = pattern_of(r"([bdgmnprt])\1$")
 # A stem ending so lost an e: releas(ed), locat(ing), divid(ed), assembl(ing), manag(ed).
-_LOST_E = re.compile(
+_LOST_E = pattern_of(
     r"(?:[vzcu]|[aeiou]s|[nr]s|[^aeo]at|creat|[^aeiou](?:id|ib|ir|ur|ar|ud|um|ut|in|ul)"
     r"|[bcdfgkptz]l|[aeirdu]g|ang)$"
 )
 # One syllable, one vowel, one consonant: nam(ed), mak(ing). Doubled it would be hop(ped).
-_SHORT = re.compile(r"[^aeiou]*[aeiouy][^aeiouwxy]$")
-_NOT_A_STEM = re.compile(r"(?:[^aeiour]r|[aiou][aeiou]|e[aiou]|hm|q)$")
+_SHORT = pattern_of(r"[^aeiou]*[aeiouy][^aeiouwxy]$")
+_NOT_A_STEM = pattern_of(r"(?:[^aeiour]r|[aiou][aeiou]|e[aiou]|hm|q)$")
 
 # Scripts written without spaces, and Hangul, whose words carry their particles.
 UNSPACED = (
@@ -51,20 +52,20 @@ UNSPACED = (
 _SIGNS = "\u0483-\u0487\u0900-\u0903\u093a-\u094f\u0951-\u0957\u0962-\u0963\u0981-\u0dff"
 _NUMBER = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\d)|\d+(?:\.\d+)+"
 _ACRONYM = r"(?<![a-z0-9])(?:[a-z]\.){2,}"
-_ASCII_TOKEN = re.compile(rf"{_NUMBER}|{_ACRONYM}|[a-z0-9]+(?:'[a-z]+)*", re.ASCII)
+_ASCII_TOKEN = pattern_of(rf"{_NUMBER}|{_ACRONYM}|[a-z0-9]+(?:'[a-z]+)*", re.ASCII)
 # The tokens of a text in which no point or comma can be part of one: found in half the time.
-_ASCII_WORD = re.compile(r"[a-z0-9]+(?:'[a-z]+)*", re.ASCII)
-_ASCII_DIGIT = re.compile(r"[0-9]")
-_TOKEN = re.compile(
+_ASCII_WORD = pattern_of(r"[a-z0-9]+(?:'[a-z]+)*", re.ASCII)
+_ASCII_DIGIT = pattern_of(r"[0-9]")
+_TOKEN = pattern_of(
     rf"[{UNSPACED}]+|{_NUMBER}|{_ACRONYM}|[^\W_{UNSPACED}](?:'?[^\W_{UNSPACED}]|[{_SIGNS}])*",
 )
 # What the two divide differently.
-_DIGIT_IN_SUFFIX = re.compile(r"'[a-z]*[0-9]")
-_IS_CJK = re.compile(f"[{UNSPACED}]")
+_DIGIT_IN_SUFFIX = pattern_of(r"'[a-z]*[0-9]")
+_IS_CJK = pattern_of(f"[{UNSPACED}]")
 # Combining accents of Latin, Greek and Cyrillic; Hebrew points; Arabic vowel marks and tatweel.
 # Texts of up to so many characters have their terms remembered.
 _REMEMBERED_CHARS = 600
-_ACCENT = re.compile(
+_ACCENT = pattern_of(
     "[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"
     "\u0610-\u061a\u0640\u064b-\u065f\u0670]"
 )

@@ -7,9 +7,11 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
+from graphrag_pipeline.core.patterns import pattern_of
+
 _FOLDER = Path(__file__).parents[1] / "data"
-_SECTION = re.compile(r"^\[(\w+)\]$", re.MULTILINE)
-_COMMENT = re.compile(r"^#.*$", re.MULTILINE)
+_SECTION = pattern_of(r"^\[(\w+)\]$", re.MULTILINE)
+_COMMENT = pattern_of(r"^#.*$", re.MULTILINE)
 
 
 @cache

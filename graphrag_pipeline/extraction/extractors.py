@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -21,7 +22,6 @@ from graphrag_pipeline.extraction.model.llm import (
 )
 from graphrag_pipeline.extraction.rules.nlp import NLP_VERSION, NlpOptions, chunk_names, extract_nlp
 from graphrag_pipeline.extraction.rules.records import extract_records, prose_of
-from graphrag_pipeline.llm.client import ModelClient
 from graphrag_pipeline.llm.configured import (
     answered_by,
     calls_place,
@@ -32,6 +32,9 @@ from graphrag_pipeline.llm.configured import (
 from graphrag_pipeline.llm.errors import TerminalModelError
 from graphrag_pipeline.llm.probing import is_there
 from graphrag_pipeline.llm.speed import foretell
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.llm.client import ModelClient
 
 log = logging.getLogger("graphrag_pipeline")
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import duckdb
 import polars as pl
@@ -20,7 +21,6 @@ from graphrag_pipeline.core.settings import Role, Settings
 from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.graph.fold import GraphChanges, fold_again, merge_graph
 from graphrag_pipeline.llm.answer_purposes import making
-from graphrag_pipeline.llm.client import ModelClient
 from graphrag_pipeline.llm.configured import model_of, prompts_folder, with_model
 from graphrag_pipeline.llm.errors import ModelError
 from graphrag_pipeline.llm.running import ask_each
@@ -28,6 +28,9 @@ from graphrag_pipeline.llm.speed import foretell
 from graphrag_pipeline.llm.windows import prompt_room
 from graphrag_pipeline.store.frames import drop_rows, put_rows
 from graphrag_pipeline.store.index_store import IndexStore, insert
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.llm.client import ModelClient
 
 STAGE = "summaries"
 ROLE: Role = "summaries"

@@ -6,11 +6,10 @@ walks: each stands at the entity of that name, or is a node of its own.
 
 from __future__ import annotations
 
-import re
-
 import duckdb
 
 from graphrag_pipeline.core.identity import make_id
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.text import fold, normalize_title, terms
 from graphrag_pipeline.store.index_store import insert, replace_links
 
@@ -58,12 +57,12 @@ names AS (
 SELECT chunk_id, entity_id, arg_min(title, (kind, title)) AS title, key, min(kind) AS kind
 FROM keyed SEMI JOIN names USING (entity_id) GROUP BY chunk_id, entity_id, key;
 """
-_BRACKETED = re.compile(r"\s*[(\[（【][^()\[\]（）【】]*[)\]）】]\s*$")
-NUMBERED = re.compile(r"^[^\W\d_]{2,6}[ -]\d{1,6}(?=: )")
+_BRACKETED = pattern_of(r"\s*[(\[（【][^()\[\]（）【】]*[)\]）】]\s*$")
+NUMBERED = pattern_of(r"^[^\W\d_]{2,6}[ -]\d{1,6}(?=: )")
 """What one of a series is called, in its title: "PEP 8" of "PEP 8: Style Guide"."""
-_PLACED = re.compile(r",\s[^,]+$")
+_PLACED = pattern_of(r",\s[^,]+$")
 # What Markdown and reStructuredText mark a heading by: signs before it, or a line of signs around.
-_MARKS = re.compile(r"^[^\w\n]+\n|\n[^\w\n]+$|^#+\s+|\s+#+$")
+_MARKS = pattern_of(r"^[^\w\n]+\n|\n[^\w\n]+$|^#+\s+|\s+#+$")
 
 
 def names_of_title(title: str, kind: str = "document") -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -13,6 +12,7 @@ import numpy.typing as npt
 import polars as pl
 
 from graphrag_pipeline.core.identity import content_hash, make_id
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.settings import ChunkSettings
 from graphrag_pipeline.core.tokens import get_encoding
 from graphrag_pipeline.ingest.edges import is_in_sign, may_cut
@@ -29,13 +29,13 @@ CHUNKS = pl.Schema(
         "text": pl.String,
     }
 )
-_SENTENCE_END = re.compile(r"[.!?]['\")\]»”’]*(?=\s)|[。！？][」』”’）]*|\n(?=\s*\n)")
+_SENTENCE_END = pattern_of(r"[.!?]['\")\]»”’]*(?=\s)|[。！？][」』”’）]*|\n(?=\s*\n)")
 _SEARCH_BACK = 0.25
 _SLICE = 1_000_000
 _MOST_ROWS = 2_000
 # No encoding has a token that goes on over these places: what stands before and after them has the
 # same tokens apart as together.
-_BETWEEN_TOKENS = re.compile(r"\S(?= )|[^\W_](?=[\n。，、！？])")
+_BETWEEN_TOKENS = pattern_of(r"\S(?= )|[^\W_](?=[\n。，、！？])")
 
 
 Places = npt.NDArray[np.signedinteger[Any]]

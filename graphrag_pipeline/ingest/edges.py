@@ -5,12 +5,12 @@ Words of scripts without spaces may be cut between any two signs.
 
 from __future__ import annotations
 
-import re
 import unicodedata
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.text import UNSPACED
 
-_UNSPACED = re.compile(f"[{UNSPACED}]")
+_UNSPACED = pattern_of(f"[{UNSPACED}]")
 # Within a word they join letters or digits: don't, 3.14, e-mail, name@host, snake_case.
 _JOINING = frozenset("'’-‐‑.,_@:/\\&=+#%·")
 _JOINER = "\u200d"

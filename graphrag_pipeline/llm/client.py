@@ -30,7 +30,7 @@ from graphrag_pipeline.llm.flights import Flights
 from graphrag_pipeline.llm.ledger import Call, put_calls, spent_since
 from graphrag_pipeline.llm.options import LlmOptions
 from graphrag_pipeline.llm.paid_answers import PaidAnswers
-from graphrag_pipeline.llm.prices import Prices, load_prices
+from graphrag_pipeline.llm.prices import Prices, load_prices, unpriced
 from graphrag_pipeline.llm.requests import (
     ChatRequest,
     Messages,
@@ -422,11 +422,3 @@ class CompletionStream:
                     self.completion = piece
                 else:
                     yield piece
-
-
-def unpriced(model: str) -> ConfigError:
-    """Return the error of a budget in dollars for a model whose price is not known."""
-    return ConfigError(
-        f"max_cost needs a price for {model}: name it in the file of llm.prices_file, or "
-        "limit max_tokens instead"
-    )

@@ -18,7 +18,6 @@ from graphrag_pipeline.core.scopes import within
 from graphrag_pipeline.core.settings import EMBEDDINGS, LLM, LlmSettings, Role, Settings
 from graphrag_pipeline.core.sharing import sharing_of
 from graphrag_pipeline.llm.budget import BudgetAmount
-from graphrag_pipeline.llm.client import ModelClient
 from graphrag_pipeline.llm.database import Place
 from graphrag_pipeline.llm.embedders import make_embedder
 from graphrag_pipeline.llm.options import LlmOptions
@@ -26,6 +25,7 @@ from graphrag_pipeline.llm.prices import Price, Prices, load_prices
 from graphrag_pipeline.llm.running import run_calls
 
 if TYPE_CHECKING:
+    from graphrag_pipeline.llm.client import ModelClient
     from graphrag_pipeline.llm.embedders import Embedder, Vectors
 
 T = TypeVar("T")
@@ -155,6 +155,8 @@ def spending_since(home: Place, position: int) -> AbstractContextManager[None]:
 @contextlib.asynccontextmanager
 async def counted_client(options: LlmOptions, home: Place) -> AsyncIterator[ModelClient]:
     """Open a client whose calls count against the budget as :func:`spending_since` says."""
+    from graphrag_pipeline.llm.client import ModelClient
+
     spending = _spending.get()
     if spending is None:
         async with ModelClient(options, home) as client:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import zlib
 from collections.abc import Sequence
 
-_TOKEN = re.compile(r"[A-Za-z0-9_]{1,16}|[^\sA-Za-z0-9_]")
-_UNFINISHED = re.compile(r"[A-Za-z0-9_]*\Z")
+from graphrag_pipeline.core.patterns import pattern_of
+
+_TOKEN = pattern_of(r"[A-Za-z0-9_]{1,16}|[^\sA-Za-z0-9_]")
+_UNFINISHED = pattern_of(r"[A-Za-z0-9_]*\Z")
 _GRAM = 6
 _SENTENCE, _FEWEST = 10, 80
 _MOST_BLANKS = 1000

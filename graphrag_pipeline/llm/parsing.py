@@ -8,26 +8,27 @@ import math
 import re
 from typing import Any
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.llm.errors import ModelOutputError
 
 _MAX_DEPTH = 100
 _MAX_STARTS = 50
 _MAX_DIGITS = 4000
-_THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
-_FENCE = re.compile(r"```[a-zA-Z0-9]*[ \t]*\n?(.*?)(?:```|\Z)", re.DOTALL)
-_SPACE = re.compile(r"(?:\s+|//[^\n]*|/\*.*?(?:\*/|\Z)|\#[^\n]*)+", re.DOTALL)
-_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?=[\s,}\]/:#]|\Z)")
-_NAME = re.compile(r"[A-Za-z_$][\w$-]*")
-_BARE = re.compile(r"[^,}\]\n]+")
-_WORD = re.compile(r"(?:true|false|null|none|nan)\b(?!\s*\w)", re.IGNORECASE)
-_REFERENCES = re.compile(r"\[\s*Data\b[^\]]*(?:\]|\Z)|\[[\d\s,;]*\]")
-_DECISION = re.compile(r"[^\W_]+")
+_THOUGHTS = pattern_of(r"\A\s*<think>.*?</think>", re.DOTALL)
+_FENCE = pattern_of(r"```[a-zA-Z0-9]*[ \t]*\n?(.*?)(?:```|\Z)", re.DOTALL)
+_SPACE = pattern_of(r"(?:\s+|//[^\n]*|/\*.*?(?:\*/|\Z)|\#[^\n]*)+", re.DOTALL)
+_NUMBER = pattern_of(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?=[\s,}\]/:#]|\Z)")
+_NAME = pattern_of(r"[A-Za-z_$][\w$-]*")
+_BARE = pattern_of(r"[^,}\]\n]+")
+_WORD = pattern_of(r"(?:true|false|null|none|nan)\b(?!\s*\w)", re.IGNORECASE)
+_REFERENCES = pattern_of(r"\[\s*Data\b[^\]]*(?:\]|\Z)|\[[\d\s,;]*\]")
+_DECISION = pattern_of(r"[^\W_]+")
 _DECISIONS = word_lists("decisions.txt")
 _YES, _NO = _DECISIONS["yes"], _DECISIONS["no"]
-_FORCED = re.compile(r"(?P<yes>(?:yes)+(?:y|ye)?|y|ye)|(?:no)+n?|n")
-_NEXT_KEY = re.compile(r"""["'“][^"'”\n]{0,200}["'”]\s*:""")
-_HALF = re.compile("[\ud800-\udfff]")
+_FORCED = pattern_of(r"(?P<yes>(?:yes)+(?:y|ye)?|y|ye)|(?:no)+n?|n")
+_NEXT_KEY = pattern_of(r"""["'“][^"'”\n]{0,200}["'”]\s*:""")
+_HALF = pattern_of("[\ud800-\udfff]")
 _QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’"}
 _WORDS = {"true": True, "false": False, "null": None, "none": None, "nan": None}
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -12,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from graphrag_pipeline.core.errors import ConfigError
+from graphrag_pipeline.core.patterns import pattern_of
 
 _MILLION = 1_000_000
-_SNAPSHOT = re.compile(r"-(\d{4}-\d{2}-\d{2}|\d{8}|latest)$")
+_SNAPSHOT = pattern_of(r"-(\d{4}-\d{2}-\d{2}|\d{8}|latest)$")
 
 
 @dataclass(frozen=True)
@@ -108,3 +108,11 @@ def _parse(raw: Mapping[str, Any]) -> Prices:
         if not all(isinstance(number, int | float) for number in numbers):
             raise TypeError
     return Prices(str(raw.get("date", "")), models)
+
+
+def unpriced(model: str) -> ConfigError:
+    """Return the error of a budget in dollars for a model whose price is not known."""
+    return ConfigError(
+        f"max_cost needs a price for {model}: name it in the file of llm.prices_file, or "
+        "limit max_tokens instead"
+    )

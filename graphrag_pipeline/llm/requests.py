@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.llm.answers import LOOP, ChatAnswer
 from graphrag_pipeline.llm.cache import request_json, request_key
 from graphrag_pipeline.llm.errors import ModelOutputError, TerminalModelError
@@ -224,7 +225,7 @@ _OF_THE_FORMAT = frozenset(["response_format", "maxlength", "maxitems"])
 _MAY_BE_LEFT_OUT = {
     "temperature", "logit_bias", "stream", "stream_options", "encoding_format", _ROUTE
 }  # fmt: skip
-_NAMES = re.compile(
+_NAMES = pattern_of(
     r"max_completion_tokens|max_tokens|temperature|logit_bias|stream_options|encoding_format"
     r"|prompt_cache_key|response_format|json_schema|json_object|structured output|grammar"
     r"|maxLength|maxItems|streaming|\bstream\b",

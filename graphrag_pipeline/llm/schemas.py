@@ -9,10 +9,10 @@ question has the same key in the cache.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
 
@@ -33,10 +33,10 @@ _CHARS_OF_A_NUMBER = 16
 _SHORTEST = 20
 _FEWEST_OF_A_LENGTH = 1 / 3
 _STEPS = 16
-_SENTENCE_END = re.compile(r"[.!?…][\"'”’»)\]*_]*(?=\s|\Z)|[。！？]+[」』”’》）]*")
+_SENTENCE_END = pattern_of(r"[.!?…][\"'”’»)\]*_]*(?=\s|\Z)|[。！？]+[」』”’》）]*")
 _LEAST_OF_A_TEXT = 1 / 3
-_OPEN_REFERENCE = re.compile(r"\s*\[[^\[\]]*\Z")
-_HALF_A_WORD = re.compile(r"\s+\S*\Z")
+_OPEN_REFERENCE = pattern_of(r"\s*\[[^\[\]]*\Z")
+_HALF_A_WORD = pattern_of(r"\s+\S*\Z")
 
 
 def text(most: int) -> Schema:

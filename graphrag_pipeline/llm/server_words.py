@@ -7,15 +7,17 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from graphrag_pipeline.core.patterns import pattern_of
+
 _MOST_CHARS = 200
 _ALIKE_CHARS = 12
-_KEY = re.compile(r"\b(?:sk|pk|key|bearer)[-_ ][\w*.-]{6,}", re.IGNORECASE)
-_WINDOW = re.compile(
+_KEY = pattern_of(r"\b(?:sk|pk|key|bearer)[-_ ][\w*.-]{6,}", re.IGNORECASE)
+_WINDOW = pattern_of(
     r"(?:maximum context length|context (?:length|size|window)|max_model_len)\D{0,30}?(\d{3,})"
     r"|\((\d{3,}) tokens\), try increasing",
     re.IGNORECASE,
 )
-_PROMPT = re.compile(
+_PROMPT = pattern_of(
     r"(\d+) (?:tokens )?in the (?:messages|prompt)|(\d+) (?:input|prompt) tokens"
     r"|(?:resulted in|(?:request|input) \() ?(\d+) tokens|prompt contains (?:at least )?(\d+)",
     re.IGNORECASE,

@@ -16,6 +16,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from graphrag_pipeline.core.environment import KEYS, NO_KEY
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.llm.connections import Connections, goes_through_proxy
 from graphrag_pipeline.llm.errors import ModelError, TerminalModelError, TransientModelError
 from graphrag_pipeline.llm.options import LlmOptions
@@ -32,17 +33,17 @@ _KEPT_OPEN = 20.0
 _GRANT_EVERY = 1.0
 _TALKATIVE = ("openai", "httpx2", "httpcore2")
 _TRANSIENT_STATUS = {408, 409, 425, 429}
-_QUOTA = re.compile(r"insufficient_quota|billing|credit", re.IGNORECASE)
-_LARGER_THAN_RATE = re.compile(r"request too large", re.IGNORECASE)
-_TOO_LONG = re.compile(
+_QUOTA = pattern_of(r"insufficient_quota|billing|credit", re.IGNORECASE)
+_LARGER_THAN_RATE = pattern_of(r"request too large", re.IGNORECASE)
+_TOO_LONG = pattern_of(
     r"context.?length|context.?window|context size|maximum context|too many tokens"
     r"|(prompt|input) is too long|maximum input length|reduce the length|exceeds? the .*context"
     r"|too large to process",
     re.IGNORECASE,
 )
-_STARTED_OTHERWISE = re.compile(r"start (it|the server) with(out)? `?--", re.IGNORECASE)
-_FILTERED = re.compile(r"content.?(filter|policy|management)|safety", re.IGNORECASE)
-_NO_MODEL = re.compile(r"model.{0,80}(not found|does not exist|not exist|unknown)", re.I | re.S)
+_STARTED_OTHERWISE = pattern_of(r"start (it|the server) with(out)? `?--", re.IGNORECASE)
+_FILTERED = pattern_of(r"content.?(filter|policy|management)|safety", re.IGNORECASE)
+_NO_MODEL = pattern_of(r"model.{0,80}(not found|does not exist|not exist|unknown)", re.I | re.S)
 
 
 class Transport:

@@ -36,6 +36,7 @@ from graphrag_pipeline.core.hardening.files import (
 from graphrag_pipeline.core.hardening.locks import locked
 from graphrag_pipeline.core.hardening.temporary import sweep, temporary_folder
 from graphrag_pipeline.core.home import Home
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.marts.inputs import copy_inputs, offered_version
 from graphrag_pipeline.releases.kept_releases import changing_releases, published_release
 from graphrag_pipeline.releases.older_releases import release_file
@@ -62,7 +63,7 @@ _MOST_TOLD = 300
 _PURGED = (
     "a purge has removed what the marts were being built from: run graphrag-pipeline marts again"
 )
-_ASKS_FOR_MARTS = re.compile(r'\bmarts"?\s*\.', re.IGNORECASE)
+_ASKS_FOR_MARTS = pattern_of(r'\bmarts"?\s*\.', re.IGNORECASE)
 _BUILT_FROM = """
 SELECT release_id, project_version, coalesce(evaluated_at, TIMESTAMPTZ 'epoch'), offered_version,
        built_at

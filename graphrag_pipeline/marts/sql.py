@@ -13,13 +13,14 @@ import duckdb
 
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.home import Home
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.marts.build import asks_for_marts, marts_lacking
 from graphrag_pipeline.query.control import Control
 from graphrag_pipeline.releases.older_releases import release_file
 from graphrag_pipeline.store.bare_names import folders_of
 from graphrag_pipeline.store.index_store import connect_published
 
-_SHOWS_TABLES = re.compile(r"\s*SHOW\s+TABLES\s*;?\s*", re.IGNORECASE)
+_SHOWS_TABLES = pattern_of(r"\s*SHOW\s+TABLES\s*;?\s*", re.IGNORECASE)
 _INTERNAL = (
     *("batch_stages", "graph_batches", "identifiers", "meta"),
     *("hierarchy_communities", "hierarchy_failures", "hierarchy_members", "hierarchy_reports"),
@@ -49,7 +50,7 @@ WHERE shown.name NOT IN {_INTERNAL} AND NOT EXISTS (
 )
 ORDER BY shown.name
 """
-_IDENTIFIER = re.compile(rb'"((?:[^"]|"")+)"|\w+')
+_IDENTIFIER = pattern_of(rb'"((?:[^"]|"")+)"|\w+')
 _NO_QUERIES = {
     *("enable_profiling", "disable_profiling", "enable_logging", "disable_logging", "write_log"),
     *("truncate_duckdb_logs", "checkpoint", "force_checkpoint"),

@@ -24,7 +24,6 @@ from graphrag_pipeline.ingest import documents
 from graphrag_pipeline.ingest.chunking import chunk_documents
 from graphrag_pipeline.ingest.reading.files import is_of_other_kind
 from graphrag_pipeline.ingest.to_extract import shown_metadata
-from graphrag_pipeline.llm.client import unpriced
 from graphrag_pipeline.llm.configured import (
     calls_place,
     check_own_prompts,
@@ -32,6 +31,7 @@ from graphrag_pipeline.llm.configured import (
 )
 from graphrag_pipeline.llm.estimates import REPORTS_PER_ENTITY, Average, Chunks, Growth, Texts
 from graphrag_pipeline.llm.offline import vectors_known
+from graphrag_pipeline.llm.prices import unpriced
 from graphrag_pipeline.llm.pricing import ModelPlan, StagePlan, by_model
 from graphrag_pipeline.llm.speed import timed
 from graphrag_pipeline.planning.estimates import assumptions, estimate, unpriced_models

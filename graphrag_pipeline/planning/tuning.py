@@ -11,6 +11,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.hardening.files import write_beside
@@ -19,12 +20,14 @@ from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.extraction.model.tuples import parse_tuples
 from graphrag_pipeline.ingest.chunking import split
 from graphrag_pipeline.ingest.documents import read_within, readers
-from graphrag_pipeline.llm.client import ModelClient
 from graphrag_pipeline.llm.configured import prompts_folder, with_model
 from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
 from graphrag_pipeline.store.ignoring import selection_of
 from graphrag_pipeline.store.scanning import scan_folder
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.llm.client import ModelClient
 
 STAGE = "tune"
 DOMAIN = "tuned"

@@ -6,6 +6,7 @@ import re
 from datetime import UTC, date, datetime
 from functools import cache
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.text import fold
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.query.asked_spans import as_text, beside, span_from_today
@@ -31,8 +32,8 @@ _FORMS = (
 )
 _ANY = "|".join(re.sub(r"\(\?P<\w+>", "(?:", form) for form in _FORMS)
 _BOUNDS = {"since": (">", 0), "after": (">", 1), "before": ("<", -1), "until": ("<", 0)}
-_DIGIT, _WORD = re.compile(r"\d"), re.compile(r"[^\W\d_]+")
-LATEST = re.compile(rf"(?<!at the )(?:{words_pattern('latest')})")
+_DIGIT, _WORD = pattern_of(r"\d"), pattern_of(r"[^\W\d_]+")
+LATEST = pattern_of(rf"(?<!at the )(?:{words_pattern('latest')})")
 
 
 @cache

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.text import fold, terms
 from graphrag_pipeline.graph.titles import NUMBERED
 from graphrag_pipeline.query.question import AnalysedQuestion, words_pattern
@@ -12,8 +12,8 @@ from graphrag_pipeline.query.question import AnalysedQuestion, words_pattern
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
 
-_WHICH = re.compile(rf"(?:{words_pattern('which')})\s+([^\W\d_]{{2,6}})(?![\w-])(?!\s+\d)")
-_NUMBER = re.compile(r"[ -]\d+$")
+_WHICH = pattern_of(rf"(?:{words_pattern('which')})\s+([^\W\d_]{{2,6}})(?![\w-])(?!\s+\d)")
+_NUMBER = pattern_of(r"[ -]\d+$")
 _TITLES = "SELECT id, title FROM documents WHERE regexp_matches(title, '[ -][0-9]{1,6}: ')"
 
 

@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 from functools import cache
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.text import fold
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.query.question import words_pattern
 
 _DAYS = {"day": 1, "week": 7, "month": 30.44, "year": 365.25}
-_WORD = re.compile(r"[^\W_]+")
+_WORD = pattern_of(r"[^\W_]+")
 # The last year of the war is none that is told from today.
 _OF = frozenset(("of", "der", "des", "del", "de", "du", "di", "van", "da", "do"))
 _ARTICLES = r"(?:(?:the|dem|den|der|das|die|le|la|les|l'|el|los|il|lo|i|gli|o|a|os|as|het|de)\s*)?"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from functools import cache
 
 from graphrag_pipeline.core.languages import function_words
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.text import fold, terms
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.query.question import AnalysedQuestion
@@ -19,7 +19,7 @@ _ABOUT_ANY_CORPUS = frozenset(
     )
 )
 """Words that ask for what documents say as a whole: finding them in a text means nothing."""
-_QUOTED = re.compile(r"[\"“«„][^\"”»“]{4,}[\"”»“]")
+_QUOTED = pattern_of(r"[\"“«„][^\"”»“]{4,}[\"”»“]")
 _AROUND = "?.,;:!()\"'¿¡"
 _TYPES = {
     "person": ("PERSON",),

@@ -24,6 +24,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.errors import AccessError, InputError
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.text import fold
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.store.bare_names import DOCUMENTS
@@ -47,8 +48,8 @@ _MOST_KEYS, _MOST_VALUES = 20, 1000
 _MOST_STARS = 5
 _MOST_NAMED = 5
 _MONTH_AND_DAY = r"-(?:0[1-9]|1[0-2])(?:-(?:0[1-9]|[12]\d|3[01])%s)?"
-_NUMBER_OR_DATE = re.compile(rf"-?\d+(?:\.\d+)?|\d{{4}}{_MONTH_AND_DAY % '(?:[T ][0-9:.]+)?'}")
-_YEAR_OR_LONGER = re.compile(rf"[12]\d{{3}}(?:{_MONTH_AND_DAY % ''})?")
+_NUMBER_OR_DATE = pattern_of(rf"-?\d+(?:\.\d+)?|\d{{4}}{_MONTH_AND_DAY % '(?:[T ][0-9:.]+)?'}")
+_YEAR_OR_LONGER = pattern_of(rf"[12]\d{{3}}(?:{_MONTH_AND_DAY % ''})?")
 _WIDER, _WIDEST = 4, 64
 """The best of all rows are looked through for those wanted, at first four times as many."""
 _FEW = 1000

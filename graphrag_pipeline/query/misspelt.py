@@ -19,6 +19,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphrag_pipeline.core.errors import StorageError
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.text import (
     STOP_WORDS,
     UNSPACED,
@@ -34,7 +35,7 @@ from graphrag_pipeline.core.word_lists import word_lists
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
 
-_WORD = re.compile(
+_WORD = pattern_of(
     rf"(?<![\w@/\\.'’-])[^\W\d_{UNSPACED}]{{4,64}}(?![\w{UNSPACED}@/\\-]|[.'’](?!s\b)\w)"
 )
 _LEAST_OF_NAME, _LEAST_OF_TWO = 6, 8  # letters

@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Any, TypeVar
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.text import UNSPACED, asked_language, fold, terms
 from graphrag_pipeline.core.word_lists import word_lists
 
@@ -36,19 +37,19 @@ def ends_pattern(section: str) -> str:
     return "|".join(re.escape(fold(end)) for end in sorted(_WORDS[section]))
 
 
-_AM = re.compile(r"\b[Ii] am\b|(?<!\d )\b[Aa]m [Ii]\b")
-_ASKS = {kind: re.compile(words_pattern(kind)) for kind in ("asks_ja", "asks_ko", "asks_zh")}
-_ASKED = {kind: re.compile(words_pattern(kind)) for kind in ("time", "number", "person", "place")}
-_WHAT = re.compile(words_pattern("what"))
-_WHAT_AFTER = re.compile(rf"(?:{words_pattern('what_after')})$")
-_WHAT_END = re.compile(rf"\s+(?:{words_pattern('what_end')})$")
-_WHAT_HEAD = re.compile(rf"(?:{words_pattern('what_head')})\s+")
-_COMPARED = re.compile(words_pattern("compare"))
-NAME_OF_CODE = re.compile(r"[^\W_]_+[^\W_]|[a-z\d][A-Z]|(?<!\w)_+[^\W_]|\w\(\)")
+_AM = pattern_of(r"\b[Ii] am\b|(?<!\d )\b[Aa]m [Ii]\b")
+_ASKS = {kind: pattern_of(words_pattern(kind)) for kind in ("asks_ja", "asks_ko", "asks_zh")}
+_ASKED = {kind: pattern_of(words_pattern(kind)) for kind in ("time", "number", "person", "place")}
+_WHAT = pattern_of(words_pattern("what"))
+_WHAT_AFTER = pattern_of(rf"(?:{words_pattern('what_after')})$")
+_WHAT_END = pattern_of(rf"\s+(?:{words_pattern('what_end')})$")
+_WHAT_HEAD = pattern_of(rf"(?:{words_pattern('what_head')})\s+")
+_COMPARED = pattern_of(words_pattern("compare"))
+NAME_OF_CODE = pattern_of(r"[^\W_]_+[^\W_]|[a-z\d][A-Z]|(?<!\w)_+[^\W_]|\w\(\)")
 """What tells a word that is written as names are in code: may_go, MayGo, _go, go()."""
-_AS_WRITTEN = re.compile(rf"\d|(?<!\S)[\"'`]*(?:[a-z]|-)?-[^\W\d_]|{NAME_OF_CODE.pattern}")
-_ANY_WORD, _SCRIPT = re.compile(r"\w"), re.compile("([\u3041-\u30fa])|([\uac00-\ud7a3])")
-_SIGNS_AFTER = re.compile(rf"(?<=[\x21-\x7e])[{UNSPACED}]+\W*$")
+_AS_WRITTEN = pattern_of(rf"\d|(?<!\S)[\"'`]*(?:[a-z]|-)?-[^\W\d_]|{NAME_OF_CODE.pattern}")
+_ANY_WORD, _SCRIPT = pattern_of(r"\w"), pattern_of("([\u3041-\u30fa])|([\uac00-\ud7a3])")
+_SIGNS_AFTER = pattern_of(rf"(?<=[\x21-\x7e])[{UNSPACED}]+\W*$")
 _MOST_FIGURES = 50
 _AROUND = "?.,;:!()\"'`"
 

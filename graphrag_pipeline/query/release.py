@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import json
-import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,6 +24,7 @@ from graphrag_pipeline.core.errors import (
 from graphrag_pipeline.core.hardening.memory import return_freed_memory
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.languages import LANGUAGES, language_asked
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.settings import load_settings
 from graphrag_pipeline.core.sharing import sharing_of
 from graphrag_pipeline.core.text import asked_in, asked_language, counted
@@ -83,7 +83,7 @@ _COUNT = "SELECT count(*) AS n FROM {table}"
 _QUESTIONS_REMEMBERED = 64
 
 T = TypeVar("T")
-_NO_TABLE = re.compile(r"Table with name (\w+) does not exist")
+_NO_TABLE = pattern_of(r"Table with name (\w+) does not exist")
 
 _TABLES = """
 SELECT table_name AS name FROM duckdb_tables()

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from graphrag_pipeline.core import showing
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.text import counted
 
 Kind = Literal["report", "finding", "entity", "relationship", "claim", "chunk", "summary"]
@@ -37,7 +38,7 @@ _PLURALS = {"entity": "entities", "summary": "summaries"}
 _ROWS = 6
 """How many records of a kind a notebook shows."""
 
-_FORGED_SECTION = re.compile(r"^(\s*)-{5}", re.MULTILINE)
+_FORGED_SECTION = pattern_of(r"^(\s*)-{5}", re.MULTILINE)
 
 
 @dataclass(frozen=True)

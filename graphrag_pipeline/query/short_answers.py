@@ -11,6 +11,7 @@ import re
 from typing import Final, Literal, get_args
 
 from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.core.patterns import pattern_of
 
 AnswerStyle = Literal["full", "short"]
 STYLES: Final = get_args(AnswerStyle)
@@ -35,7 +36,7 @@ _GUESS = "Where you are not sure, write the answer that seems most likely to you
 RULE: Final = f"{_FORM} {_UNKNOWN}"
 """What is added to the last call of a method."""
 
-_LAST_LINE = re.compile(r"^[ \t*_]*(?:so the )?answer(?: is)?[ \t*_]*:[ \t*_]*(.*)", re.I | re.M)
+_LAST_LINE = pattern_of(r"^[ \t*_]*(?:so the )?answer(?: is)?[ \t*_]*:[ \t*_]*(.*)", re.I | re.M)
 
 
 def check_style(style: str) -> None:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.text import fold
 from graphrag_pipeline.core.word_lists import word_lists
 
 TITLES = "SELECT DISTINCT title FROM documents WHERE title LIKE '%(%)%'"
 """The titles that may hold a short one."""
-_SHORT = re.compile(r"\(((?:[A-ZÄÖÜ][a-zäöüß]*){2,})\b[^()]*\)")
-_PART = re.compile(r"[A-ZÄÖÜ][a-zäöüß]*")
+_SHORT = pattern_of(r"\(((?:[A-ZÄÖÜ][a-zäöüß]*){2,})\b[^()]*\)")
+_PART = pattern_of(r"[A-ZÄÖÜ][a-zäöüß]*")
 _LEAST_LETTERS = 4
-_STATUTE = re.compile(
+_STATUTE = pattern_of(
     rf"\b[^\W\d_]{{3,}}(?:{'|'.join(sorted(word_lists('questions.txt')['statute']))})\b"
 )
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from graphrag_pipeline.core.doors import Door, require_takes
 from graphrag_pipeline.core.errors import ConfigError
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.store.workspace import Workspace
 
-_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_NAME = pattern_of(r"[a-z][a-z0-9_]*")
 
 
 @dataclass(frozen=True, kw_only=True)

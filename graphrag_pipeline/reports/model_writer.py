@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core import progress
 from graphrag_pipeline.core.prompting import Message, Prompt, load_prompt, prompt_version
@@ -11,7 +12,6 @@ from graphrag_pipeline.core.settings import ReportSettings, Role, Settings, fing
 from graphrag_pipeline.core.spreading import spread
 from graphrag_pipeline.core.tokens import encoding_for
 from graphrag_pipeline.llm.answer_purposes import making
-from graphrag_pipeline.llm.client import ModelClient
 from graphrag_pipeline.llm.configured import (
     answered_by,
     model_of,
@@ -29,6 +29,9 @@ from graphrag_pipeline.reports.rendered import Rendered, render
 from graphrag_pipeline.reports.text import ReportText, ReportWriter, WrittenReports
 from graphrag_pipeline.store.hierarchy import GRAPH, Hierarchy
 from graphrag_pipeline.store.index_store import IndexStore
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.llm.client import ModelClient
 
 STAGE = "community_reports"
 ROLE: Role = "reports"

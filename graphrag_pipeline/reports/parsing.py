@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.llm.parsing import has_words, parse_json_object
 from graphrag_pipeline.llm.schemas import LONGEST_TEXT, NUMBER, Schema, closed, listed
@@ -58,16 +59,16 @@ _ALIASES = {
     "answer": ("intermediateanswer", "answer", "response", "summary"),
     "follow_ups": ("followupqueries", "followupquestions", "followups", "queries", "questions"),
 }
-_UNWANTED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ufeff\ufffe\uffff\ud800-\udfff]")
-_NUMBER = re.compile(
+_UNWANTED = pattern_of(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ufeff\ufffe\uffff\ud800-\udfff]")
+_NUMBER = pattern_of(
     r"(?P<number>(?:(?<!\w)[-−])?[0-9]{1,9}(?:[.,][0-9]{1,9})?)"
     r"(?:\s?(?:/|out of|of|von|sur)\s?(?P<most>[0-9]{1,4})(?![0-9])|\s?(?P<percent>%))?"
 )
-_SENTENCE = re.compile(r"(?<=[.!?])\s|(?<=[。！？])|\n")
-_HELPFULNESS = re.compile(
+_SENTENCE = pattern_of(r"(?<=[.!?])\s|(?<=[。！？])|\n")
+_HELPFULNESS = pattern_of(
     r"<ANSWER[ _]?HELPFULNESS>\s{0,9}([^<]{1,20})</ANSWER[ _]?HELPFULNESS>", re.IGNORECASE
 )
-_LIST = re.compile(r"\[\s*[\[{\]\"]")
+_LIST = pattern_of(r"\[\s*[\[{\]\"]")
 
 
 @dataclass(frozen=True)

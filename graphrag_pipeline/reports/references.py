@@ -11,6 +11,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from graphrag_pipeline.core.patterns import pattern_of
+
 KINDS: Final = ("Reports", "Entities", "Relationships", "Claims", "Summaries", "Sources")
 """The names of the sections of a context, which are those of the records in it."""
 
@@ -48,15 +50,15 @@ _FILLERS = frozenset(
     ]
 )
 _MORE = frozenset(["more"])
-_BRACKETS = re.compile(r"[ \t]?[\[【]([^\[\]【】]+)[\]】]")
-_CUT_OFF = re.compile(r"[ \t]?[\[【]\s*data\s*[:：]([^\[\]【】]*)\Z", re.IGNORECASE)
-_PARENTHESES = re.compile(
+_BRACKETS = pattern_of(r"[ \t]?[\[【]([^\[\]【】]+)[\]】]")
+_CUT_OFF = pattern_of(r"[ \t]?[\[【]\s*data\s*[:：]([^\[\]【】]*)\Z", re.IGNORECASE)
+_PARENTHESES = pattern_of(
     r"[ \t]?\(([^()]{0,20}\bdata\s?:(?:[^()]|\([^()]{0,500}\)){1,1000})\)", re.I
 )
-_MARKED = re.compile(r"\s*(?:data|records?|references?|refs?)\s*[:：]", re.IGNORECASE)
+_MARKED = pattern_of(r"\s*(?:data|records?|references?|refs?)\s*[:：]", re.IGNORECASE)
 # Letters and digits in one, such as the hash of a fence, are one id, which is of no record.
 _HASH = r"(?<![0-9A-Za-z])(?=[0-9a-f]*[a-f])(?=[a-f]*[0-9])[0-9a-f]+(?![0-9A-Za-z])"
-_TOKEN = re.compile(rf"{_HASH}|[^\W\d_]+|[0-9]+")
+_TOKEN = pattern_of(rf"{_HASH}|[^\W\d_]+|[0-9]+")
 _MAX_DIGITS = 15
 
 

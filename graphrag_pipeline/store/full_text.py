@@ -213,7 +213,8 @@ def hits_of(ids: Sequence[str], scores: npt.NDArray[np.float64]) -> pa.Table:
     """Return hits, best first, as a table of ``id`` and ``score``."""
     import pyarrow as pa
 
-    return pa.table({"id": pa.array(ids, pa.string()), "score": pa.array(scores, pa.float64())})
+    # As an array, PyArrow would load what NumPy has for masked ones: .05 CPU s.
+    return pa.table({"id": pa.array(ids, pa.string()), "score": pa.array(scores.tolist())})
 
 
 def no_hits() -> pa.Table:

@@ -14,6 +14,7 @@ from functools import cache, cached_property
 from pathlib import Path
 
 from graphrag_pipeline.core.errors import ConfigError, InputError
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.settings import InputSettings
 
 GIT_FILE, OWN_FILE = ".gitignore", ".graphragignore"
@@ -22,7 +23,7 @@ BY_DEFAULT = "default"
 _DEFAULT_FILE = Path(__file__).parents[1] / "data" / "default_excludes.txt"
 """What is left out unless ``input.default_excludes`` is off, as an ignore file has it."""
 
-_SPECIAL = re.compile(r"[*?\[\]\\]")
+_SPECIAL = pattern_of(r"[*?\[\]\\]")
 
 
 @dataclass(frozen=True)

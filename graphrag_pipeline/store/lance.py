@@ -17,7 +17,6 @@ import contextlib
 import functools
 import importlib.util
 import os
-import re
 import sys
 import threading
 from collections.abc import Collection, Iterator
@@ -26,6 +25,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Union
 
 from graphrag_pipeline.core.hardening.memory import require_memory
+from graphrag_pipeline.core.patterns import pattern_of
 
 if TYPE_CHECKING:
     from lancedb.db import DBConnection
@@ -36,7 +36,7 @@ _OURS = ("lancedb", "lance_namespace")
 _NATIVE = "lancedb._lancedb"
 _OVERRIDES = "overrides"
 
-_BEFORE_CAPITAL = re.compile("(?<!^)(?=[A-Z])")
+_BEFORE_CAPITAL = pattern_of("(?<!^)(?=[A-Z])")
 
 _importing = threading.Lock()
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Mapping, Set
 from functools import cache
 
 import duckdb
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.store.migrations import make_tables, migrations, schema_sql
 
 _SCHEMA = "SELECT value FROM published.meta WHERE key = 'schema_version'"
@@ -23,8 +23,8 @@ _COLUMNS = """
 SELECT table_name, column_name, data_type, column_default FROM duckdb_columns()
 WHERE schema_name = 'main' AND NOT internal ORDER BY table_name, column_index
 """
-_MOVED = re.compile(r"INSERT INTO (hierarchy_\w+) BY NAME\s+(SELECT [^;]+);")
-_VIEW = re.compile(r"CREATE OR REPLACE VIEW (\w+) AS")
+_MOVED = pattern_of(r"INSERT INTO (hierarchy_\w+) BY NAME\s+(SELECT [^;]+);")
+_VIEW = pattern_of(r"CREATE OR REPLACE VIEW (\w+) AS")
 
 Columns = Mapping[str, tuple[str, str]]
 """The type of each column of a table, and the SQL of its default."""

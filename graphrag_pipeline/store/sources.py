@@ -10,10 +10,10 @@ id, and with it its chunks, what was extracted from them and their vectors.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.text import counted
 from graphrag_pipeline.store.snapshots import is_address
 
@@ -29,11 +29,11 @@ SLACK_LISTS = tuple(
     f"{name}.json" for name in ("users", "org_users", "channels", "groups", "mpims", "dms")
 )
 """What the lists of names in an export of Slack are called; direct messages have only members."""
-_IN_MAILDIR = re.compile(
+_IN_MAILDIR = pattern_of(
     r"\d{10}\.(?:\w{0,40}[MPQ]\d\w{0,40}|\d+_\d+)\.[\w.,=+~-]{1,200}(?:[:;!]2,[A-Za-z]*)?"
 )
-_ASIDE = re.compile(r"\.log[.-](?:\d{4}-?\d\d-?\d\d[\w-]{0,9}|\d{1,14}|old)$")
-_SLACK_DAY = re.compile(r"(?<![^/])[^/]+/\d{4}-\d\d-\d\d\.json$")
+_ASIDE = pattern_of(r"\.log[.-](?:\d{4}-?\d\d-?\d\d[\w-]{0,9}|\d{1,14}|old)$")
+_SLACK_DAY = pattern_of(r"(?<![^/])[^/]+/\d{4}-\d\d-\d\d\.json$")
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import re
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,6 +29,7 @@ from graphrag_pipeline.core.arrays import fixed_bytes
 from graphrag_pipeline.core.errors import StorageError, first_line
 from graphrag_pipeline.core.hardening.memory import require_memory
 from graphrag_pipeline.core.languages import analysis_version, language_of
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.text import stored_terms
 from graphrag_pipeline.llm.embedders import Embedder, PartEmbedder, stored
 from graphrag_pipeline.store.full_text import FullText, TextSearch, full_text, hits_of, no_hits
@@ -73,13 +73,13 @@ HALF_DIGEST = 16
 _ID_AND_VECTOR = ["id", _VECTOR]
 _ID_AND_TERMS = ["id", _TERMS]
 _LANCE, _LANCE_IO = "lance", "LanceError(IO)"
-_SOURCE = re.compile(r", [^ ]*\.rs:\d.*|, /rustc/.*")
-_MISREAD = re.compile(r"Invalid (user )?input|Encountered corrupt")
+_SOURCE = pattern_of(r", [^ ]*\.rs:\d.*|, /rustc/.*")
+_MISREAD = pattern_of(r"Invalid (user )?input|Encountered corrupt")
 """How LanceDB begins to tell that it could make nothing of a file."""
 _LONGEST = 160
 _Method = TypeVar("_Method", bound=Callable[..., Any])
-_NAME = re.compile(r"[a-z][a-z0-9_]*")
-_TAG = re.compile(r"[A-Za-z0-9._-]+")
+_NAME = pattern_of(r"[a-z][a-z0-9_]*")
+_TAG = pattern_of(r"[A-Za-z0-9._-]+")
 _EMBEDDER = b"embedder"
 # optimize() without an age cleans up after seven days and fails on the first older tag.
 _NEVER = timedelta(days=36_500)

@@ -8,7 +8,6 @@ package says so too, and comes in by the door :data:`STRUCTURES` or by :func:`re
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -16,13 +15,14 @@ import duckdb
 
 from graphrag_pipeline.core.doors import Door
 from graphrag_pipeline.core.errors import ConfigError
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.llm.estimates import Estimate, Growth
 from graphrag_pipeline.store.hierarchy import Hierarchy
 from graphrag_pipeline.store.index_store import forget_meta
 from graphrag_pipeline.store.workspace import Workspace
 
-_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_NAME = pattern_of(r"[a-z][a-z0-9_]*")
 
 
 @dataclass(frozen=True)

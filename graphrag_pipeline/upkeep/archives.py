@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import re
 import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from typing import IO, Any, cast
 
 from graphrag_pipeline.core.errors import InputError, StorageError
 from graphrag_pipeline.core.hardening.files import link_or_copy
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.upkeep.home_files import HomeFile, files
 
 FORMAT = 1
@@ -28,7 +28,7 @@ _MOST_CONTENTS = 64 * 2**20
 _BLOCK = 1 << 20
 _BUFFER = 1 << 16
 _HEADERS = 1 << 18
-_SHA256 = re.compile(r"[0-9a-f]{64}")
+_SHA256 = pattern_of(r"[0-9a-f]{64}")
 _READABLE = 0o644
 
 

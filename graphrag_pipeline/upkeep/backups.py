@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -32,6 +31,7 @@ from graphrag_pipeline.core.hardening.files import (
 )
 from graphrag_pipeline.core.hardening.temporary import sweep, temporary_folder
 from graphrag_pipeline.core.home import Home
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.releases.kept_releases import changes_files, published_release
 from graphrag_pipeline.store.vector_store import VectorStore
 from graphrag_pipeline.store.workspace import Workspace
@@ -50,11 +50,11 @@ from graphrag_pipeline.upkeep.release_files import release_paths, versions_named
 from graphrag_pipeline.upkeep.vector_tables import reading_vectors
 from graphrag_pipeline.upkeep.whole_files import check_whole
 
-_PASSED_OVER = re.compile(r"\.(tmp|lock|queue|pid|packed|wal|new)$|-(wal|shm|journal)$|\.damaged-")
-_MANIFEST = re.compile(r"(\d+)\.manifest")
+_PASSED_OVER = pattern_of(r"\.(tmp|lock|queue|pid|packed|wal|new)$|-(wal|shm|journal)$|\.damaged-")
+_MANIFEST = pattern_of(r"(\d+)\.manifest")
 _LARGEST = 2**64 - 1
 _HINT = "latest_version_hint.json"
-_SECRET = re.compile(
+_SECRET = pattern_of(
     r"(?im)^\s*[\w.\-\"']*(api_?key|secret|token|password)[\w.\-\"']*\s*=\s*[\"'][^\"']|://[^/\s:]+:[^@\s]+@"
 )
 _TEMPORARY = "backup"

@@ -7,7 +7,6 @@ it where the extra is not installed. A purge asks the extra itself, and is refus
 from __future__ import annotations
 
 import contextlib
-import re
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,13 +15,14 @@ from pathlib import Path
 from graphrag_pipeline.core.doors import Door, require_takes
 from graphrag_pipeline.core.errors import ConfigError, StorageError
 from graphrag_pipeline.core.extras import how_to_install
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.rows import one_line
 from graphrag_pipeline.store.index_store import OtherStore
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.upkeep.index_tables import fault_of
 
 _MOST_SAID = 200
-_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(?<!\.tmp)(?<!\.lock)(?<!\.wal)(?<!\.new)(?<!\.pid)")
+_NAME = pattern_of(r"[A-Za-z0-9][\w.-]*(?<!\.tmp)(?<!\.lock)(?<!\.wal)(?<!\.new)(?<!\.pid)")
 
 
 @dataclass(frozen=True)

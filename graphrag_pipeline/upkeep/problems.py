@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from graphrag_pipeline.core.errors import first_line
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.rows import one_line
 from graphrag_pipeline.store.workspace import Workspace
 
@@ -17,7 +17,7 @@ RESTORE = "it cannot be made again here: restore it from a backup"
 
 _LONGEST_EXAMPLE = 120
 _LONGEST_REASON = 160
-_CHECKSUM = re.compile(
+_CHECKSUM = pattern_of(
     r"computed checksum \d+ does not match stored checksum \d+ in block at location"
 )
 

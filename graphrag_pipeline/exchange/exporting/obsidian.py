@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.exchange.exporting.writing import Exporter, Writer
 
 _ENTITIES = """
@@ -56,11 +57,11 @@ _TITLES = {
     "report": "SELECT id, title FROM community_reports ORDER BY level, id",
     "document": "SELECT id, title FROM documents ORDER BY human_readable_id",
 }
-_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
-_NOT_IN_NAMES = re.compile(r'[\\/:*?"<>|#^\[\]%\s]+')
-_RESERVED = re.compile(r"(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(?:\..*)?", re.I)
+_UNSEEN = pattern_of("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
+_NOT_IN_NAMES = pattern_of(r'[\\/:*?"<>|#^\[\]%\s]+')
+_RESERVED = pattern_of(r"(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(?:\..*)?", re.I)
 _LONGEST_NAME = 120  # bytes of UTF-8
-_MARKUP = re.compile(r"[\[\]<`~#*_$%=|\\^]")
+_MARKUP = pattern_of(r"[\[\]<`~#*_$%=|\\^]")
 _BATCH = 500
 Note = tuple[str, str]
 """The name of a note, without its ending, and its text."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
-_METADATA_LINE = re.compile(r"[\w .-]{1,80}: [^\n]*\n")
+from graphrag_pipeline.core.patterns import pattern_of
+
+_METADATA_LINE = pattern_of(r"[\w .-]{1,80}: [^\n]*\n")
 _MOST_METADATA = 20
 _BROKEN = "\ufffd"
 

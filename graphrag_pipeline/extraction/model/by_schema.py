@@ -13,8 +13,9 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.prompting import Message, Prompt, load_prompt
 from graphrag_pipeline.core.settings import ExtractionSettings
 from graphrag_pipeline.core.text import normalize_title
@@ -29,12 +30,14 @@ from graphrag_pipeline.extraction.model.tuples import (
     parse_tuples,
 )
 from graphrag_pipeline.llm.answers import LOOP
-from graphrag_pipeline.llm.client import ModelClient
 from graphrag_pipeline.llm.completion import Completion
 from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
 from graphrag_pipeline.llm.schemas import Schema, choice, closed, listed, number_of
 from graphrag_pipeline.llm.schemas import text as a_text
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.llm.client import ModelClient
 
 SCHEMA_VERSION: Final = "1"
 """Part of the extraction's version: another parser may find other records in the same answer."""
@@ -54,7 +57,7 @@ LISTS: Final[Mapping[str, tuple[str, ...]]] = {
 _CHARS_OF_ENTITY, _CHARS_OF_RELATIONSHIP = 100, 120
 _FEWEST_ENTITIES, _FEWEST_RELATIONSHIPS = 14, 12
 _NAME_CHARS, _DESCRIPTION_CHARS = 60, 130
-_EXAMPLE = re.compile(
+_EXAMPLE = pattern_of(
     r"^Text:\n(?P<text>.+?)\nRecords:\n(?P<records>.+?)<\|COMPLETE\|>", re.M | re.S
 )
 

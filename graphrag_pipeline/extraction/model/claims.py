@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Final, Literal
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.text import normalize_title
 from graphrag_pipeline.extraction.model.tuple_fields import (
     COMPLETE,
@@ -38,20 +39,20 @@ _STATUSES: dict[str, Status] = {
     "REFUTED": "FALSE",
 }
 _NOTHING = frozenset(["", "NONE", "NULL", "N/A", "NA", "NIL", "UNKNOWN", "-", "–"])
-_BOUNDARY = re.compile(
+_BOUNDARY = pattern_of(
     rf"{COMPLETE.pattern}|(?<=[)）\]])[ \t]*##|##[ \t]*(?=\n|\Z|[(（]|\d{{1,3}}[.)])"
     r"|(?<=[)）\]])\s*\n(?=[ \t>•*`_-]{0,8}(?:\d{1,3}[.)])?[ \t*`]{0,8}[(（])",
     re.IGNORECASE,
 )
-_DELIMITER = re.compile(FULL)
-_OPENING = re.compile(r"(?:\A|\n)[ \t>•*`_#-]{0,12}(?:\d{1,3}[.)])?[ \t*`]{0,8}[(（]")
+_DELIMITER = pattern_of(FULL)
+_OPENING = pattern_of(r"(?:\A|\n)[ \t>•*`_#-]{0,12}(?:\d{1,3}[.)])?[ \t*`]{0,8}[(（]")
 
-_ISO = re.compile(r"(\d{4})(?:[-/.](\d{1,2})(?:[-/.](\d{1,2}))?)?(?:[T ].*)?", re.ASCII)
-_CLOCK = re.compile(r"[T ](\d{2}):(\d{2})(?::(\d{2}))?", re.ASCII)
-_MONTH_FIRST = re.compile(
+_ISO = pattern_of(r"(\d{4})(?:[-/.](\d{1,2})(?:[-/.](\d{1,2}))?)?(?:[T ].*)?", re.ASCII)
+_CLOCK = pattern_of(r"[T ](\d{2}):(\d{2})(?::(\d{2}))?", re.ASCII)
+_MONTH_FIRST = pattern_of(
     r"([a-z]{3,9})\.?\s(?:(\d{1,2})(?:st|nd|rd|th)?,?\s)?(\d{4})", re.ASCII | re.IGNORECASE
 )
-_DAY_FIRST = re.compile(
+_DAY_FIRST = pattern_of(
     r"(\d{1,2})(?:st|nd|rd|th)?\s(?:of\s)?([a-z]{3,9})\.?,?\s(\d{4})", re.ASCII | re.IGNORECASE
 )
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")

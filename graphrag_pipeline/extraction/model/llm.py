@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple, dataclass, fields, replace
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import polars as pl
 
@@ -49,7 +49,6 @@ from graphrag_pipeline.extraction.model.tuples import (
 )
 from graphrag_pipeline.llm.answer_purposes import making
 from graphrag_pipeline.llm.answers import LOOP
-from graphrag_pipeline.llm.client import ModelClient
 from graphrag_pipeline.llm.completion import Completion
 from graphrag_pipeline.llm.errors import (
     ModelError,
@@ -59,6 +58,9 @@ from graphrag_pipeline.llm.errors import (
 )
 from graphrag_pipeline.llm.parsing import parse_yes_no
 from graphrag_pipeline.llm.running import ask_each
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.llm.client import ModelClient
 
 LLM_VERSION = "2"
 STAGE = "extractions"

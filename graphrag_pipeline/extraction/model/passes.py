@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.extraction.model.tuples import parse_tuples
 
-_RECORDS = re.compile(r"^Records:\n(?P<records>.*?)(?=\n?<\|COMPLETE\|>)", re.DOTALL | re.MULTILINE)
-_TYPES = re.compile(r"^Entity types: .*\n", re.MULTILINE)
-_BETWEEN = re.compile(r"\n##[ \t]*\n")
+_RECORDS = pattern_of(r"^Records:\n(?P<records>.*?)(?=\n?<\|COMPLETE\|>)", re.DOTALL | re.MULTILINE)
+_TYPES = pattern_of(r"^Entity types: .*\n", re.MULTILINE)
+_BETWEEN = pattern_of(r"\n##[ \t]*\n")
 
 
 def entity_examples(examples: str) -> str:

@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 from typing import Final
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.prompting import DEFAULT_DOMAIN, PROMPTS, examples_file, load_examples
 from graphrag_pipeline.core.settings import ExtractionSettings
 
@@ -18,7 +19,7 @@ USUAL: Final = 1.0
 """What a relationship counts whose strength is not asked for, or was not given."""
 
 _SCALE = "from 1 (they meet in passing) to 10 (neither can be understood without the other)"
-_IN_EXAMPLES = re.compile(r"(?<=[^>])<\|>\d+(?=\)$)", re.MULTILINE)
+_IN_EXAMPLES = pattern_of(r"(?<=[^>])<\|>\d+(?=\)$)", re.MULTILINE)
 _IN_TUPLES = {
     "strength": f"\n- strength: how strongly they are related, a whole number {_SCALE}",
     "strength_field": "<|>strength",

@@ -7,7 +7,7 @@ another domain, so none is shown its own answer.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.hardening.files import write_beside
@@ -19,10 +19,12 @@ from graphrag_pipeline.core.text import normalize_title
 from graphrag_pipeline.extraction.model.by_schema import BySchema, Example
 from graphrag_pipeline.extraction.model.strength import shown_examples
 from graphrag_pipeline.extraction.model.tuples import ParsedExtraction
-from graphrag_pipeline.llm.client import ModelClient
 from graphrag_pipeline.llm.configured import model_options, with_model
 from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
 from graphrag_pipeline.llm.model_size import size_told
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.llm.client import ModelClient
 
 _DOMAINS: Final = ("law", "medicine", "science")
 _LEAST_NAMES, _LEAST_PAIRS = 0.7, 0.4

@@ -6,6 +6,8 @@ import html
 import re
 from typing import Final
 
+from graphrag_pipeline.core.patterns import pattern_of
+
 QUOTES = '"“”„‟«»＂'
 SINGLE_QUOTES = "'‘’‚`´"
 ANY_QUOTE = f"[{QUOTES}{SINGLE_QUOTES}*]"
@@ -15,25 +17,25 @@ FULL = rf"(?:<|&lt;)[ \t]{{0,3}}/?[ \t]{{0,3}}{BAR}{{1,3}}[ \t]{{0,3}}/?[ \t]{{0
 _HALF = rf"(?<=[{QUOTES}])[ \t]{{0,3}}(?:</?{BAR}?|{BAR})>?[ \t]{{0,3}}(?=[{QUOTES}\d])"
 _COMMA = rf"(?<=[{QUOTES}])[ \t]{{0,3}}[,，;][ \t]{{0,3}}(?=[{QUOTES}\d])"
 DELIMITERS = {
-    "full": re.compile(f"{FULL}|{_HALF}"),
-    "bar": re.compile(rf"{FULL}|[ \t]{{0,3}}{BAR}[ \t]{{0,3}}"),
-    "comma": re.compile(f"{FULL}|{_COMMA}"),
+    "full": pattern_of(f"{FULL}|{_HALF}"),
+    "bar": pattern_of(rf"{FULL}|[ \t]{{0,3}}{BAR}[ \t]{{0,3}}"),
+    "comma": pattern_of(f"{FULL}|{_COMMA}"),
 }
-COMPLETE: Final = re.compile(rf"<[ \t]?{BAR}?[ \t]?COMPLETED?[ \t]?{BAR}?[ \t]?>", re.IGNORECASE)
+COMPLETE: Final = pattern_of(rf"<[ \t]?{BAR}?[ \t]?COMPLETED?[ \t]?{BAR}?[ \t]?>", re.IGNORECASE)
 """The marker that an answer is finished; gleaned answers put together have several."""
 
-_QUOTED_END = re.compile(rf"[{QUOTES}][ \t]*[)\]）]\**\s*(?=##|<{BAR}|```|\n|\Z|\d{{1,3}}\.\s*\()")
-_AFTER_RECORD = re.compile(
+_QUOTED_END = pattern_of(rf"[{QUOTES}][ \t]*[)\]）]\**\s*(?=##|<{BAR}|```|\n|\Z|\d{{1,3}}\.\s*\()")
+_AFTER_RECORD = pattern_of(
     rf"[.,;]?\**\s*(?:##|<{BAR}?COMP|```|\Z|\n|\d{{1,3}}\.\s*\()", re.IGNORECASE
 )
-_CUT = re.compile(r"##[ \t]*(?=\n|\Z|\()|(?<=\n)[ \t]*##|\n[ \t]*\n|\n?```")
-_PARENTHESIS = re.compile(r"[()（）]")
-_CHARACTER_REFERENCE = re.compile(
+_CUT = pattern_of(r"##[ \t]*(?=\n|\Z|\()|(?<=\n)[ \t]*##|\n[ \t]*\n|\n?```")
+_PARENTHESIS = pattern_of(r"[()（）]")
+_CHARACTER_REFERENCE = pattern_of(
     r"&(?:#\d{1,7}|#x[0-9a-f]{1,6}|[a-z]{2,31}\d{0,2});", re.IGNORECASE
 )
-_ENDED = re.compile(r"[.!?…。！？।؟][)\]\"'”’»」]*$")
-_IDEOGRAPH = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
-_UNWANTED = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ufeff\ufffe\uffff\ud800-\udfff]")
+_ENDED = pattern_of(r"[.!?…。！？।؟][)\]\"'”’»」]*$")
+_IDEOGRAPH = pattern_of(r"[\u3040-\u30ff\u3400-\u9fff]")
+_UNWANTED = pattern_of(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ufeff\ufffe\uffff\ud800-\udfff]")
 
 
 def clean(field: str) -> str:

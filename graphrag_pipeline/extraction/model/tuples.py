@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.text import normalize_title
 from graphrag_pipeline.extraction.model.tuple_fields import (
     ANY_QUOTE,
@@ -43,30 +44,30 @@ _HEAD_DELIMITER = (
 )
 _ENTITY, _RELATIONSHIP = "entity", "relationship"
 _KINDS = "entit(?:y|ies)|relation(?:ship)?s?"
-_KIND = re.compile(_KINDS, re.IGNORECASE)
-_HEAD = re.compile(
+_KIND = pattern_of(_KINDS, re.IGNORECASE)
+_HEAD = pattern_of(
     rf"(?P<kind>{_KINDS})(?P<close>{ANY_QUOTE}{{0,3}})[ \t]{{0,3}}"
     rf"{_HEAD_DELIMITER}",
     re.IGNORECASE,
 )
-_OTHER_HEAD = re.compile(
+_OTHER_HEAD = pattern_of(
     rf"\([ \t]{{0,3}}[{QUOTES}](?P<kind>[^{QUOTES}<>|()\n]{{1,60}})[{QUOTES}]{FULL}"
 )
 # What may stand before a record's first word: the end of what came before, then decoration.
-_BEFORE_HEAD = re.compile(
+_BEFORE_HEAD = pattern_of(
     rf"(?P<before>[\n#):：\]}}]|COMPLETE{BAR}>)(?P<mark>[ \t>•*`_-]*(?:\d{{1,3}}[.):][ \t`*]*)?)"
     rf"(?P<open>[(\[{{（][ \t]{{0,3}})?(?P<quote>{ANY_QUOTE}{{0,3}})\Z",
     re.IGNORECASE,
 )
 _LOOK_BACK = 40
-_LABEL = re.compile(rf"\n[^\n{BAR[1:-1]}]*\Z")
+_LABEL = pattern_of(rf"\n[^\n{BAR[1:-1]}]*\Z")
 _NUMBER = r"[-−]?[0-9]{1,9}(?:[.,][0-9]{1,9})?(?: ?/ ?[0-9]{1,4})?"
-_BARE_NUMBER = re.compile(rf"\W{{0,3}}{_NUMBER}\W{{0,8}}")
-_STRENGTH = re.compile(
+_BARE_NUMBER = pattern_of(rf"\W{{0,3}}{_NUMBER}\W{{0,8}}")
+_STRENGTH = pattern_of(
     rf"\W{{0,3}}(?:(?:[^\W\d]{{1,20}}\W{{1,3}}){{0,3}}{_NUMBER}|[^\W\d]{{1,20}})\W{{0,8}}"
 )
-_BEGINS_ANEW = re.compile(rf"\s*(?:##|[(（]|{COMPLETE.pattern})", re.IGNORECASE)
-_TEMPLATE = re.compile(r"<[\w -]*>|\{+[\w -]*\}+")
+_BEGINS_ANEW = pattern_of(rf"\s*(?:##|[(（]|{COMPLETE.pattern})", re.IGNORECASE)
+_TEMPLATE = pattern_of(r"<[\w -]*>|\{+[\w -]*\}+")
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache, partial
 from itertools import takewhile
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.word_lists import alternatives, word_lists
 from graphrag_pipeline.extraction.rules.japanese import is_japanese, japanese_names, katakana_bodies
 
@@ -21,7 +22,7 @@ CJK = (
     "\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 )
-_CJK_CHARACTER = re.compile(f"[{CJK}]")
+_CJK_CHARACTER = pattern_of(f"[{CJK}]")
 # Most texts are in other scripts, so the patterns are compiled when one in these comes.
 _compiled = cache(partial(re.compile, flags=re.M))
 _HAN = "\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
@@ -43,9 +44,9 @@ _SAYING = _LISTS["saying"]
 _WEAK_CUE = "".join(_LISTS["weak_cue"])
 _COMMON_WORDS = _LISTS["common"]
 _VERB_EDGE = "".join(_LISTS["verb_edge"])
-_PUNCTUATED_TITLE = re.compile("《([^《》\n]{1,60})》|〈([^〈〉\n]{1,60})〉|『([^『』\n]{1,40})』")
+_PUNCTUATED_TITLE = pattern_of("《([^《》\n]{1,60})》|〈([^〈〉\n]{1,60})〉|『([^『』\n]{1,40})』")
 _PAPERS = ("日报", "日報", "晚报", "晚報", "晨报", "晨報", "时报", "時報", "周刊", "週刊", "新聞")
-_KATAKANA = re.compile("[\u30a1-\u30fa\u30fc\uff66-\uff9f]{2,}(?:[・·][\u30a1-\u30fa\u30fc]{2,})*")
+_KATAKANA = pattern_of("[\u30a1-\u30fa\u30fc\uff66-\uff9f]{2,}(?:[・·][\u30a1-\u30fa\u30fc]{2,})*")
 
 
 def _public(section: str) -> frozenset[str]:

@@ -6,11 +6,11 @@ speaks of it. Without any, and for what looks like code, the type is OTHER.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.text import fold
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.extraction.rules.declensions import declensions
@@ -39,11 +39,11 @@ CONCEPT = "CONCEPT"
 OTHER = "OTHER"
 
 _GEO_ENDS = ("land", "stan", "shire", "ville", "burg", "berg", "borough", "ford", "polis", "grad")
-_SMALL_CAMEL = re.compile(r"[^\W\d_][^\W\d_]*[a-zß-ÿ][A-ZÀ-Þ]")
-_CAMEL_SURNAME = re.compile(r"(?:Mc|Mac|De|Di|Du|La|Le|Van|Von|Fitz|Ó|O['’]?)[A-Z][a-zß-ÿ]+$")
-_DOTTED = re.compile(r"[^\W_]\.[^\W_]")
-_ABBREVIATION = re.compile(r"(?:[^\W\d_]\.){2,}[^\W\d_]?\.?$")
-_INITIALS = re.compile(r"(?:[^\W\d_]\.){2,3}$")
+_SMALL_CAMEL = pattern_of(r"[^\W\d_][^\W\d_]*[a-zß-ÿ][A-ZÀ-Þ]")
+_CAMEL_SURNAME = pattern_of(r"(?:Mc|Mac|De|Di|Du|La|Le|Van|Von|Fitz|Ó|O['’]?)[A-Z][a-zß-ÿ]+$")
+_DOTTED = pattern_of(r"[^\W_]\.[^\W_]")
+_ABBREVIATION = pattern_of(r"(?:[^\W\d_]\.){2,}[^\W\d_]?\.?$")
+_INITIALS = pattern_of(r"(?:[^\W\d_]\.){2,3}$")
 _SAINTS = ("st.", "st", "saint")
 _LAST_OF_A_NAME = "NAI"
 _LEAST_GERMAN_NOUN = 8

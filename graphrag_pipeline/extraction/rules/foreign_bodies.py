@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.extraction.rules.entity_types import is_kind_of_body
 from graphrag_pipeline.extraction.rules.nouns import BY_ARTICLE
 from graphrag_pipeline.extraction.rules.tokens import Tokens
 
 _LISTS = word_lists("nlp_bodies.txt")
-_CAPITALS = re.compile("(?:[NAJ&]|w{1,2}(?=[NA])){0,12}[NAJ]")
-_AGREES = re.compile("(?:ées|[iy]ques|ales|elles|ives|aires|ières|euses|icas|ivas|arias)$")
+_CAPITALS = pattern_of("(?:[NAJ&]|w{1,2}(?=[NA])){0,12}[NAJ]")
+_AGREES = pattern_of("(?:ées|[iy]ques|ales|elles|ives|aires|ières|euses|icas|ivas|arias)$")
 _MOST_PARTS = 4
 
 

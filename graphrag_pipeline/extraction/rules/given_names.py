@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Mapping
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.text import normalize_title
 from graphrag_pipeline.extraction.rules.entity_types import (
     OTHER,
@@ -14,7 +14,7 @@ from graphrag_pipeline.extraction.rules.entity_types import (
     may_be_given,
 )
 
-_AFTER_MC = re.compile(r"(?<=\bMc)[^\W\d_]")
+_AFTER_MC = pattern_of(r"(?<=\bMc)[^\W\d_]")
 
 
 def full_names(types: Mapping[str, str]) -> dict[str, str]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.extraction.rules.scripts import (
     GEO,
     ORGANIZATION,
@@ -16,7 +16,7 @@ from graphrag_pipeline.extraction.rules.scripts import (
     words_of,
 )
 
-_WORD = re.compile("[\u0900-\u0963\u0966-\u097f]+\\.?")
+_WORD = pattern_of("[\u0900-\u0963\u0966-\u097f]+\\.?")
 _MOST_BEFORE = 3
 _NAME_WORDS = 2
 _PLURAL = ("ों", "ियां", "ियाँ")

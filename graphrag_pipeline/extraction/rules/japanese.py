@@ -6,23 +6,24 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.word_lists import alternatives, word_lists
 
 Place = tuple[int, int, str]
 
-_KANA = re.compile("[\u3041-\u3096]")
+_KANA = pattern_of("[\u3041-\u3096]")
 _HAN = "\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _KATAKANA = "\u30a1-\u30fa\u30fc"
 _LEAST_KANA = 8
-_RUN = re.compile(f"[{_HAN}]+")
-_KATAKANA_SIGN = re.compile(f"[{_KATAKANA}]")
-_NAME_RUN = re.compile(f"[{_HAN}{_KATAKANA}]+")
+_RUN = pattern_of(f"[{_HAN}]+")
+_KATAKANA_SIGN = pattern_of(f"[{_KATAKANA}]")
+_NAME_RUN = pattern_of(f"[{_HAN}{_KATAKANA}]+")
 _MOST_GIVEN = 3
 _LEAST_SIGNS = 2
 _MOST_SIGNS = 5
 _SURE_OF_ONE_SIGN = "林森堀岸柳辻"
 # They end or stand in words, and hardly in given names.
-_NO_GIVEN = re.compile("[的性付者化用等側型式系以上下前後間時数率法各毎]")
+_NO_GIVEN = pattern_of("[的性付者化用等側型式系以上下前後間時数率法各毎]")
 # What may be written together with the place after it: 来月札幌, 現在東京.
 _BEFORE_PLACES = "月年日週在"
 _LONGEST_SURNAME = 3

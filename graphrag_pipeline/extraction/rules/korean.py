@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.extraction.rules.scripts import (
     GEO,
     ORGANIZATION,
@@ -16,7 +16,7 @@ from graphrag_pipeline.extraction.rules.scripts import (
     words_of,
 )
 
-_WORD = re.compile("[가-힣]+")
+_WORD = pattern_of("[가-힣]+")
 _FULL = 3
 _VERB_ENDS = tuple("다는은한된될할고며서면게지히던해")
 # Particles; a given name seldom ends so.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.extraction.rules.sentences import Span
 
@@ -19,11 +20,11 @@ _GREETINGS = _WORDS["greeting"] | _WORDS["greeting_with_mark"]
 _CLOSINGS = _WORDS["closing"] | _WORDS["closing_with_comma"]
 _MOST_WORDS = 5
 _LONGEST = 80
-_WORD = re.compile(r"[^\s,;:!.]+")
-_WHOM = re.compile(r"[^\W\d_][^\n,;:!]{0,60}")
-_AFTER_WHOM = re.compile(r"[,!:]|[ \t]*$")
-_OWN = re.compile(r"\s{0,9}([^\W\d_]{2,6}) +")
-_SIGNED = re.compile(
+_WORD = pattern_of(r"[^\s,;:!.]+")
+_WHOM = pattern_of(r"[^\W\d_][^\n,;:!]{0,60}")
+_AFTER_WHOM = pattern_of(r"[,!:]|[ \t]*$")
+_OWN = pattern_of(r"\s{0,9}([^\W\d_]{2,6}) +")
+_SIGNED = pattern_of(
     r"\s{0,9}(?P<name>[^\W\d_a-z][^\W\d_]*\.?(?:[ -](?:[^\W\d_]{1,3} )?"
     r"[^\W\d_a-z][^\W\d_'’-]*\.?){0,3})(?=[ \t]*(?:$|[,(|/]))",
     re.M,
@@ -31,7 +32,7 @@ _SIGNED = re.compile(
 
 
 _GERMAN = ("Grü", "Grue", "Dank", "Wochenende", "Feierabend", "Weihnachten", "Ostern", "Alles Gute")
-_GREETED = re.compile(
+_GREETED = pattern_of(
     r"\b(?P<two>[^\W\d_]{3,12}[ \t])?(?P<one>[^\W\d_]{4,15}[ \t])"
     r"(?:Gr(?:ü|ue)(?:ß|ss)en?|Dank|Wochenende|Feierabend|Weihnachten|Ostern|Gute)\b"
 )
@@ -45,7 +46,7 @@ def _first_words(phrases: Iterable[str]) -> re.Pattern[str]:
     branches = (
         f"[{letter}{letter.upper()}](?:{'|'.join(rests)})" for letter, rests in by_letter.items()
     )
-    return re.compile(rf"\n[ \t>]*(?:{'|'.join(branches)})(?!\w)")
+    return pattern_of(rf"\n[ \t>]*(?:{'|'.join(branches)})(?!\w)")
 
 
 _OPENS = _first_words(_GREETINGS | _CLOSINGS)

@@ -11,20 +11,21 @@ import re
 from collections.abc import Iterator, Sequence
 from urllib.parse import unquote
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.text import normalize_title, without_page_id
 from graphrag_pipeline.extraction.rules.sentences import Span
 
 LINKS_TO = "links to"
 """The type of the relationships that links make."""
 
-_LINK = re.compile(
+_LINK = pattern_of(
     r"(?:\[|!\[)(?P<words>[^\[\]\n]{1,300})\]"
     r"\((?!//|[\w+.-]{1,20}:)(?P<address>[^()\s#?]{1,500}"
     r"\.(?:md|markdown|mdx|html?|rst|txt|pdf|docx|odt|epub|ipynb))(?:#[^()\s]{0,200})?\)",
     re.I,
 )
 _OF_NO_NAME = frozenset(("index", "readme", "_index", "default", "home"))
-_BETWEEN_WORDS = re.compile(r"[-_]+")
+_BETWEEN_WORDS = pattern_of(r"[-_]+")
 _MOST_LINKS = 200
 
 Link = tuple[int, int, str]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 
+from graphrag_pipeline.core.patterns import pattern_of
+
 _WITHIN_LINE = "\x1f"
 """White space that, unlike a blank, stands before nothing that begins a line."""
-_SECOND = re.compile(r"\d\d:\d\d:\d\d")
+_SECOND = pattern_of(r"\d\d:\d\d:\d\d")
 _LEVEL = (
     r"(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERR(?:OR)?|CRIT(?:ICAL)?|ALERT|FATAL|SEVERE|PANIC)"
 )
@@ -18,7 +20,7 @@ _MARK = (
     r"|\[[^\]\n]{0,80}\]:?|<[^>\n]{1,80}>:?|[\w.$/-]{1,80}\[\d{1,9}\]:?"
     r"|[-–|]{1,3}(?=[ \t]))"
 )
-_HEAD = re.compile(
+_HEAD = pattern_of(
     rf"^(?:\[?{_DAY}{_TIME}\]?:?(?:[ \t]+{_MARK})*"
     rf"|\[?{_TIME}\]?:?(?:[ \t]+{_MARK})+"
     rf"|\[?{_LEVEL}\]?[ \t:]+\[?(?:{_DAY})?{_TIME}\]?(?:[ \t]+{_MARK})*"

@@ -6,6 +6,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.word_lists import word_lists, word_set
 from graphrag_pipeline.extraction.rules import entity_types as types
 from graphrag_pipeline.extraction.rules.foreign_bodies import foreign_bodies
@@ -41,15 +42,15 @@ _LINK = r"(?:od?(?=[NARF])|&(?=[NAI])|w{1,2}(?=[NA])|S(?=[NA])|a(?=[NA])|p(?=[NA
 _HEAD = r"(?:[YO](?=[NA]))?(?:F{1,3}(?=[NA]))?[NAIHR]"
 _TAIL = r"(?:F{0,2}[NAIHRJM]|D(?![bBnmzjMO])|Y(?![M-]))"
 _NAME = rf"{_HEAD}(?:{_LINK}?{_TAIL})*(?:oY)?"
-_PHRASE = re.compile(rf"(?P<date>{_DATE})|(?P<name>{_NAME})|(?P<year>Y)|(?P<code>X)")
+_PHRASE = pattern_of(rf"(?P<date>{_DATE})|(?P<name>{_NAME})|(?P<year>Y)|(?P<code>X)")
 _IS = ("is", "was")
 _WITHIN_HEAD = "jkngebBzymNAuYE-"
 _HEAD_NOUN = "nbBzym"
 _MAX_HEAD_WORDS = 8
-_QUOTED = re.compile(
+_QUOTED = pattern_of(
     r"“([^“”\n]{2,90})”|" r"``([^`'\n]{2,90})''|\"([^\"\n]{2,90})\"|«([^«»\n]{2,90})»"
 )
-_TOPIC = re.compile(r"(?:(?:The|A|An) )?([^\W\d_a-z][^(,|:]*[^\s(,|:])")
+_TOPIC = pattern_of(r"(?:(?:The|A|An) )?([^\W\d_a-z][^(,|:]*[^\s(,|:])")
 _MAX_TITLE_WORDS = 6
 _BEFORE_A_YEAR = word_lists("nlp_names.txt")["before_year"]
 _MAX_NAME_TOKENS = 14

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.lazy import LazyModule
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.records import field_words
 from graphrag_pipeline.core.text import normalize_title
 from graphrag_pipeline.core.word_lists import word_lists
@@ -61,23 +62,23 @@ _SUBJECTS = frozenset((PERSON, ORGANIZATION, GEO, EVENT, WORK, OTHER))
 _TOTAL = "|".join(
     re.escape(words).replace("_", " ") for words in sorted(word_lists("nlp_records.txt")["total"])
 )
-_ROW = re.compile(rf"(?![ |*_]*(?:{_TOTAL})[ *_:.]*(?:\||$))[^\n]*[^\W_][^\n]*", re.I | re.M)
+_ROW = pattern_of(rf"(?![ |*_]*(?:{_TOTAL})[ *_:.]*(?:\||$))[^\n]*[^\W_][^\n]*", re.I | re.M)
 """One that adds up the others names nothing."""
-_HEAD = re.compile(r"[^\n]*\n[|: +-]*--[|: +-]*(?:\n|$)")
+_HEAD = pattern_of(r"[^\n]*\n[|: +-]*--[|: +-]*(?:\n|$)")
 _SHORT = 3  # letters of a nickname, whatever word it is besides
 _AUTHOR = r"[^\W\d_a-z][^\W_]*(?:[ .'’-]{1,2}[^\W\d_]+){0,3}"
-_MESSAGE = re.compile(
+_MESSAGE = pattern_of(
     r"^\[(?:\d{4}-\d\d-\d\d(?: \d\d:\d\d)?|\d\d:\d\d|undated)\] (?P<author>[^:：\n]{1,80}?)"
     r"(?: to (?P<recipients>[^:\n]{1,300}))?(?::(?=\s)|：)",
     re.MULTILINE,
 )
-_LABEL = re.compile(
+_LABEL = pattern_of(
     r"\n[ \t>*_:-]{0,9}(?P<label>[^\W\d_]+(?:[ /-]{1,3}[^\W\d_]+){0,3})"
     r"[*_]{0,2}:(?=[ \t*_\n]|$)"
 )
 _LABELS = frozenset((word,) for words in word_lists("nlp_records.txt").values() for word in words)
-_LISTED = re.compile(rf"(?:(?<=\] )|(?<=, )|(?<= to )){_AUTHOR}(?=,|$| and \d)")
-_PRONOUN = re.compile(r"(He|She|It|They|His|Her|Its|Their)\b")
+_LISTED = pattern_of(rf"(?:(?<=\] )|(?<=, )|(?<= to )){_AUTHOR}(?=,|$| and \d)")
+_PRONOUN = pattern_of(r"(He|She|It|They|His|Her|Its|Their)\b")
 
 
 _Named = tuple[str, Mention]

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.extraction.rules.entity_types import CONCEPT
 from graphrag_pipeline.extraction.rules.names import Mention
 from graphrag_pipeline.extraction.rules.tokens import Tokens
 
-_VERB_HERE = re.compile(
+_VERB_HERE = pattern_of(
     r"[bB](?:(?<=[qtxrNAHIm|]b)|(?<=[qNAHI]B)|(?<![djkoSunbp].)(?=[dqN])|(?<=nB)(?=[dqrtnj]))"
 )
 _LEAD = r"(?:(?<=[dSopku,])e|(?<=[dSoku])g)"
-_PHRASE = re.compile(
+_PHRASE = pattern_of(
     rf"{_LEAD}?[jnb]{{1,5}}(?:[nmBby]|(?<=[nj])g)(?![nbmBzyNA])|{_LEAD}[nmbBy](?![nbmBzygNA])"
 )
-_SINGLE = re.compile(r"[nmbB](?![nbmBzygNAj])(?:(?<=[dS].)|(?<=[dS]k.)|(?<=[opatc,]m))")
-_OWNED = re.compile(
+_SINGLE = pattern_of(r"[nmbB](?![nbmBzygNAj])(?:(?<=[dS].)|(?<=[dS]k.)|(?<=[opatc,]m))")
+_OWNED = pattern_of(
     r"[NAI]{1,2}S[jn]?[nmbBy](?![nbmBzygNAj])|(?<![NAIF])N{1,2}[nmb](?![nbmBzygNAj])"
 )
-_WEAK_ALONE = re.compile(r"y(?![nbmBzygNAj])(?:(?<=[dSpa,]y)|(?<=[dS]ky))")
+_WEAK_ALONE = pattern_of(r"y(?![nbmBzygNAj])(?:(?<=[dSpa,]y)|(?<=[dS]ky))")
 _MIN_OCCURRENCES = 2
 _MIN_WEAK_OCCURRENCES = 4
 _MIN_LETTERS = 3

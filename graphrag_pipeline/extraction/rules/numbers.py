@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import re
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.extraction.rules.tokens import Tokens
 
 _MONEY = word_lists("nlp_names.txt")["money"]
 _BY_NUMBER = word_lists("nlp_names.txt")["money_by_number"]
 _SUMS = _MONEY | _BY_NUMBER
-_FORMULA = re.compile(
+_FORMULA = pattern_of(
     r"\$\$[^$]{1,2000}\$\$|\$(?=[^\s$])[^$\n]{0,300}?(?<=[^\s\\])\$(?!\d)"
     r"|\\\[(?:[^\\]|\\(?!\[)){1,2000}?\\\]|\\\((?:[^\\]|\\(?!\()){1,300}?\\\)"
     r"|\\begin\{((?:align|equation|gather|multline|array|cases|split)\*?)\}.{1,3000}?\\end\{\1\}",
     re.S,
 )
-_NO_SPACE = re.compile(r"\S")
-_PLAIN_WORD = re.compile(r"(?<![\w\\{^])[^\W\d_]{2,}(?![\w{^])")
+_NO_SPACE = pattern_of(r"\S")
+_PLAIN_WORD = pattern_of(r"(?<![\w\\{^])[^\W\d_]{2,}(?![\w{^])")
 """What no formula has: Markdown may escape brackets, too, and programs have names with a dollar."""
-_GROUPED = re.compile(r"\d{1,3}(?:[.,'’]\d{3})+(?:[.,]\d\d)?")
+_GROUPED = pattern_of(r"\d{1,3}(?:[.,'’]\d{3})+(?:[.,]\d\d)?")
 
 
 def is_money(tokens: Tokens, position: int) -> bool:

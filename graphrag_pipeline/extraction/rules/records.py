@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.lazy import LazyModule
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.records import (
     SEPARATOR,
     column_of,
@@ -65,9 +66,9 @@ _TYPES = (
 _RECORDS_OF = tuple((f"of_{name}", kind) for name, kind in _TYPES if f"of_{name}" in _WORDS)
 _DESCRIPTION = 400
 _MOST_PIECES = 32
-_BETWEEN = re.compile(r"\s*[;|]\s*")
-_COMMA = re.compile(r"\s*,\s*(?:and\s+)?|\s+(?:and|&)\s+")
-_RAW_WORD = re.compile(r"[^\W\d_]+")
+_BETWEEN = pattern_of(r"\s*[;|]\s*")
+_COMMA = pattern_of(r"\s*,\s*(?:and\s+)?|\s+(?:and|&)\s+")
+_RAW_WORD = pattern_of(r"[^\W\d_]+")
 
 Piece = tuple[int, int, str, str]
 """A name in a value: its span in the value, its title and its type."""

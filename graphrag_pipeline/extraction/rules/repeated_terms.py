@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.extraction.rules.entity_types import CONCEPT
 from graphrag_pipeline.extraction.rules.korean import is_korean, korean_term
 from graphrag_pipeline.extraction.rules.names import Mention
@@ -18,7 +18,7 @@ from graphrag_pipeline.extraction.rules.nouns import (
 )
 from graphrag_pipeline.extraction.rules.tokens import Tokens
 
-_RUN = re.compile(r"n+")
+_RUN = pattern_of(r"n+")
 _LONGEST = 4
 _SINGLE_REPEATS = 3
 _SINGLE_LETTERS = 4

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.extraction.rules.declensions import declensions
 from graphrag_pipeline.extraction.rules.entity_types import ORGANIZATION, is_place, may_be_given
@@ -20,7 +21,7 @@ _ADJECTIVE = (
     r"|ой|ей|ые|ие|ых|их|ька|ського|ський|ське)"
 )
 _SMALL_ADJECTIVE = r"[а-яё]+(?:ск|н)(?:ий|ый|ой|ая|ое|ого|ому|ым|им|ом|ую)"
-_SURNAME = re.compile(r"[^ ]+(?:[оеё]в|[иы]н|ский)(?:а|ой|у|ым|ого)?")
+_SURNAME = pattern_of(r"[^ ]+(?:[оеё]в|[иы]н|ский)(?:а|ой|у|ым|ого)?")
 _OF = (
     r"(?!города\b|страны\b|дня\b|года\b)(?:[а-яёіїє]+(?:ого|его|ой|ей|ых|их) )?"
     r"[а-яёіїє]{3,}(?:а|я|ы|и|ов|ев|ей|і|ів)(?<!ся)\b"

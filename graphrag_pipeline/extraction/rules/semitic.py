@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.extraction.rules.scripts import (
     GEO,
     ORGANIZATION,
@@ -40,12 +41,12 @@ class _Script:
                     yield "ا" + word[length - 1 :]
 
 
-_ARABIC = _Script("ar", re.compile("[\u0620-\u065f\u0670-\u06d3]+"), "ال")
-_HEBREW = _Script("he", re.compile("[\u05d0-\u05ea]+(?:[\"'״׳-][\u05d0-\u05ea]+)*['׳]?"), "ה")
+_ARABIC = _Script("ar", pattern_of("[\u0620-\u065f\u0670-\u06d3]+"), "ال")
+_HEBREW = _Script("he", pattern_of("[\u05d0-\u05ea]+(?:[\"'״׳-][\u05d0-\u05ea]+)*['׳]?"), "ה")
 # With the article, a case ending or "her", "them", "you" a word names nobody.
-_HERS = re.compile("(?:ها|هم|هن|كم)$")
-_NO_ARABIC_NAME = re.compile(f"^(?:ال|لل|بال)|[\u064b-\u064d]|اً$|{_HERS.pattern}|..ات$")
-_HEBREW_SURNAME = re.compile(
+_HERS = pattern_of("(?:ها|هم|هن|كم)$")
+_NO_ARABIC_NAME = pattern_of(f"^(?:ال|لل|بال)|[\u064b-\u064d]|اً$|{_HERS.pattern}|..ات$")
+_HEBREW_SURNAME = pattern_of(
     "..(?:ביץ|ביץ'|סקי|צקי|שטיין|שטין|ברג|ברגר|מן|פלד|שווילי|יאן|זון|סון|בוים|באום|וב|נקו|צ'וק)$"
 )
 _NAME_WORDS = 2

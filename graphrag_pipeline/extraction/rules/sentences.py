@@ -6,22 +6,23 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.extraction.rules.cjk import is_cjk
 
 Span = tuple[int, int]
 
 # It begins with one set of characters, which is five times as fast as two that either may begin.
-_END = re.compile(
+_END = pattern_of(
     r"[.!?…؟।。！？｡](?:(?<=[.!?…؟।])[.!?…؟।]*[\"'”’»)\]_*]*(?=\s|$|[“‘\"«(])"
     r"|(?<=[。！？｡])[。！？｡]*[」』”’》）〉\"]*)"
 )
-_LINE = re.compile(r"[^\n]+")
-_QUOTES = re.compile(r"(?:>[ \t])+")
-_LINK = re.compile(r"[^\s\[]?\[[^\[\]\n]{1,200}\]\(")
-_WORD_BEFORE = re.compile(r"[^\W_](?:[\w.&’'-]*[^\W_])?$")
-_NEXT = re.compile(r"[\s\"'“‘«(\[_*—–-]*(\w?)")
-_FRESH_LINE = re.compile(
+_LINE = pattern_of(r"[^\n]+")
+_QUOTES = pattern_of(r"(?:>[ \t])+")
+_LINK = pattern_of(r"[^\s\[]?\[[^\[\]\n]{1,200}\]\(")
+_WORD_BEFORE = pattern_of(r"[^\W_](?:[\w.&’'-]*[^\W_])?$")
+_NEXT = pattern_of(r"[\s\"'“‘«(\[_*—–-]*(\w?)")
+_FRESH_LINE = pattern_of(
     r"\s*(?:[-*•‣·–—]\s|\(?\d{1,3}[.)]\s|#{1,6}\s|(?:[^\W\d_]|\d{4}\b)[\w .'’()/%€$£&°²³-]{0,60}:\s"
     r"|\[(?:\d{4}-\d\d-\d\d|\d\d:\d\d|undated)[^\]\n]{0,9}\]\s"
     # An option of a command.
@@ -33,12 +34,12 @@ _FRESH_LINE = re.compile(
 )
 _ABBREVIATIONS = word_lists("nlp_sentences.txt")["abbreviation"]
 _MAY_END = word_lists("nlp_sentences.txt")["may_end"]
-_INITIALS = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]")
-_LETTER = re.compile(r"\.\s[^\W\d_]\.")
+_INITIALS = pattern_of(r"(?:[^\W\d_]\.)+[^\W\d_]")
+_LETTER = pattern_of(r"\.\s[^\W\d_]\.")
 """A letter with a point, after one: z. B., i. V."""
-_OPENER = re.compile(r"\s+(?:He|She|It|They|We|I|The|This|That|In|But|And|His|Her|A|An)\b")
-_MONTH = re.compile(r"\.\s(?:Januar|Jänner|Februar|März|Mai|Juni|Juli|Oktober|Dezember)\b")
-_THE_NTH = re.compile(
+_OPENER = pattern_of(r"\s+(?:He|She|It|They|We|I|The|This|That|In|But|And|His|Her|A|An)\b")
+_MONTH = pattern_of(r"\.\s(?:Januar|Jänner|Februar|März|Mai|Juni|Juli|Oktober|Dezember)\b")
+_THE_NTH = pattern_of(
     r"\b(?:[Dd](?:er|ie|as|em|en|es)|[Ii]m|(?<!I )[Aa]m|[Vv]om|[Zz]u[mr]|[Bb]eim) $"
 )
 _LOOK_BACK = 24

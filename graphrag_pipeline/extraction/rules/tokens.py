@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import compress
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.extraction.rules.cjk import CJK
 from graphrag_pipeline.extraction.rules.entity_types import (
     begins_name,
@@ -37,7 +38,7 @@ _MARKS = (
 )
 _LETTERS = rf"[^\W_{CJK}]+(?:[{_MARKS}]+[^\W_{CJK}]*)*"
 # White space is passed in one step, and what is most frequent comes first.
-_TOKEN = re.compile(
+_TOKEN = pattern_of(
     rf"""
     \s*+(
     [A-Za-z]+(?=[ ,;\n])
@@ -164,15 +165,15 @@ def _settle_pairs(texts: list[str], classes: list[str], lexicon: Lexicon) -> Non
             classes[match.start() : match.end()] = "NN"
 
 
-_PAIR = re.compile("(?:NF(?<![NFAIHR]NF)|FN(?<![NFAIHR|:#.]FN)|MN(?<![NFAIHRpDOY]MN))(?![NFAIHR])")
-_NUMERAL = re.compile(r"(?<=[NR])i(?=[.,|)pxoaS(-])")
-_NAME = re.compile("N")
+_PAIR = pattern_of("(?:NF(?<![NFAIHR]NF)|FN(?<![NFAIHR|:#.]FN)|MN(?<![NFAIHRpDOY]MN))(?![NFAIHR])")
+_NUMERAL = pattern_of(r"(?<=[NR])i(?=[.,|)pxoaS(-])")
+_NAME = pattern_of("N")
 # A capital after the particle of a name: Jan van der Meer, though "meer" is a word of its own.
-_AFTER_PARTICLE = re.compile("(?<=w)F")
-_BETWEEN_NAMES = re.compile("(?<=N)x(?=N)")
+_AFTER_PARTICLE = pattern_of("(?<=w)F")
+_BETWEEN_NAMES = pattern_of("(?<=N)x(?=N)")
 """Rio do Sul."""
-_WITH_CAPITALS = re.compile(r"\|[^|A]*A[^|]*")
-_OPENING = re.compile(r'(?:[|:#]|(?<=[.:,-])")["#(]{0,6}(?=[NF])')
+_WITH_CAPITALS = pattern_of(r"\|[^|A]*A[^|]*")
+_OPENING = pattern_of(r'(?:[|:#]|(?<=[.:,-])")["#(]{0,6}(?=[NF])')
 
 
 def _following(classes: list[str], position: int) -> str:

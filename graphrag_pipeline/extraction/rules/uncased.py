@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.extraction.rules.hindi import hindi_names
 from graphrag_pipeline.extraction.rules.korean import korean_names
 from graphrag_pipeline.extraction.rules.russian import russian_bodies
@@ -23,7 +24,7 @@ _SCRIPTS: Mapping[str, Callable[[str], Iterator[Place]]] = {
     "\u0e01-\u0e2e": thai_names,
     "\u0430-\u045f": russian_bodies,
 }
-_ANY = re.compile(f"[{''.join(_SCRIPTS)}]")
+_ANY = pattern_of(f"[{''.join(_SCRIPTS)}]")
 
 
 def find_uncased(text: str) -> list[Place]:

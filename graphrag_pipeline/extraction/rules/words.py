@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from binascii import a2b_base64
 from collections import Counter
 from functools import cache
 from unicodedata import normalize
 
 from graphrag_pipeline.core.languages import function_words as content_free
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.tokens import shipped_tokens
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.extraction.rules.cjk import is_cjk
@@ -56,13 +56,13 @@ WEEKDAYS = _NAME_LISTS["weekday"]
 _SUFFIXES = _NAME_LISTS["suffix"]
 _NOT_NAMES = _NAME_LISTS["not_name"]
 _COMPOUND_ENDS = _NAME_LISTS["compound_end"]
-_YEAR = re.compile(r"(?:1\d|20)\d\d")
-_FILE_NAME = re.compile(r"[^\W_]\.[a-z]{2,4}$")
-_IDENTIFIER = re.compile(
+_YEAR = pattern_of(r"(?:1\d|20)\d\d")
+_FILE_NAME = pattern_of(r"[^\W_]\.[a-z]{2,4}$")
+_IDENTIFIER = pattern_of(
     r"`{1,2}[^\W\d](?:[\w.]|::|->)+(?:\(\))?`{1,2}|[^\W\d][\w.-]*(?:_[\w.-]*|\(\))"
     r"|(?!www\.)[^\W\d_]\w+(?:\.[^\W\d_]\w*)*\.[^\W\d_]\w{4,}"
 )
-_CODE = re.compile(r"`.|https?://|--?[a-z][\w-]|[~.]{0,2}/\w|[a-z]\w*\.\d")
+_CODE = pattern_of(r"`.|https?://|--?[a-z][\w-]|[~.]{0,2}/\w|[a-z]\w*\.\d")
 _PUNCTUATION = {
     ",": ",", "&": "&", "-": "-", "–": "-", "—": "-", "(": "(", ")": ")", "[": "(", "]": ")",
     ":": ":", ";": ";",
@@ -72,7 +72,7 @@ _PUNCTUATION = {
 }  # fmt: skip
 # A space, or one of the three signs after it, in base64.
 _BEFORE_WORDS = b"I"
-_ELIDED_NAME = re.compile(r"(?!o'clock|o'er|d'ya|d'you)[odl]'[^\W\d_]{2}")
+_ELIDED_NAME = pattern_of(r"(?!o'clock|o'er|d'ya|d'you)[odl]'[^\W\d_]{2}")
 """O'Brien, D'Angelo."""
 QUOTES = frozenset("\"'“”‘’«»„‚`´「」『』《》〈〉")
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.text import STOP_WORDS, fold, singular
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.extraction.rules.entity_types import (
@@ -29,11 +30,11 @@ _HONORIFICS = _MALE | _FEMALE | _LISTS["office"]
 _EPITHETS = _LISTS["epithet"]
 _GENERATIONS = _LISTS["generation"]
 _SMALL = _LISTS["small"]
-_WORD = re.compile(r"(?:\d+(?:[.,:/-]\d+)+|[^\W_]|[+#$€£%])+")
-_INSIDE = re.compile(r"(?<!\d)-(?!\d)|(?<=\d)-(?!\d)|(?<!\d)-(?=\d)")
-_MARKS = re.compile(r"['’`´.](?!\d)|(?<!\d)\.(?=\d)")
-_ROMAN = re.compile(r"(?=[IVXL]{2})(?:XL|L?X{0,3})(?:IX|IV|V?I{0,3})|[IVX]$")
-_ACRONYM = re.compile(r"(?:[A-Z]\.?&?){2,7}s?")
+_WORD = pattern_of(r"(?:\d+(?:[.,:/-]\d+)+|[^\W_]|[+#$€£%])+")
+_INSIDE = pattern_of(r"(?<!\d)-(?!\d)|(?<=\d)-(?!\d)|(?<!\d)-(?=\d)")
+_MARKS = pattern_of(r"['’`´.](?!\d)|(?<!\d)\.(?=\d)")
+_ROMAN = pattern_of(r"(?=[IVXL]{2})(?:XL|L?X{0,3})(?:IX|IV|V?I{0,3})|[IVX]$")
+_ACRONYM = pattern_of(r"(?:[A-Z]\.?&?){2,7}s?")
 
 
 @dataclass(frozen=True)

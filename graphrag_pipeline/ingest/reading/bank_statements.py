@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.cleaning import one_line, with_newlines
 from graphrag_pipeline.ingest.reading.decoding import decode
@@ -26,13 +27,13 @@ from graphrag_pipeline.ingest.reading.xml_tree import XmlElement, elements_in, s
 _STATEMENTS = ("Stmt", "Rpt", "Ntfctn")
 _BALANCES = {"OPBD": "opening balance", "PRCD": "opening balance", "CLBD": "closing balance"}
 _DEBIT = "DBIT"
-_TAG = re.compile(r"^:(\d\d[A-Z]?):", re.M)
-_BOOKED = re.compile(
+_TAG = pattern_of(r"^:(\d\d[A-Z]?):", re.M)
+_BOOKED = pattern_of(
     r"(?P<day>\d{6})(?:\d{4})?(?P<sign>R?[CD])[A-Z]?(?P<sum>[\d,.]{1,20})[A-Z]\w{0,3}(?P<more>.*)",
     re.S,
 )
-_BALANCE = re.compile(r"(?P<sign>[CD])(?P<day>\d{6})(?P<currency>[A-Z]{3})(?P<sum>[\d,.]{1,20})")
-_PART = re.compile(r"\?(\d\d)([^?]*)")
+_BALANCE = pattern_of(r"(?P<sign>[CD])(?P<day>\d{6})(?P<currency>[A-Z]{3})(?P<sum>[\d,.]{1,20})")
+_PART = pattern_of(r"\?(\d\d)([^?]*)")
 _OF_TAG = {
     "60F": "opening balance",
     "60M": "opening balance",

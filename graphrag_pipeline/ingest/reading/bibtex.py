@@ -8,6 +8,7 @@ from collections import ChainMap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.cleaning import one_line, with_newlines
 from graphrag_pipeline.ingest.reading.decoding import decode
@@ -20,18 +21,18 @@ from graphrag_pipeline.ingest.reading.model import (
 )
 from graphrag_pipeline.ingest.reading.records import read_records
 
-_ENTRY = re.compile(r"@[ \t]*([A-Za-z]{1,40})\s*([{(])")
-_KEY = re.compile(r"\s*([^\s,{}()=]{1,500})\s*(?=[,})])")
-_FIELD = re.compile(r"[\s,]*([\w:.+-]{1,100})\s*=\s*")
-_BARE = re.compile(r"[^\s,{}()#\"]{1,500}")
-_JOIN = re.compile(r"\s*#\s*")
-_BRACE = re.compile(r"\\.|[{}]", re.S)
-_QUOTE = re.compile(r'\\.|[{}"]', re.S)
-_AND = re.compile(r"\s+and\s+(?![^{]*\})", re.I)
+_ENTRY = pattern_of(r"@[ \t]*([A-Za-z]{1,40})\s*([{(])")
+_KEY = pattern_of(r"\s*([^\s,{}()=]{1,500})\s*(?=[,})])")
+_FIELD = pattern_of(r"[\s,]*([\w:.+-]{1,100})\s*=\s*")
+_BARE = pattern_of(r"[^\s,{}()#\"]{1,500}")
+_JOIN = pattern_of(r"\s*#\s*")
+_BRACE = pattern_of(r"\\.|[{}]", re.S)
+_QUOTE = pattern_of(r'\\.|[{}"]', re.S)
+_AND = pattern_of(r"\s+and\s+(?![^{]*\})", re.I)
 _NAMES = ("author", "editor", "translator")
 _KEYS = ("id", "type", "crossref")
 _NOT_READ = ("comment", "preamble")
-_STRING = re.compile(r"@[ \t]*string\s*[{(]", re.I)
+_STRING = pattern_of(r"@[ \t]*string\s*[{(]", re.I)
 _ITS_OWN = ("title", "booktitle", "crossref", "key", "ids", "xref")
 """Fields that an entry does not take from the one that it is a part of."""
 _MONTHS = {name[:3].lower(): name for name in calendar.month_name if name}

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import re
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.word_lists import word_lists
 
-_WORD = re.compile(r"[^\W\d_]+")
-_BROKEN = re.compile(
+_WORD = pattern_of(r"[^\W\d_]+")
+_BROKEN = pattern_of(
     r"(?<![^\W\d_])(?P<begun>[^\W\d_]{2,40})-[ \t]*\n[ \t]*(?P<rest>[^\W\d_]{2,40})(?![\w-])"
     r"(?P<after>[^\s\w]{0,4})[ \t]*"
 )
 # Programs that take the text out of a page often leave a blank for the end of a line: har- bour.
-_BLANK = re.compile(r"-(?<=[^\W\d_]{2}-) (?=[^\W\d_]{2})")
-_BROKEN_BY_BLANK = re.compile(
+_BLANK = pattern_of(r"-(?<=[^\W\d_]{2}-) (?=[^\W\d_]{2})")
+_BROKEN_BY_BLANK = pattern_of(
     r"(?<!\w)(?P<begun>[^\W\d_]{2,40})- (?P<rest>[^\W\d_]{2,40})(?!\w)(?P<after>)"
 )
-_SOFT = re.compile("\u00ad[ \t]*\r?\n[ \t]*")
+_SOFT = pattern_of("\u00ad[ \t]*\r?\n[ \t]*")
 _LEAST = 3
 """So many lines end within a word where a text is set in lines: of fewer, some end in a dash."""
 _LEAST_SHARE = 4

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import date, timedelta
 from pathlib import Path
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.word_lists import word_pairs
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.cleaning import one_line, with_newlines
@@ -22,25 +23,25 @@ from graphrag_pipeline.ingest.reading.model import (
 )
 from graphrag_pipeline.ingest.reading.records import read_records
 
-_FOLD = re.compile(r"\n[ \t]")
-_IN_QUOTED = re.compile(r"^[^:\n]*QUOTED-PRINTABLE[^:\n]*:(?:[^\n]*=\n)+[^\n]*", re.M | re.I)
-_LINE = re.compile(r"(?:[\w-]+\.)?([A-Za-z-]{1,60})((?:;(?:\"[^\"\n]*\"|[^:\"\n])*)?):(.*)$")
-_COMMON_NAME = re.compile(r";CN=(?:\"([^\"]*)\"|([^;:\"]*))", re.I)
-_CHARSET = re.compile(r";CHARSET=([\w-]{1,40})", re.I)
-_ESCAPE = re.compile(r"\\([\\,;nN])")
-_ZONE = re.compile(r";TZID=\"?/?([^\";:]{1,100})", re.I)
-_SPLIT = re.compile(r"(?<!\\);")
-_STAMP = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)(\d\d)(Z?))?$")
-_WHOLE_DAY = re.compile(r"\d{8}")
+_FOLD = pattern_of(r"\n[ \t]")
+_IN_QUOTED = pattern_of(r"^[^:\n]*QUOTED-PRINTABLE[^:\n]*:(?:[^\n]*=\n)+[^\n]*", re.M | re.I)
+_LINE = pattern_of(r"(?:[\w-]+\.)?([A-Za-z-]{1,60})((?:;(?:\"[^\"\n]*\"|[^:\"\n])*)?):(.*)$")
+_COMMON_NAME = pattern_of(r";CN=(?:\"([^\"]*)\"|([^;:\"]*))", re.I)
+_CHARSET = pattern_of(r";CHARSET=([\w-]{1,40})", re.I)
+_ESCAPE = pattern_of(r"\\([\\,;nN])")
+_ZONE = pattern_of(r";TZID=\"?/?([^\";:]{1,100})", re.I)
+_SPLIT = pattern_of(r"(?<!\\);")
+_STAMP = pattern_of(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)(\d\d)(Z?))?$")
+_WHOLE_DAY = pattern_of(r"\d{8}")
 _KINDS = ("VEVENT", "VTODO", "VJOURNAL", "VCARD")
 _EVENT = word_pairs("fields.txt", "event")
 _CARD = word_pairs("fields.txt", "card")
 _REPEATS = word_pairs("fields.txt", "repeats")
-_DURATION = re.compile(
+_DURATION = pattern_of(
     r"P(?:(\d{1,4})W)?(?:(\d{1,4})D)?(?:T(?:(\d{1,4})H)?(?:(\d{1,4})M)?(?:\d+S)?)?"
 )
 _DAYS = {name[:2].upper(): name for name in calendar.day_name}
-_DAY = re.compile(r"([1-5]|-1|)(MO|TU|WE|TH|FR|SA|SU)")
+_DAY = pattern_of(r"([1-5]|-1|)(MO|TU|WE|TH|FR|SA|SU)")
 _PLACES = {
     **{"": "", "1": "the first ", "2": "the second ", "3": "the third "},
     **{"4": "the fourth ", "5": "the fifth ", "-1": "the last "},

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.blocks import Block
 from graphrag_pipeline.ingest.reading.cleaning import one_line
@@ -21,9 +21,9 @@ from graphrag_pipeline.ingest.reading.model import (
 )
 from graphrag_pipeline.ingest.reading.table_head import markdown_lines
 
-_CHARSET = re.compile(rb"charset=([\w.-]{1,40})")
-_LINE = re.compile(r"(?:(msgctxt|msgid|msgid_plural|msgstr(?:\[\d{1,3}\])?)[ \t]+)?\"(.*)\"[ \t]*$")
-_ESCAPE = re.compile(r"\\(.)")
+_CHARSET = pattern_of(rb"charset=([\w.-]{1,40})")
+_LINE = pattern_of(r"(?:(msgctxt|msgid|msgid_plural|msgstr(?:\[\d{1,3}\])?)[ \t]+)?\"(.*)\"[ \t]*$")
+_ESCAPE = pattern_of(r"\\(.)")
 _ESCAPED = {"n": "\n", "t": "\t", "r": ""}
 _SAID_OF_ALL = {
     **{"Project-Id-Version": "Project", "Language": "Language", "Language-Team": "Language team"},

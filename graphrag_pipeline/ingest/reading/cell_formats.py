@@ -7,14 +7,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-_PART = re.compile(
+from graphrag_pipeline.core.patterns import pattern_of
+
+_PART = pattern_of(
     r'"(?P<quoted>[^"]*)"|\\(?P<escaped>.)|\[\$(?P<currency>[^\]-]*)(?:-[^\]]*)?\]|\[[^\]]*\]'
     r"|[_*].|(?P<sign>[$€£¥₹₽₺₩₴%])|(?P<digits>[#0?][#0?,./]*)|(?P<other>.)",
     re.DOTALL,
 )
 _MOST = 100
-_CODE = re.compile(r"0{2,15}")
-_SAYS = re.compile(r"[^\s()+-]")
+_CODE = pattern_of(r"0{2,15}")
+_SAYS = pattern_of(r"[^\s()+-]")
 
 
 @dataclass(frozen=True)

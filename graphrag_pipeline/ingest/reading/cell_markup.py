@@ -16,6 +16,7 @@ from html.entities import html5
 from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.core.lazy import LazyModule
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.word_lists import word_set
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 from graphrag_pipeline.ingest.reading.html import parse_html
@@ -27,13 +28,13 @@ else:
     pl = LazyModule("polars")
 
 _MARK = r"&(?:#[0-9xX]|[a-zA-Z])[0-9a-zA-Z]{1,30};|<[a-zA-Z/!?]"
-_MARKED = re.compile(_MARK)
+_MARKED = pattern_of(_MARK)
 _OF_MARKUP = r"(?:^|[^./\w])(?:x?html[45]?|xml|X?HTML[45]?|XML)(?:[^\w/]|$)"
-_SPEAKS = re.compile(_OF_MARKUP)
-_REFERENCE = re.compile(r"&(#\d{1,7}|#[xX][\da-fA-F]{1,6}|[a-zA-Z][a-zA-Z\d]{1,30});")
-_TAG = re.compile(r"<!--.*?-->|<(/?)([a-zA-Z][a-zA-Z\d]*)(?:\s[^<>]*|/)?>|(<[a-zA-Z/!?])", re.S)
-_BARE = re.compile(r"[<>]|&(?!nbsp;)")
-_BLOCK = re.compile(r"\s*<(?:p|div|h[1-6]|ul|ol|table|blockquote|section|!--)\b", re.I)
+_SPEAKS = pattern_of(_OF_MARKUP)
+_REFERENCE = pattern_of(r"&(#\d{1,7}|#[xX][\da-fA-F]{1,6}|[a-zA-Z][a-zA-Z\d]{1,30});")
+_TAG = pattern_of(r"<!--.*?-->|<(/?)([a-zA-Z][a-zA-Z\d]*)(?:\s[^<>]*|/)?>|(<[a-zA-Z/!?])", re.S)
+_BARE = pattern_of(r"[<>]|&(?!nbsp;)")
+_BLOCK = pattern_of(r"\s*<(?:p|div|h[1-6]|ul|ol|table|blockquote|section|!--)\b", re.I)
 _OPEN = word_set("area br col embed hr img input link p source track wbr")
 """Elements that nobody need close."""
 _NEARLY_ALL, _MOSTLY = 0.9, 0.5
@@ -41,7 +42,7 @@ _SPEAKING = 0.02
 _LOOKED_AT = 2_000
 _DEEPEST = 20
 _SHORT = 400
-_ITEM = re.compile(r"^ *(?:- |\d+\. |\| |```)", re.M)
+_ITEM = pattern_of(r"^ *(?:- |\d+\. |\| |```)", re.M)
 
 _Columns = Mapping[str, Sequence[str]]
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 import calendar
 import re
 
+from graphrag_pipeline.core.patterns import pattern_of
+
 _MONTHS = {name: number for number, name in enumerate(calendar.month_name) if name}
 _DATE = (
     r"(?:(?P<y>\d{4})(?:[年년] ?|[./-] ?)(?P<m>\d{1,2})(?:[月월] ?|[./-] ?)(?P<d>\d{1,2})[日일.]?"
@@ -17,21 +19,21 @@ _TIME = (
     r"(?:(?P<before>오전|오후|午前|午後|上午|下午) ?)?(?P<hour>\d{1,2}):(?P<minute>\d\d)"
     r"(?: ?(?P<half>[AP]M))?"
 )
-_DAY = re.compile(
+_DAY = pattern_of(
     rf"-*[ ]?{_DATE}(?: ?[(（]\w{{1,9}}[)）]| \w{{1,2}}曜日| \w요일|, [A-Z][a-z]+day)?[ ]?-*"
 )
-_MAY_BEGIN = re.compile(rf"[-\d]|[A-Z][a-z]+day, |(?:{'|'.join(_MONTHS)}) \d")
-_BRACKETED = re.compile(rf"\[(?P<who>[^\[\]\n]{{1,80}})\] \[{_TIME}\] (?P<said>.*)")
-_TABBED = re.compile(rf"{_TIME}\t(?P<who>[^\t\n]{{1,80}})(?:\t(?P<said>.*))?")
-_SPACED = re.compile(rf"{_TIME} (?P<who>[^\W\d_a-zA-Z]{{1,20}}) (?P<said>.*)")
-_STAMPED = re.compile(rf"{_DATE},? {_TIME}, (?P<who>[^:\n]{{1,80}}) : (?P<said>.*)")
-_YEAR = re.compile("[0-9]{4}")
-_MAY_BE = re.compile(r"\d{4}[年년./-]|[a-z] \d{1,2}, \d{4}\b")
-_BY_PROGRAM = re.compile(
+_MAY_BEGIN = pattern_of(rf"[-\d]|[A-Z][a-z]+day, |(?:{'|'.join(_MONTHS)}) \d")
+_BRACKETED = pattern_of(rf"\[(?P<who>[^\[\]\n]{{1,80}})\] \[{_TIME}\] (?P<said>.*)")
+_TABBED = pattern_of(rf"{_TIME}\t(?P<who>[^\t\n]{{1,80}})(?:\t(?P<said>.*))?")
+_SPACED = pattern_of(rf"{_TIME} (?P<who>[^\W\d_a-zA-Z]{{1,20}}) (?P<said>.*)")
+_STAMPED = pattern_of(rf"{_DATE},? {_TIME}, (?P<who>[^:\n]{{1,80}}) : (?P<said>.*)")
+_YEAR = pattern_of("[0-9]{4}")
+_MAY_BE = pattern_of(r"\d{4}[年년./-]|[a-z] \d{1,2}, \d{4}\b")
+_BY_PROGRAM = pattern_of(
     rf"(?:{_DATE},? {_TIME}, )?[^:\n]{{1,60}}(?:님이 (?:나갔습니다|들어왔습니다)|님을 초대했습니다"
     r"| (?:left|joined)(?: this chatroom| the chat)?)\.?"
 )
-_PICTURE = re.compile(
+_PICTURE = pattern_of(
     r"\[[^\[\]\n]{1,20}\]|(?:사진|Photo|写真)(?: ?\d{1,3}(?:장)?)?|동영상|이모티콘"
     r"|삭제된 메시지입니다\.?"
 )

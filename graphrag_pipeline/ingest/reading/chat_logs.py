@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.ingest.reading.chat_days import hour_of_day, with_days_in_lines
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
@@ -20,21 +21,21 @@ from graphrag_pipeline.ingest.reading.pasted_chats import LEVEL, pasted_chat
 _MARKS = "\u200e\u200f\u202a-\u202e\u2066-\u2069"
 _DATE = r"(?P<date>\d{1,4}([./-])\d{1,2}\2\d{1,4})\.?"
 _TIME = r"(?P<time>\d{1,2}[:.]\d\d(?:[:.]\d\d)?)(?:[\s\u202f]?(?P<half>[APap])\.?\s?[Mm]\.?)?"
-_BRACKETED = re.compile(rf"[{_MARKS}]*\[ ?{_DATE},? {_TIME} ?\] ?(?P<rest>.*)")
-_DASHED = re.compile(
+_BRACKETED = pattern_of(rf"[{_MARKS}]*\[ ?{_DATE},? {_TIME} ?\] ?(?P<rest>.*)")
+_DASHED = pattern_of(
     rf"[{_MARKS}]*{_DATE}(?:,| à| um| kl\.?)? (?P<time>\d{{1,2}}[:.]\d\d)"
     r"(?:[\s\u202f]?(?P<half>[APap])\.?\s?[Mm]\.?)? [-–] (?P<rest>.*)"
 )
-_WHO = re.compile(rf"[{_MARKS}~ \u202f]*(?P<who>[^:\n\"“”„«»]{{1,80}}):(?: (?P<said>.*)|$)")
+_WHO = pattern_of(rf"[{_MARKS}~ \u202f]*(?P<who>[^:\n\"“”„«»]{{1,80}}):(?: (?P<said>.*)|$)")
 _BY_PROGRAM = "\u200e"
 """Stands before what WhatsApp says itself, on telephones of Apple."""
-_EDITED = re.compile(rf"[{_MARKS} ]*\u200e<[^<>\n]{{1,60}}>$")
-_ATTACHED = re.compile(rf"[{_MARKS}]*[^\s()]{{1,200}}\.\w{{2,4}} \([^()\n]{{1,60}}\)\s*")
-_UNSEEN = re.compile(r"<[^<>\n]{1,80}>|null", re.I)
+_EDITED = pattern_of(rf"[{_MARKS} ]*\u200e<[^<>\n]{{1,60}}>$")
+_ATTACHED = pattern_of(rf"[{_MARKS}]*[^\s()]{{1,200}}\.\w{{2,4}} \([^()\n]{{1,60}}\)\s*")
+_UNSEEN = pattern_of(r"<[^<>\n]{1,80}>|null", re.I)
 _BY_PROGRAMS = frozenset(
     words.replace("_", " ") for words in word_lists("documents.txt")["said_by_program"]
 )
-_IMESSAGE = re.compile(
+_IMESSAGE = pattern_of(
     r"^([A-Z][a-z]{2}) (\d\d), (\d{4})  (\d{1,2}):(\d\d):\d\d ([AP])M(?: \([^()\n]{1,80}\))?\n"
     r"([^\n]{1,60})$",
     re.M,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import html
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.chat_logs import as_chat
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
@@ -25,7 +25,7 @@ _CHAT = b'class="page_body chat_page"'
 _LOOKED_AT = 20_000
 _MESSAGE, _FORWARDED = '<div class="message ', '<div class="forwarded body">'
 _TITLE, _WHO, _SAID = '<div class="text bold">', '<div class="from_name">', '<div class="text">'
-_WHEN = re.compile(r'title="(\d\d)\.(\d\d)\.(\d{4}) (\d\d:\d\d):\d\d')
+_WHEN = pattern_of(r'title="(\d\d)\.(\d\d)\.(\d{4}) (\d\d:\d\d):\d\d')
 
 
 def read_page(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 from graphrag_pipeline.ingest.reading.model import (
     ReadDocument,
@@ -45,7 +46,7 @@ _NAMES = [
     "email",
     "role",
 ]
-_SERVICE = re.compile(
+_SERVICE = pattern_of(
     r"service|system(?:EventMessage)?|unknownFutureValue|(?:ThreadActivity|Event)/\w+"
     r"|(?:channel|group)_\w+|bot_(?:add|remove)|GuildMemberJoin"
 )
@@ -57,13 +58,13 @@ _SENT = ("attachments", "files", "file", "photo", "media", "deletedDateTime")
 """What is sent without words, or was taken back."""
 _NEARLY_ALL = 0.8
 _DEPTH = 4
-_TAG = re.compile(r"<[^<>\n]{1,500}>")
-_BETWEEN_WORDS = re.compile(
+_TAG = pattern_of(r"<[^<>\n]{1,500}>")
+_BETWEEN_WORDS = pattern_of(
     r"</?(?:p|br|div|li|ul|ol|tr|td|blockquote|h\d)\b[^<>\n]{0,500}>", re.IGNORECASE
 )
 _TWEETED_AT = "%a %b %d %H:%M:%S %z %Y"
-_SLACK_TIME = re.compile(r"\d{9,11}\.\d{6}")
-_SLACK_MARK = re.compile(r"<([@#!]?)([^<>|\n]{1,500})(?:\|([^<>\n]{1,200}))?>")
+_SLACK_TIME = pattern_of(r"\d{9,11}\.\d{6}")
+_SLACK_MARK = pattern_of(r"<([@#!]?)([^<>|\n]{1,500})(?:\|([^<>\n]{1,200}))?>")
 UNDATED = "undated"
 """Stands where others of a conversation have their time."""
 _EARLIEST, _LATEST, _MILLISECONDS = 10**8, 10**10, 1000

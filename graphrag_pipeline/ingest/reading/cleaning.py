@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from graphrag_pipeline.core.patterns import pattern_of
 
 _RARE_NEWLINES = "\x0b\x0c\x85\u2028\u2029"
 NEWLINES = f"\r\n?|[{_RARE_NEWLINES}]"
@@ -13,8 +13,8 @@ REMOVED = (
     "\u200b\u2060\u200e\u200f\u202a-\u202e\u2066-\u2069"  # without width: they divide names
     "\u00ad\ufeff\ufffe\uffff]"  # soft hyphen, byte-order mark, non-characters
 )
-_NEWLINES = re.compile(NEWLINES)
-_REMOVED = re.compile(f"{REMOVED}|[\ud800-\udfff]")  # and surrogates, which UTF-8 cannot encode
+_NEWLINES = pattern_of(NEWLINES)
+_REMOVED = pattern_of(f"{REMOVED}|[\ud800-\udfff]")  # and surrogates, which UTF-8 cannot encode
 
 
 def clean_text(text: str) -> str:

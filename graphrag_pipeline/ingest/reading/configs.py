@@ -6,7 +6,6 @@ What is none, such as a template that a program fills in, is read as source code
 from __future__ import annotations
 
 import configparser
-import re
 import tomllib
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -15,6 +14,7 @@ from typing import Any
 
 import yaml
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.cleaning import with_newlines
 from graphrag_pipeline.ingest.reading.code import code_blocks
@@ -68,7 +68,7 @@ for _kind, _pattern, _first in (
     ("merge", r"<<", "<"),
 ):
     _Loader.add_implicit_resolver(
-        _TAG + _kind, re.compile(rf"(?:{_pattern})\Z"), ["" if c == "\0" else c for c in _first]
+        _TAG + _kind, pattern_of(rf"(?:{_pattern})\Z"), ["" if c == "\0" else c for c in _first]
     )
 
 

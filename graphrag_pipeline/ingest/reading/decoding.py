@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.ingest.reading.model import Unreadable
 
 _MARKS = (
@@ -33,9 +34,9 @@ _GUESSES = [
     *("cp1251", "koi8_r", "cp1253", "cp1255", "cp1256", "cp1252"),
 ]
 _SAMPLE_BYTES = 65_536
-_CONTROLS = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\ufffd\ufffe\uffff]")
-_ASCII = re.compile("[\x00-\x7f]+")
-_HIGH_RUNS = re.compile(rb"[\x80-\xff]+")
+_CONTROLS = pattern_of("[\x00-\x08\x0e-\x1f\x7f-\x9f\ufffd\ufffe\uffff]")
+_ASCII = pattern_of("[\x00-\x7f]+")
+_HIGH_RUNS = pattern_of(rb"[\x80-\xff]+")
 _CONTROL_BYTES = bytes(set(range(32)) - set(b"\t\n\v\f\r\x1b"))
 _CP1252_UNDEFINED = b"\x81\x8d\x8f\x90\x9d"
 

@@ -7,6 +7,7 @@ import io
 import re
 from pathlib import Path
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.archives import (
     bytes_of,
@@ -29,11 +30,11 @@ from graphrag_pipeline.ingest.reading.model import (
 
 _MOST_ELEMENTS = 1_000_000  # mammoth takes about 0.1 ms and 1 kB for each
 _MOST_TITLE_WORDS = 20
-_CHART = re.compile(r"word/charts/chart\d{0,9}\.xml")
-_SIMPLE_FIELD = re.compile(rb"(</?)w:fldSimple(?=[\s/>])")
-_BOX = re.compile(r'<input [^<>]*type="checkbox"[^<>]*>')
-_OF_TABLES = re.compile(r"<(/?)(table|thead|tbody|tr|td|th)\b[^<>]*>")
-_BACK_LINK = re.compile(r'<a href="#[^"<>]*-ref-[^"<>]*">↑</a>')
+_CHART = pattern_of(r"word/charts/chart\d{0,9}\.xml")
+_SIMPLE_FIELD = pattern_of(rb"(</?)w:fldSimple(?=[\s/>])")
+_BOX = pattern_of(r'<input [^<>]*type="checkbox"[^<>]*>')
+_OF_TABLES = pattern_of(r"<(/?)(table|thead|tbody|tr|td|th)\b[^<>]*>")
+_BACK_LINK = pattern_of(r'<a href="#[^"<>]*-ref-[^"<>]*">↑</a>')
 
 
 def read_docx(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from xml.etree import ElementTree
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.ingest.reading.archives import Parts
 from graphrag_pipeline.ingest.reading.cleaning import one_line
 
 _WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
-_AROUND = re.compile(r"word/(?:header|footer)\d{0,9}\.xml")
+_AROUND = pattern_of(r"word/(?:header|footer)\d{0,9}\.xml")
 _LONGEST_QUOTE, _MOST_AROUND = 200, 200
-_OF_PAGES = re.compile(r"\s*(?:PAGE|NUMPAGES|SECTIONPAGES|DATE|TIME|FILENAME)\b")
+_OF_PAGES = pattern_of(r"\s*(?:PAGE|NUMPAGES|SECTIONPAGES|DATE|TIME|FILENAME)\b")
 _NO_TEXT = "\0"
 
 

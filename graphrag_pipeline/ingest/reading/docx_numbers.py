@@ -11,15 +11,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from xml.etree import ElementTree
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.ingest.reading.docx_notes import root_of
 
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
-_PROPERTIES = re.compile(rb"<w:pPr>(.*?)</w:pPr>", re.DOTALL)
-_WORDS = re.compile(rb"(<w:t[ >])|</w:p>")
+_PROPERTIES = pattern_of(rb"<w:pPr>(.*?)</w:pPr>", re.DOTALL)
+_WORDS = pattern_of(rb"(<w:t[ >])|</w:p>")
 _LEVEL, _LIST, _STYLE = (
-    re.compile(rb'<w:%b w:val="([^"]{1,100})"' % name) for name in (b"ilvl", b"numId", b"pStyle")
+    pattern_of(rb'<w:%b w:val="([^"]{1,100})"' % name) for name in (b"ilvl", b"numId", b"pStyle")
 )
-_MARK = re.compile(r"(<li>)?\ue000(\d+)\ue001")
+_MARK = pattern_of(r"(<li>)?\ue000(\d+)\ue001")
 _MOST_LEVELS = 9
 
 _Place = tuple[str, int]

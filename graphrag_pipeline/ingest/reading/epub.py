@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import posixpath
-import re
 from pathlib import Path
 from urllib.parse import unquote
 from xml.etree import ElementTree
 from xml.parsers import expat
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.archives import (
     Parts,
@@ -27,7 +27,7 @@ from graphrag_pipeline.ingest.reading.model import (
 
 _MOST_PACKAGE_BYTES = 5_000_000
 _PAGES = ("application/xhtml+xml", "text/html")
-_ASIDE = re.compile(r"<(/?)aside\b")
+_ASIDE = pattern_of(r"<(/?)aside\b")
 """A note or a box in a book; beside the text of a site it is none of it."""
 _FONTS = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC")
 

@@ -14,26 +14,27 @@ from itertools import accumulate
 from typing import NamedTuple
 from urllib.parse import unquote
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.records import SEPARATOR, field_head, names_nothing
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.ingest.reading.blocks import Block
 from graphrag_pipeline.ingest.reading.line_blocks import line_blocks
 
 _KEY = r"[^\W\d_][\w/'’-]{0,30}(?: [\w/'’-]{1,30}){0,3}"
-_FIELD = re.compile(
+_FIELD = pattern_of(
     rf"(?:[-*+] )?(?P<mark>\*\*|__|)(?P<key>{_KEY})"
     r"(?:(?P<sign>::?)(?P=mark)|(?P=mark)(?P<after>::?))[ \t]+(?P<value>\S.*)"
 )
-_MAY_BE = re.compile(rf"\n(?:[-*+] )?(?:\*\*|__)?({_KEY})(?:\*\*|__)?:")
-_INLINE_LAST = re.compile(rf"(\S.*[.!?])[ \t]+(?={_KEY}::[ \t]+\S)")
-_LINK = re.compile(r"!?\[([^\[\]\n]+)\]\(([^()\s]*)\)")
-_BETWEEN_LINKS = re.compile(r"(?<=\)),? +(?=!?\[[^\[\]\n]+\]\([^()\s]*\))")
-_NAME = re.compile(r"(?:(?:[Tt]he|[Aa]n?) )?[^\W\d_a-z][^\s:]*(?: [^\s:]+){0,7}")
-_WITHIN = re.compile(r"(?<!\b[^\W\d_])(?<!\b[^\W\d_]{2})[.!?…。]\s+[^\W\d_a-z]")
-_END = re.compile(r"[.!?…。][\"'”’»)\]*_]*$")
-_END_OF_SHORT = re.compile(r"\b[A-Z][^\W\d_]{0,3}\.$")
-_FIRST = re.compile(rf"{_KEY} ?: *\S")
-_BESIDE = re.compile(rf"(?<=\S)(?: {{3,}}|\t+)(?=[^a-z])(?={_KEY} ?: *\S)")
+_MAY_BE = pattern_of(rf"\n(?:[-*+] )?(?:\*\*|__)?({_KEY})(?:\*\*|__)?:")
+_INLINE_LAST = pattern_of(rf"(\S.*[.!?])[ \t]+(?={_KEY}::[ \t]+\S)")
+_LINK = pattern_of(r"!?\[([^\[\]\n]+)\]\(([^()\s]*)\)")
+_BETWEEN_LINKS = pattern_of(r"(?<=\)),? +(?=!?\[[^\[\]\n]+\]\([^()\s]*\))")
+_NAME = pattern_of(r"(?:(?:[Tt]he|[Aa]n?) )?[^\W\d_a-z][^\s:]*(?: [^\s:]+){0,7}")
+_WITHIN = pattern_of(r"(?<!\b[^\W\d_])(?<!\b[^\W\d_]{2})[.!?…。]\s+[^\W\d_a-z]")
+_END = pattern_of(r"[.!?…。][\"'”’»)\]*_]*$")
+_END_OF_SHORT = pattern_of(r"\b[A-Z][^\W\d_]{0,3}\.$")
+_FIRST = pattern_of(rf"{_KEY} ?: *\S")
+_BESIDE = pattern_of(rf"(?<=\S)(?: {{3,}}|\t+)(?=[^a-z])(?={_KEY} ?: *\S)")
 _LONGEST, _LONGEST_LINE = 120, 1_000  # characters of a value, and of a line
 _WORDS = word_lists("nlp_records.txt")
 _KINDS = ("person", "place", "organisation", "event", "work")

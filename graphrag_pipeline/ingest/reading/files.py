@@ -9,6 +9,7 @@ from pathlib import Path
 from graphrag_pipeline.core.doors import PartError
 from graphrag_pipeline.core.errors import is_interrupt
 from graphrag_pipeline.core.hardening.memory import as_out_of_memory, memory_is_short
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.broken_words import with_whole_words
 from graphrag_pipeline.ingest.reading.chat_logs import as_chat, chat_in_lines
@@ -41,11 +42,11 @@ _CONVERTED = {".doc": "docx", ".ppt": "pptx", ".pps": "pptx"}
 _LOG = ".log"
 """Lines of programs begin as those of chats do."""
 _BEGINS_MAIL = rb"From [^\r\n]{3,300}\d\d:\d\d:\d\d[^\r\n]{0,100}\r?\n(?:>?From |[!-9;-~]+:)"
-_MAILBOX = re.compile(_BEGINS_MAIL)
+_MAILBOX = pattern_of(_BEGINS_MAIL)
 """Archives of mailing lists are mailboxes, whatever they are called."""
-_DOKUWIKI = re.compile(rb"\s*={5,6} [^=\r\n]{1,300} ={5,6}\s*\n")
+_DOKUWIKI = pattern_of(rb"\s*={5,6} [^=\r\n]{1,300} ={5,6}\s*\n")
 """Pages of DokuWiki are kept as plain text."""
-_HOLDS_FILES = re.compile(
+_HOLDS_FILES = pattern_of(
     rb"\A" + _BEGINS_MAIL + rb".*?(?:name[*\d]{0,4}\s{0,9}=|base64)", re.I | re.S
 )
 _NOT_READ = "are not read, only"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from graphrag_pipeline.core.doors import Door, PartError, require_takes
 from graphrag_pipeline.core.errors import ConfigError
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.code import CODE_SUFFIXES
 from graphrag_pipeline.ingest.reading.model import FileFormat
@@ -61,8 +61,8 @@ _READERS = {
     "notebook:NOTEBOOK": "ipynb",
 }
 """Our formats, each by its module and name, and the endings of the files that it reads."""
-_ENDING = re.compile(r"[a-z0-9][a-z0-9_+-]*")
-_KIND = re.compile(r"[A-Za-z][A-Za-z ]*")
+_ENDING = pattern_of(r"[a-z0-9][a-z0-9_+-]*")
+_KIND = pattern_of(r"[A-Za-z][A-Za-z ]*")
 
 
 def _check(ending: str, format_: FileFormat) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.cleaning import one_line
 from graphrag_pipeline.ingest.reading.decoding import decode
@@ -20,12 +21,12 @@ from graphrag_pipeline.ingest.reading.model import (
 )
 from graphrag_pipeline.ingest.reading.records import filled, read_records
 
-_LINE = re.compile(r"[ \t]*(\d{1,2})[ \t]+(?:@([^@\s]{1,40})@[ \t]+)?(\w{1,31})(?: (.*))?")
-_POINTER = re.compile(r"@([^@\s]{1,40})@")
+_LINE = pattern_of(r"[ \t]*(\d{1,2})[ \t]+(?:@([^@\s]{1,40})@[ \t]+)?(\w{1,31})(?: (.*))?")
+_POINTER = pattern_of(r"@([^@\s]{1,40})@")
 _MONTHS = {name[:3].upper(): n for n, name in enumerate(calendar.month_name) if name}
-_DAY = re.compile(rf"(?:(\d\d?) )?({'|'.join(_MONTHS)}) (\d{{3,4}})\b")
-_YEAR = re.compile(r"\b\d{3,4}\b")
-_CALENDAR = re.compile(r"@#D[A-Z ]{1,20}@ ?|\((?=[^)]*\)$)|\)$")
+_DAY = pattern_of(rf"(?:(\d\d?) )?({'|'.join(_MONTHS)}) (\d{{3,4}})\b")
+_YEAR = pattern_of(r"\b\d{3,4}\b")
+_CALENDAR = pattern_of(r"@#D[A-Z ]{1,20}@ ?|\((?=[^)]*\)$)|\)$")
 _QUALIFIERS = {
     **{"ABT": "about", "EST": "about", "CAL": "about", "BEF": "before", "AFT": "after"},
     **{"BET": "between", "AND": "and", "FROM": "from", "TO": "to", "INT": ""},

@@ -9,11 +9,12 @@ import re
 import textwrap
 from pathlib import Path
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.ingest.reading.cleaning import one_line
 from graphrag_pipeline.ingest.reading.model import Scalar
 
-_FIELD = re.compile(
+_FIELD = pattern_of(
     r"(?:[-*+] )?(\*\*|__|)([^\W\d_][\w-]{0,30}(?: [\w-]{1,30}){0,2})(?:\1:|:\1)(?:[ \t]+(\S.*))?"
 )
 _MOST_LINES, _LONGEST = 100, 1_000

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.word_lists import word_lists, word_set
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.blocks import Block, BlockKind
@@ -44,15 +45,15 @@ from graphrag_pipeline.ingest.reading.model import (
 )
 from graphrag_pipeline.ingest.reading.preformatted import reads_as_prose
 
-_DECLARED = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w-]{1,40})", re.I)
-_INVISIBLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
+_DECLARED = pattern_of(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w-]{1,40})", re.I)
+_INVISIBLE = pattern_of(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
 # One space stays as it is.
-_SPACE = re.compile(r"[\t\n\r\f\xa0][ \t\n\r\f\xa0]*| [ \t\n\r\f\xa0]+")
+_SPACE = pattern_of(r"[\t\n\r\f\xa0][ \t\n\r\f\xa0]*| [ \t\n\r\f\xa0]+")
 _UNUSUAL_SPACE = "\x0b\x1c\x1d\x1e\x1f"  # to Python, and not to a page
-_WORDS = re.compile(r"[^a-z0-9]+")
-_LINE_ENDS = re.compile(r"[ \t\r\f]+(?=\n)|\r(?=\n)")
+_WORDS = pattern_of(r"[^a-z0-9]+")
+_LINE_ENDS = pattern_of(r"[ \t\r\f]+(?=\n)|\r(?=\n)")
 _PERMALINKS = frozenset(("¶", "§", "#", "¤", "🔗", "⚓", "∞"))
-_BETWEEN_TITLES = re.compile(r"\s*(?:[—–|·»«:]|-(?=\s|$)|(?<=\s)-)\s*")
+_BETWEEN_TITLES = pattern_of(r"\s*(?:[—–|·»«:]|-(?=\s|$)|(?<=\s)-)\s*")
 
 
 _VOID = word_set("area base br col embed hr img input link meta param source track wbr frame")
@@ -91,7 +92,7 @@ _META = {"author": "author", "date": "date", "article:published_time": "date"}
 _FEW_LINKS = 4
 _FEW_ANCHORS = 3
 _LINK_SHARE = 0.75
-_STEPS = re.compile(
+_STEPS = pattern_of(
     r"""\b(?:rel|accesskey)\s*=\s*["']?(?:prev|next|up|home|start|[pnuh]\b)""", re.I
 )
 # Inline elements that only say how their text looks: most tags of a page of code.
@@ -99,16 +100,16 @@ _LOOKS = (
     r"</?+(?:s(?:pan|trong|mall|amp)|em|b(?:ig)?+|i|u|tt|var|c(?:ite|ode)|kbd|font|a(?:bbr|cronym)"
     r"|mark)"
 )
-_INLINE = re.compile(_LOOKS + r"(?:\s++[\w:-]++=\"[^\"<>]*+\")*+\s*+>", re.I)
-_OF_LOOKS = re.compile(rf"{_LOOKS}\b{QUOTED}(.?)", re.I)
+_INLINE = pattern_of(_LOOKS + r"(?:\s++[\w:-]++=\"[^\"<>]*+\")*+\s*+>", re.I)
+_OF_LOOKS = pattern_of(rf"{_LOOKS}\b{QUOTED}(.?)", re.I)
 # Words that may hide an element, written so as to be searched for fast.
-_HIDDEN = re.compile("[hHnN][iIoO](?:[dD]{2}[eE][nN]|[nN][eE])")
+_HIDDEN = pattern_of("[hHnN][iIoO](?:[dD]{2}[eE][nN]|[nN][eE])")
 _LONGEST_TAG = 2_000
-_POWER = re.compile(r"<sup(?<=\d<sup)\b[^<>]*>(?=\s*(?:<a\b[^<>]*>\s*)?[-+−]?\d)")
+_POWER = pattern_of(r"<sup(?<=\d<sup)\b[^<>]*>(?=\s*(?:<a\b[^<>]*>\s*)?[-+−]?\d)")
 """What begins a number above a number: the power of one, or the mark of a note."""
-_SPAN = re.compile(r"\b(row|col)span\s*=\s*[\"']?\s*(\d{1,4})", re.I)
-_FIRST_NUMBER = re.compile(r"(?<![\w-])(?:start|value)\s*=\s*[\"']?\s*([1-9]\d{0,3})\b", re.I)
-_UNNUMBERED = re.compile(
+_SPAN = pattern_of(r"\b(row|col)span\s*=\s*[\"']?\s*(\d{1,4})", re.I)
+_FIRST_NUMBER = pattern_of(r"(?<![\w-])(?:start|value)\s*=\s*[\"']?\s*([1-9]\d{0,3})\b", re.I)
+_UNNUMBERED = pattern_of(
     r"\btype\s*=\s*[\"']?[ai]\b|\breversed\b|list-style[^;\"']{0,30}none", re.I
 )
 _MOST_SPANNED = 50

@@ -15,6 +15,8 @@ import html
 import re
 from collections.abc import Iterator
 
+from graphrag_pipeline.core.patterns import pattern_of
+
 _NAME = r"([a-zA-Z][^\s/>]*+)"
 QUOTED = r"[^\"'>]*+(?:(?:\"[^\"]*+\"|'[^']*+')[^\"'>]*+)*+"
 """A pattern: the attributes of a tag, up to its end or to a quote that is never closed."""
@@ -22,10 +24,10 @@ _COMMENT = r"<!(?=--)(?:(?s:.*?)-->|(?s:.*))"
 _DECLARATION = r"<(?:[!?]|/(?![a-zA-Z]))[^>]*+>?+"
 # Text; then a tag, a tag that is broken, a "<" that is only a character, or what is left out.
 _PIECE = rf"([^<]*+)(?:<(/?+){_NAME}({QUOTED})>|(<)(?=/?[a-zA-Z])|{_COMMENT}|{_DECLARATION}|(<))?"
-_PIECES = re.compile(_PIECE)
+_PIECES = pattern_of(_PIECE)
 # The same, when quotes that do not match were met.
-_LOOSE_PIECES = re.compile(_PIECE.replace(f"({QUOTED})>", "([^>]*+)>?+"))
-_ATTRIBUTE = re.compile(r"([^\s=/\"'>]+)\s*+(?:=\s*+(\"[^\"]*\"|'[^']*'|[^\s>\"']+))?")
+_LOOSE_PIECES = pattern_of(_PIECE.replace(f"({QUOTED})>", "([^>]*+)>?+"))
+_ATTRIBUTE = pattern_of(r"([^\s=/\"'>]+)\s*+(?:=\s*+(\"[^\"]*\"|'[^']*'|[^\s>\"']+))?")
 _RAW = frozenset(("script", "style", "title", "textarea", "xmp", "iframe", "noembed", "noframes"))
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 import itertools
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.records import field_words
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.ingest.reading.blocks import Block, BlockKind
@@ -25,7 +25,7 @@ AROUND_MAIN, LINK_LIST, NAVIGATION, LANDMARK = 1, 2, 3, 4
 """Why a line is left out, the more certain the higher."""
 _LEAST_WITHOUT = {LINK_LIST: 140, NAVIGATION: 60, LANDMARK: 20}
 _MUCH_LOST = 300
-_FENCE = re.compile("`{3,}")
+_FENCE = pattern_of("`{3,}")
 _MAIN_SHARE = 0.25
 _MOST_NAVIGATION = 0.4
 _MOSTLY_LINKS = 0.5

@@ -10,13 +10,15 @@ import html
 import re
 from collections.abc import Sequence
 
-_ADDRESS = re.compile(
+from graphrag_pipeline.core.patterns import pattern_of
+
+_ADDRESS = pattern_of(
     r"\bhref\s*=\s*[\"']?\s*(?!//|[\w+.-]{1,20}:)([^\"'\s#?<>()]{1,500}"
     r"\.(?:md|markdown|mdx|html?|rst|txt|pdf|docx|odt|epub|ipynb))(?:#[^\"'\s<>()]{0,200})?[\"'\s]",
     re.I,
 )
 _START, _END, _CLOSE = "\x02", "\x03", "\x04"
-_MARKED = re.compile("\x02(\\s*)([^\x02-\x04]*?)(\\s*)\x03([0-9]{1,9})\x04")
+_MARKED = pattern_of("\x02(\\s*)([^\x02-\x04]*?)(\\s*)\x03([0-9]{1,9})\x04")
 _LONGEST = 300
 
 

@@ -5,23 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.ingest.reading.cleaning import one_line
 
 _WHO = r"[@+%&~! ]?(?P<{0}>[^\s<>\[\]@+%&~!][^\s<>]{{0,40}})"
-_SAID = re.compile(
+_SAID = pattern_of(
     r"\[?(?:(?P<date>\d{4}-\d\d-\d\d)[ T]|[A-Z][a-z]{2} \d\d )?(?P<time>\d\d:\d\d)(?::\d\d)?\]?"
     rf"(?:\s+<{_WHO.format('who')}>\s|\s+\* {_WHO.format('doer')}\s|\t{_WHO.format('tab')}\t)"
     r"\s*(?P<said>\S.*)"
 )
-_DONE = re.compile(
+_DONE = pattern_of(
     r"\S{0,30}(?: ?\S{1,12})?\s+(?:-!-|-->|<--|--|\*{3}|[<>-]{2,3}|\*)\s|\*{4} |--- "
 )
-_DAY = re.compile(
+_DAY = pattern_of(
     r"(?:--- (?:Log opened|Day changed)|\*{4} BEGIN LOGGING AT) [A-Z][a-z]{2} "
     r"(?P<month>[A-Z][a-z]{2})\s+(?P<day>\d{1,2}) (?:\d\d:\d\d:\d\d )?(?P<year>\d{4})"
 )
-_NAMED = re.compile(r"(?<!\d)(\d{4})-?(\d\d)-?(\d\d)(?!\d)")
-_TIMED = re.compile(r"\d\d:\d\d")
+_NAMED = pattern_of(r"(?<!\d)(\d{4})-?(\d\d)-?(\d\d)(?!\d)")
+_TIMED = pattern_of(r"\d\d:\d\d")
 _PROGRAMS = frozenset(("--", "-->", "<--", "-", "*", "=!="))
 _MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec"
 _LEAST, _LOOKED_AT, _BEGIN = 2, 5_000, 300

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.word_lists import word_pairs, word_set
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
@@ -24,36 +25,36 @@ from graphrag_pipeline.ingest.reading.model import (
 )
 from graphrag_pipeline.ingest.reading.table_head import markdown_lines
 
-_TOKEN = re.compile(
+_TOKEN = pattern_of(
     r"\\begin\{(?P<begin>[A-Za-z]{1,40}\*?)\}|\\end\{(?P<end>[A-Za-z]{1,40}\*?)\}"
     r"|\\(?P<name>[A-Za-z@]+)\*?[ \t]*|\\(?P<sign>.)|(?P<other>[{}$~&]|---?|``|'')",
     re.S,
 )
-_COMMENT = re.compile(r"^[ \t]*%[^\n]*(?:\n|\Z)|(?<!\\)%[^\n]*", re.M)
+_COMMENT = pattern_of(r"^[ \t]*%[^\n]*(?:\n|\Z)|(?<!\\)%[^\n]*", re.M)
 # A line of them would end a paragraph.
-_MARKS = re.compile(
+_MARKS = pattern_of(
     r"^(?:[ \t]*\\(?:label|index\w*)(?:\{(?:[^{}\n]|\{[^{}\n]*\})*\})+)+[ \t]*\n", re.M
 )
-_VERBATIM = re.compile(
+_VERBATIM = pattern_of(
     r"\\begin\{(verbatim|lstlisting|minted|Verbatim)\*?\}(?:\[[^\]\n]*\])?(?:\{\w*\})?\n?(.*?)"
     r"\\end\{\1\*?\}",
     re.S,
 )
 _SHOWN = "\5"
-_HIDDEN = re.compile(f"{_SHOWN}([0-9]{{1,9}}){_SHOWN}")
-_DOCUMENT = re.compile(r"\\begin\{document\}(.*?)(?:\\end\{document\}|\Z)", re.S)
-_PREAMBLE = re.compile(r"\\(title|author|date)\s*(?=[\[{])")
-_LEFT_BLANK = re.compile(r"\n[ \t\n]*\n[ \t]*")
+_HIDDEN = pattern_of(f"{_SHOWN}([0-9]{{1,9}}){_SHOWN}")
+_DOCUMENT = pattern_of(r"\\begin\{document\}(.*?)(?:\\end\{document\}|\Z)", re.S)
+_PREAMBLE = pattern_of(r"\\(title|author|date)\s*(?=[\[{])")
+_LEFT_BLANK = pattern_of(r"\n[ \t\n]*\n[ \t]*")
 _RULE, _CELL, _ROW, _END = "\0\1\2\3"
 """Marks of a table until its head is told: a line across it, a new cell, a new row, its end."""
-_TABLE = re.compile(f"{_ROW}([^{_END}]*){_END}?")
+_TABLE = pattern_of(f"{_ROW}([^{_END}]*){_END}?")
 _MOST_HEADS, _MOST_COLUMNS = 3, 100
-_TRIMMED = re.compile(r"\([lr\d{}.a-z]{0,20}\)")
+_TRIMMED = pattern_of(r"\([lr\d{}.a-z]{0,20}\)")
 # What references leave that are in brackets, or before a stop.
-_BEFORE_STOP = re.compile(r"(?<=\S) +(?:\(\s*\))?(?=[.,;:](?:\s|$))|(?<=\s)\(\s*\) ?")
-_BRACE = re.compile(r"\\.|[{}]", re.S)
-_ONE_SIGN = re.compile(r"\\[A-Za-z]+|\\.|[^\\{}\s]|", re.S)
-_SPACE = re.compile(r"\s*")
+_BEFORE_STOP = pattern_of(r"(?<=\S) +(?:\(\s*\))?(?=[.,;:](?:\s|$))|(?<=\s)\(\s*\) ?")
+_BRACE = pattern_of(r"\\.|[{}]", re.S)
+_ONE_SIGN = pattern_of(r"\\[A-Za-z]+|\\.|[^\\{}\s]|", re.S)
+_SPACE = pattern_of(r"\s*")
 _LEVELS = {"part": 1, "chapter": 1, "section": 2, "subsection": 3, "subsubsection": 4}
 _LEVELS |= {"paragraph": 5, "subparagraph": 6}
 # Commands by how many of their arguments are no text; of others all arguments are.
@@ -96,8 +97,8 @@ _QUANTITIES = {
     **{"SI": (1, True), "qty": (1, True), "SIrange": (2, True), "qtyrange": (2, True)},
 }
 """Of siunitx, how many numbers a command takes, and whether their unit."""
-_POWER = re.compile(r"\\(square|cubic)\s*((?:\\(?:kilo|mega|milli|micro|centi))?\s*\\[A-Za-z]+)")
-_UNIT = re.compile(r"\\([A-Za-z]+)\s*")
+_POWER = pattern_of(r"\\(square|cubic)\s*((?:\\(?:kilo|mega|milli|micro|centi))?\s*\\[A-Za-z]+)")
+_UNIT = pattern_of(r"\\([A-Za-z]+)\s*")
 _UNITS = word_pairs("signs.txt", "unit")
 _LONGEST_OPTION = 2_000
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection
 from typing import NamedTuple
 
-_DEFINITION = re.compile(
+from graphrag_pipeline.core.patterns import pattern_of
+
+_DEFINITION = pattern_of(
     r"\\(?:(?:re|provide)?newcommand|providecommand|DeclareRobustCommand)\*?\s{0,9}\{?\s{0,9}"
     r"\\(?P<name>[A-Za-z@]{1,60})\s{0,9}\}?\s{0,9}(?:\[(?P<number>\d)\]\s{0,9})?"
     r"(?:\[(?P<default>[^\]\n]{0,200})\]\s{0,9})?(?=\{)"
     r"|\\def\s{0,9}\\(?P<plain>[A-Za-z@]{1,60})(?P<places>(?:#\d){0,9})\s{0,9}(?=\{)"
 )
-_COMMAND = re.compile(r"\\([A-Za-z@]+)[ \t]{0,9}")
-_PLACE = re.compile(r"#(\d)")
+_COMMAND = pattern_of(r"\\([A-Za-z@]+)[ \t]{0,9}")
+_PLACE = pattern_of(r"#(\d)")
 _DEEPEST = 5
 _MOST_GROWTH, _LEAST_ROOM = 3, 10_000
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.word_lists import word_pairs
 
-_DECLARED = re.compile(
+_DECLARED = pattern_of(
     r"\\newtheorem(\*?)\s*\{(\w+\*?)\}\s*(?:\[(\w+)\])?\s*\{([^{}\n]{1,60})\}\s*(?:\[(\w+)\])?"
 )
 _WELL_KNOWN = word_pairs("signs.txt", "theorem")
 """Environments that classes and macros in other files declare; without a head, their own names."""
-_PLACES = re.compile(
+_PLACES = pattern_of(
     r"\\(chapter|section|subsection)(\*?)|\\begin\{(\w+\*?)\}[ \t]*(?:\[([^\[\]\n]{1,200})\])?"
     r"((?:\s*\\label\{[^{}\n]*\})*)[ \t]*\n?[ \t]*"
 )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.word_lists import word_pairs
 from graphrag_pipeline.ingest.reading.cleaning import one_line
 from graphrag_pipeline.ingest.reading.xml_tree import XmlElement, elements_of, text_of
@@ -12,7 +12,7 @@ from graphrag_pipeline.ingest.reading.xml_tree import XmlElement, elements_of, t
 _CSL = word_pairs("fields.txt", "csl")
 _MARC = word_pairs("fields.txt", "marc")
 _SEVERAL = ("author", "keywords", "isbn")
-_FINAL = re.compile(r"[\s/:;,]+$|(?<=[^\W\d_]{3})\.$|(?<=\d)\.$")
+_FINAL = pattern_of(r"[\s/:;,]+$|(?<=[^\W\d_]{3})\.$|(?<=\d)\.$")
 
 
 def csl_entries(value: object) -> list[object] | None:

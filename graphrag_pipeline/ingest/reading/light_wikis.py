@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.cleaning import clean_text
 from graphrag_pipeline.ingest.reading.decoding import decode
@@ -21,30 +22,30 @@ from graphrag_pipeline.ingest.reading.table_head import markdown_lines
 from graphrag_pipeline.ingest.reading.wikitext import ItemNumbers
 
 _FENCE = "```"
-_DOKU_HEADING = re.compile(r"={2,6}[ \t]*(.{1,300}?)[ \t]*(={2,6})$")
-_DOKU_CODE = re.compile(r"<(code|file)\b[^<>\n]{0,200}>\n?(.*?)\n?</\1>", re.DOTALL)
-_DOKU_ITEM = re.compile(r"((?: {2}|\t)+)([*-])[ \t]*(.*)$")
-_DOKU_CELL = re.compile(r"([|^])((?:\[\[[^\[\]\n]*+\]\]|[^|^\n])*+)(?=[|^])")
-_DOKU_UNSEEN = re.compile(r"~~[A-Z][A-Z:_a-z]{1,30}~~|</?(?:nowiki|sub|sup|del|WRAP)\b[^<>\n]*>|%%")
-_DOKU_LINK = re.compile(r"\[\[(\w+://[^\[\]|\n]+)(?:\|([^\[\]\n]+))?\]\]")
-_DOKU_FILE = re.compile(r"\{\{[^{}|\n]*(?:\|([^{}\n]*))?\}\}")
-_DOKU_MARKS = re.compile(r"(?<!:)(//|\*\*|__|'')(?=\S)(.{1,500}?)(?<=\S)(?<!:)\1")
+_DOKU_HEADING = pattern_of(r"={2,6}[ \t]*(.{1,300}?)[ \t]*(={2,6})$")
+_DOKU_CODE = pattern_of(r"<(code|file)\b[^<>\n]{0,200}>\n?(.*?)\n?</\1>", re.DOTALL)
+_DOKU_ITEM = pattern_of(r"((?: {2}|\t)+)([*-])[ \t]*(.*)$")
+_DOKU_CELL = pattern_of(r"([|^])((?:\[\[[^\[\]\n]*+\]\]|[^|^\n])*+)(?=[|^])")
+_DOKU_UNSEEN = pattern_of(r"~~[A-Z][A-Z:_a-z]{1,30}~~|</?(?:nowiki|sub|sup|del|WRAP)\b[^<>\n]*>|%%")
+_DOKU_LINK = pattern_of(r"\[\[(\w+://[^\[\]|\n]+)(?:\|([^\[\]\n]+))?\]\]")
+_DOKU_FILE = pattern_of(r"\{\{[^{}|\n]*(?:\|([^{}\n]*))?\}\}")
+_DOKU_MARKS = pattern_of(r"(?<!:)(//|\*\*|__|'')(?=\S)(.{1,500}?)(?<=\S)(?<!:)\1")
 _ATTRIBUTES = r"(?:\([^()\n]{1,100}\)|\{[^{}\n]{1,100}\}|\[[^\[\]\n]{1,30}\]|[<>=]){0,4}"
-_HEADING = re.compile(rf"h([1-6]){_ATTRIBUTES}\.[ \t]+(.*)$")
-_BLOCK = re.compile(rf"(bq|bc|pre|p|notextile|fn\d{{1,3}}){_ATTRIBUTES}\.\.?(?:[ \t]+|$)(.*)$")
-_ITEM = re.compile(rf"([*#]+){_ATTRIBUTES}[ \t]+(.*)$")
-_CELL = re.compile(
+_HEADING = pattern_of(rf"h([1-6]){_ATTRIBUTES}\.[ \t]+(.*)$")
+_BLOCK = pattern_of(rf"(bq|bc|pre|p|notextile|fn\d{{1,3}}){_ATTRIBUTES}\.\.?(?:[ \t]+|$)(.*)$")
+_ITEM = pattern_of(rf"([*#]+){_ATTRIBUTES}[ \t]+(.*)$")
+_CELL = pattern_of(
     rf"(_)?(?:\\(\d{{1,2}}))?(?:/(\d{{1,2}}))?[\^~-]?{_ATTRIBUTES}\.(?:[ \t]+|(?<=_\.))"
 )
 """Marks of a cell: whether it is a head, and over how many columns and rows."""
-_LINK = re.compile(
+_LINK = pattern_of(
     r"\"([^\"\n()]{1,300})(?:\([^()\n]{0,300}\))?\":((?:\w+://|mailto:)[^\s]*[^\s.,;:!?)\"]|[/#][^\s]*)"
 )
-_IMAGE = re.compile(r"!(?:[<>=])?[^\s!()]{1,500}(?:\(([^()\n]{0,300})\))?!(?::\S+)?")
-_MARKS = re.compile(
+_IMAGE = pattern_of(r"!(?:[<>=])?[^\s!()]{1,500}(?:\(([^()\n]{0,300})\))?!(?::\S+)?")
+_MARKS = pattern_of(
     r"(?<!\w)(\*\*|__|\?\?|[*_+-]|%)(?=\S)(?:\{[^{}\n]{1,100}\})?([^\n]{1,500}?)(?<=\S)\1(?!\w)"
 )
-_CODE = re.compile(r"(?<!\w)@([^@\n]{1,300})@(?!\w)")
+_CODE = pattern_of(r"(?<!\w)@([^@\n]{1,300})@(?!\w)")
 
 
 def read_dokuwiki(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:

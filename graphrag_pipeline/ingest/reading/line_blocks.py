@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
-
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.ingest.reading.blocks import Block, BlockKind
 
-_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
-_HEADING = re.compile(r"#{1,6}[ \t]+\S")
-_UNDERLINE = re.compile(r"(=+|-{3,}|~{3,})[ \t]*$")
-_ITEM = re.compile(r"[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t]+\S")
-_ROW = re.compile(r"[ \t]*\|.*\|[ \t]*$")
-_INDENTED = re.compile(r"(?: {4}|\t)[ \t]*\S")
-_CONTINUED = re.compile(r"(?: {2}|\t)[ \t]*\S")
+_FENCE = pattern_of(r"[ \t]*(`{3,}|~{3,})")
+_HEADING = pattern_of(r"#{1,6}[ \t]+\S")
+_UNDERLINE = pattern_of(r"(=+|-{3,}|~{3,})[ \t]*$")
+_ITEM = pattern_of(r"[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t]+\S")
+_ROW = pattern_of(r"[ \t]*\|.*\|[ \t]*$")
+_INDENTED = pattern_of(r"(?: {4}|\t)[ \t]*\S")
+_CONTINUED = pattern_of(r"(?: {2}|\t)[ \t]*\S")
 _LONGEST_LINE = 10_000  # a heading or a row of a table is no longer
 
 

@@ -18,6 +18,7 @@ from email.message import Message
 from itertools import dropwhile, groupby, islice, takewhile
 from pathlib import Path
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 from graphrag_pipeline.ingest.reading.files import is_of_other_kind, read_file, refused
@@ -61,10 +62,10 @@ _MOST_HEADER = 5_000
 _MOST_NAMES = 50
 _MOST_SHOWN = 10
 _MOST_MESSAGES = 100_000
-_STRUCTURE = re.compile(rb"^content-[a-z]+:[^\n]*+(?:\n[ \t][^\n]*+)*+", re.M | re.I)
+_STRUCTURE = pattern_of(rb"^content-[a-z]+:[^\n]*+(?:\n[ \t][^\n]*+)*+", re.M | re.I)
 _FIELD = rb"(?=>*From |[!-9;-~]+:)"
 _DATED = rb"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? [^\r\n]{1,20}\d\d:\d\d[^\r\n]{0,300}\r?\n"
-_SEPARATOR = re.compile(
+_SEPARATOR = pattern_of(
     rb"\AFrom [^\r\n]*\r?\n" + _FIELD + rb"|(?:(?<=\n\n)|(?<=\n\r\n))From "
     rb"(?:-|[^\s@]{1,200}@[^\r\n]{0,300}|[^\r\n]{0,300}\d\d:\d\d[^\r\n]{0,300})\r?\n"
     + _FIELD
@@ -75,29 +76,29 @@ _SEPARATOR = re.compile(
 """A line of a message may begin so, too: it holds no address and no time, or no header follows it.
 
 After a line that is not blank, it has to be dated as well."""
-_DIGEST_RULE = re.compile(r"^(?:-{30}|-{70})\n\s*", re.M)
-_IN_DIGEST = re.compile(
+_DIGEST_RULE = pattern_of(r"^(?:-{30}|-{70})\n\s*", re.M)
+_IN_DIGEST = pattern_of(
     r"(?:Message: \d{1,6}\n)?(?=(?:[A-Za-z-]{2,40}:[^\n]*\n(?:[ \t][^\n]*\n)*)+\n)"
 )
 _ENDINGS = mimetypes.MimeTypes(filenames=())
 _ENDINGS.add_type("application/mbox", ".mbox")
-_QUOTED_SEPARATOR = re.compile(rb"^>(>*From )", re.M)
-_AT = re.compile(rb"^(From: [^\s@]{1,100}) at ([^\s@]{1,100} \()", re.M)
+_QUOTED_SEPARATOR = pattern_of(rb"^>(>*From )", re.M)
+_AT = pattern_of(rb"^(From: [^\s@]{1,100}) at ([^\s@]{1,100} \()", re.M)
 """How archives of mailing lists write who sends a message."""
-_QUOTE = re.compile(r"\s*>")
+_QUOTE = pattern_of(r"\s*>")
 _LONGEST_SIZE = 20
-_FORWARD = re.compile(r"(?:fwd?|wg|tr|rv)\s?:", re.I)
+_FORWARD = pattern_of(r"(?:fwd?|wg|tr|rv)\s?:", re.I)
 _MOST_ANSWERED = 6  # lines
-_SIGNATURE = re.compile(r"^-- ?$", re.M)
-_FILE_NAME = re.compile(rb"name[*\d]{0,4}\s{0,9}=|base64", re.I)
+_SIGNATURE = pattern_of(r"^-- ?$", re.M)
+_FILE_NAME = pattern_of(rb"name[*\d]{0,4}\s{0,9}=|base64", re.I)
 _QUOTED = "quoted"
-_IS_QUOTED = re.compile(rf"(?:^|/){_QUOTED}-\d+$")
-_ORIGINAL = re.compile(
+_IS_QUOTED = pattern_of(rf"(?:^|/){_QUOTED}-\d+$")
+_ORIGINAL = pattern_of(
     r"^(?:-{2,} ?(?:Original Message|Ursprüngliche Nachricht|Message d'origine|Mensaje original) ?"
     r"-{2,}|_{20,}\n\s*From: .*)$",
     re.M | re.I,
 )
-_ATTRIBUTION = re.compile(
+_ATTRIBUTION = pattern_of(
     r"^(?:(?:On|Am|Le|El|Op|Il|Em|Den|Dne)\b.{5,300}"
     r"(?:wrote|schrieb|a écrit|escribió|schreef|ha scritto|escreveu|skrev|napsal)"
     r"[^\n]{0,80}:?|(?=.{0,100}\d).{5,200}@.{0,100}:"

@@ -7,29 +7,29 @@ import email.errors
 import email.header
 import email.utils
 import functools
-import re
 from collections.abc import Iterable, Sequence
 from email.message import Message
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.ingest.reading.cleaning import one_line
 from graphrag_pipeline.ingest.reading.decoding import decode
 
 _MOST_HEADER = 5_000
 _MOST_PEOPLE = 50
 _SLOW_CHARSETS = ("punycode", "idna")  # of quadratic time, and never a message's
-_ONE_BYTE = re.compile(r"(?:iso8859|cp125|ascii)")
+_ONE_BYTE = pattern_of(r"(?:iso8859|cp125|ascii)")
 _MEANT = {
     **{"ascii": "cp1252", "iso8859-1": "cp1252", "iso8859-9": "cp1254"},
     **{"gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932", "euc_kr": "cp949"},
 }
 """What is written under the name of a smaller set, as browsers read it (WHATWG Encoding, 4.2)."""
-_ID = re.compile(r"<([^<>\s]{1,300})>")
-_BETWEEN_NAMES = re.compile(r"[._]")
+_ID = pattern_of(r"<([^<>\s]{1,300})>")
+_BETWEEN_NAMES = pattern_of(r"[._]")
 _ADDRESS = r"[A-Za-z0-9_+-]+(?:\.[A-Za-z0-9_+-]+)*@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*"
-_PLAIN = re.compile(
+_PLAIN = pattern_of(
     rf"([A-Za-z][A-Za-z0-9=?_'-]*(?: [A-Za-z=][A-Za-z0-9=?_'-]*)*) <({_ADDRESS})>|({_ADDRESS})"
 )
-_IS_NAME = re.compile(r"[^\W\d_](?:[^\W\d_]|[ .'’-])*")
+_IS_NAME = pattern_of(r"[^\W\d_](?:[^\W\d_]|[ .'’-])*")
 
 
 def in_charset(data: bytes, charset: str | None, encoding: str | None) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 
@@ -20,29 +21,29 @@ _MEANING = {
     for name in ("From", "Date", "To", "Cc", "Subject")
     for label in _WORDS[name]
 }
-_HEADER = re.compile(
+_HEADER = pattern_of(
     r"^(?P<quote>[ \t]*(?:>[> \t]*)?)[*_]{0,2}(?P<label>"
     + "|".join(sorted(map(re.escape, _MEANING), key=len, reverse=True))
     + r")[ \u00a0]?[*_]{0,2}[:：][*_]{0,2}[ \t\u00a0]*(?P<value>[^\n]*)$",
     re.M,
 )
-_GOES_ON = re.compile(r"(?:\n[> ]{0,9}[ \t]+[^\n]{0,1000}@[^\n]{0,1000}){0,50}[> \t\n*_]*")
-_RULE = re.compile(r"[ \t>]*(?:[-_=*]{2,}[^\n]{0,100}[-_=*]{2,}|_{5,})[ \t]*")
-_QUOTE = re.compile(r"^[ \t]*>[ \t]?", re.M)
+_GOES_ON = pattern_of(r"(?:\n[> ]{0,9}[ \t]+[^\n]{0,1000}@[^\n]{0,1000}){0,50}[> \t\n*_]*")
+_RULE = pattern_of(r"[ \t>]*(?:[-_=*]{2,}[^\n]{0,100}[-_=*]{2,}|_{5,})[ \t]*")
+_QUOTE = pattern_of(r"^[ \t]*>[ \t]?", re.M)
 _LEAST = 3
 _MOST = 200
-_MAIL_LINK = re.compile(r"\[([^\[\]\n]{0,300})\]\(mailto:[^()\s]{0,300}\)")
-_ADDRESS = re.compile(r"[\w.+-]{1,100}@[\w-]{1,100}(?:\.[\w-]{1,100}){0,10}")
-_BESIDE_NAME = re.compile(r"[<\[(](?:mailto:)?[^<>\[\]()]*@[^<>\[\]()]*[>\])]|[\"<>]")
-_AFTER_PERSON = re.compile(r"(?<=>),\s*|(?<=[\w]),\s*(?=[^,]*@)")
-_NUMERIC = re.compile(r"\b(\d{1,2})([./-]) ?(\d{1,2})\2 ?(\d{4})\b")
-_ISO = re.compile(r"\b(\d{4})(?:-|年|\. ?)(\d{1,2})(?:-|月|\. ?)(\d{1,2})(?:日|\b)")
-_DAY_MONTH = re.compile(
+_MAIL_LINK = pattern_of(r"\[([^\[\]\n]{0,300})\]\(mailto:[^()\s]{0,300}\)")
+_ADDRESS = pattern_of(r"[\w.+-]{1,100}@[\w-]{1,100}(?:\.[\w-]{1,100}){0,10}")
+_BESIDE_NAME = pattern_of(r"[<\[(](?:mailto:)?[^<>\[\]()]*@[^<>\[\]()]*[>\])]|[\"<>]")
+_AFTER_PERSON = pattern_of(r"(?<=>),\s*|(?<=[\w]),\s*(?=[^,]*@)")
+_NUMERIC = pattern_of(r"\b(\d{1,2})([./-]) ?(\d{1,2})\2 ?(\d{4})\b")
+_ISO = pattern_of(r"\b(\d{4})(?:-|年|\. ?)(\d{1,2})(?:-|月|\. ?)(\d{1,2})(?:日|\b)")
+_DAY_MONTH = pattern_of(
     r"\b(\d{1,2})(?:st|nd|rd|th|er|\.|º|°)?,? +(?:de +|d['’])?([^\W\d_]{3,12})\.?,? +"
     r"(?:de +)?(\d{4})\b"
 )
-_MONTH_DAY = re.compile(r"\b([^\W\d_]{3,12})\.? +(\d{1,2})(?:st|nd|rd|th)?,? +(\d{4})\b")
-_TIME = re.compile(r"\b(\d{1,2})[:.h](\d\d)(?:[:.]\d\d)?(?:\s*([APap])\.?\s?[Mm]\b)?")
+_MONTH_DAY = pattern_of(r"\b([^\W\d_]{3,12})\.? +(\d{1,2})(?:st|nd|rd|th)?,? +(\d{4})\b")
+_TIME = pattern_of(r"\b(\d{1,2})[:.h](\d\d)(?:[:.]\d\d)?(?:\s*([APap])\.?\s?[Mm]\b)?")
 _BEGINS = sorted(
     ((begin, number) for number in range(1, 13) for begin in _WORDS[f"month_{number}"]),
     key=lambda pair: -len(pair[0]),

@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.word_lists import word_pairs
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.blocks import BlockKind, joined_lines
@@ -28,10 +29,10 @@ from graphrag_pipeline.ingest.reading.model import (
 )
 from graphrag_pipeline.ingest.reading.table_head import markdown_lines
 
-_IS_PAGE = re.compile(r"^[.'][ \t]*(?:TH|Dt|Dd|SH|Sh)\b", re.M)
-_REQUEST = re.compile(r"[.'][ \t]*([^\s\\]{1,20})[ \t]*(.*)$")
-_ARGUMENT = re.compile(r'"((?:[^"]|"")*)"?|((?:\\ |\S)+)')
-_ESCAPE = re.compile(
+_IS_PAGE = pattern_of(r"^[.'][ \t]*(?:TH|Dt|Dd|SH|Sh)\b", re.M)
+_REQUEST = pattern_of(r"[.'][ \t]*([^\s\\]{1,20})[ \t]*(.*)$")
+_ARGUMENT = pattern_of(r'"((?:[^"]|"")*)"?|((?:\\ |\S)+)')
+_ESCAPE = pattern_of(
     r'\\(?:["#].*$|[fFmMgkn](?:\[[^\]]{0,40}\]|\(..|.)|s(?:\[[^\]]{0,9}\]|\'[^\']{0,9}\'|[+-]?\d{1,2})'
     r"|[hvwXbDlLoZHSNR]'[^']{0,200}'|z.|(\*?)(?:\((..)|\[([^\]]{0,40})\])|\*.|(.)|$)"
 )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.model import (
     SMALL_RECORDS,
@@ -19,7 +19,7 @@ from graphrag_pipeline.ingest.reading.xml_tree import XmlElement, elements_in, r
 
 _OF_GPX = ("wpt", "rte", "trk")
 _POINTS = ("rtept", "trkpt")
-_POINT = re.compile(r"(-?[\d.]{1,20}),(-?[\d.]{1,20})(?:,(-?[\d.]{1,20}))?")
+_POINT = pattern_of(r"(-?[\d.]{1,20}),(-?[\d.]{1,20})(?:,(-?[\d.]{1,20}))?")
 _TOLD = {"desc": "description", "cmt": "comment", "type": "type", "sym": "symbol", "time": "time"}
 
 

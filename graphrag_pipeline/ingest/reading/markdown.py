@@ -10,6 +10,7 @@ from pathlib import Path
 
 import yaml
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.records import SEPARATOR
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.ingest.reading import versions
@@ -42,21 +43,21 @@ from graphrag_pipeline.ingest.reading.wiki_links import (
 
 _MOST_FRONT_MATTER = 65_536  # characters
 _ENDS = {"---": ("---", "..."), "+++": ("+++",)}
-_TITLE = re.compile(r"^title:: +(\S[^\n]{0,300})$", re.M)
+_TITLE = pattern_of(r"^title:: +(\S[^\n]{0,300})$", re.M)
 _TOP = 1_000
 _FORMS = word_lists("documents.txt")["first_heading"]
 """Headings of a first section, by which no document is called; it is by its file's name."""
 _STARTS = ("index", "readme")
-_NOTE = re.compile(r"^ {0,3}\[\^([^\]\s]{1,50})\]:[ \t]+", re.M)
-_NOTE_MARK = re.compile(r"\[\^([^\]\s]{1,50})\]")
-_TERM = re.compile(r"^([^\s#>|:*+-][^\n]{0,100})\n(?:[ \t]*\n)?:[ \t]+(?=\S)", re.M)
-_FURTHER = re.compile(r"(?<=\S)\n:[ \t]+(?=\S)")
-_WIDE_HEAD = re.compile(
+_NOTE = pattern_of(r"^ {0,3}\[\^([^\]\s]{1,50})\]:[ \t]+", re.M)
+_NOTE_MARK = pattern_of(r"\[\^([^\]\s]{1,50})\]")
+_TERM = pattern_of(r"^([^\s#>|:*+-][^\n]{0,100})\n(?:[ \t]*\n)?:[ \t]+(?=\S)", re.M)
+_FURTHER = pattern_of(r"(?<=\S)\n:[ \t]+(?=\S)")
+_WIDE_HEAD = pattern_of(
     r"^\|(?:[^|\n]*\|){1,200}?[ \t]*\|[^\n]*\n\|[-:| ]+\|[ \t]*(?:\n\|[^\n]*){2,8}", re.M
 )
 """The first lines of a table whose head has a name and an empty cell after it."""
-_INTEGER = re.compile(r"[+-]?\d{1,18}")
-_DECIMAL = re.compile(r"[+-]?\d{1,18}\.\d{1,18}")
+_INTEGER = pattern_of(r"[+-]?\d{1,18}")
+_DECIMAL = pattern_of(r"[+-]?\d{1,18}\.\d{1,18}")
 
 
 def read_markdown(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:

@@ -10,6 +10,7 @@ import html
 import re
 from collections.abc import Iterator, Set
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.word_lists import word_set
 from graphrag_pipeline.ingest.reading.line_blocks import line_blocks
 
@@ -25,21 +26,21 @@ _LINES = word_set(
 _OTHERS = word_set("h1 h2 h3 h4 h5 h6 li td th script style svg")
 TAG_NAMES = _INLINE | _LINES | _OTHERS
 _NAMES = "|".join(sorted(TAG_NAMES, key=len, reverse=True))
-_CODE_OR_TAG = re.compile(
+_CODE_OR_TAG = pattern_of(
     rf"(`+)[^`\n]+\1|\\<|<(?P<end>/?)(?P<name>{_NAMES})(?:\s[^<>]{{0,2000}})?/?>", re.I
 )
-_BLANK_LINES = re.compile(r"\n[ \t]*\n(?:[ \t]*\n)+")
+_BLANK_LINES = pattern_of(r"\n[ \t]*\n(?:[ \t]*\n)+")
 _IMAGE = r"!\[[^\[\]\n]*\](?:\([^()\n]*(?:\([^()\n]*\)[^()\n]*)?\)|\[[^\[\]\n]*\])"
 _BADGE = rf"(?:\[\s*{_IMAGE}\s*\](?:\([^()\n]*\)|\[[^\[\]\n]*\])|{_IMAGE})"
-_BADGES = re.compile(rf"{_BADGE}(?:[\s|·•]*{_BADGE})*")
-_HEADING = re.compile(r"#{1,6}(?:\s|$)")
-_NO_HEADING = re.compile(r"#{1,6}\s*")
-_DEFINITION = re.compile(
+_BADGES = pattern_of(rf"{_BADGE}(?:[\s|·•]*{_BADGE})*")
+_HEADING = pattern_of(r"#{1,6}(?:\s|$)")
+_NO_HEADING = pattern_of(r"#{1,6}\s*")
+_DEFINITION = pattern_of(
     r" {0,3}\[(?!\^)[^\[\]]+\]:\s+\S+(?:\s+(?:\"[^\"]*\"|'[^']*'|\([^()]*\)))?\s*"
 )
-_TO_HERE = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])\s+\[.*\]\(\s*<?#[^()\s]*>?\s*\)\s*")
-_MARK_OF_CONTENTS = re.compile(r"\s*(?:\[TOC\]|\[\[_?TOC_?\]\]|\$\{toc\}|\{:\s*toc\s*\})\s*", re.I)
-_CONTENTS = re.compile(
+_TO_HERE = pattern_of(r"\s*(?:[-*+]|\d{1,3}[.)])\s+\[.*\]\(\s*<?#[^()\s]*>?\s*\)\s*")
+_MARK_OF_CONTENTS = pattern_of(r"\s*(?:\[TOC\]|\[\[_?TOC_?\]\]|\$\{toc\}|\{:\s*toc\s*\})\s*", re.I)
+_CONTENTS = pattern_of(
     r"#{1,6}\s*\W*(?:table of contents|contents|toc|on this page|inhalt(?:sverzeichnis)?|"
     r"sommaire|table des matières|índice|indice|contenido|inhoud|目录|目次)\W*",
     re.I,
@@ -53,24 +54,24 @@ _INSTEAD = {
     ("li", True): "",
 }
 _LEAST_LINKS = 3
-_DATA_LINK = re.compile(
+_DATA_LINK = pattern_of(
     r"!?\[([^\[\]\n]{0,300})\]\(\s*<?data:[^()\s<>]*>?(?:\s+(?:\"[^\"\n]{0,300}\"|'[^'\n]{0,300}'))?\s*\)"
 )
-_DATA_DEFINITION = re.compile(r"^ {0,3}\[[^\[\]\n]{1,300}\]:[ \t]*<?data:[^\n]*$", re.M)
-_DATA = re.compile(
+_DATA_DEFINITION = pattern_of(r"^ {0,3}\[[^\[\]\n]{1,300}\]:[ \t]*<?data:[^\n]*$", re.M)
+_DATA = pattern_of(
     r"data:[\w.+-]{1,50}/[\w.+-]{1,50}(?:;[\w=-]{1,50}){0,3};base64,[A-Za-z0-9+/=%]{40,}"
 )
-_HEADING_ID = re.compile(r"^(#{1,6}[ \t][^\n]{0,1000}?)[ \t]*\{[#:.][^{}\n]{0,200}\}[ \t]*$", re.M)
-_CONTAINER = re.compile(r"^[ \t]*:{3,}[ \t]*(?:\{[^{}\n]{0,200}\}|[\w-]{0,60})[ \t]*", re.M)
-_CODE_OR_MARK = re.compile(
+_HEADING_ID = pattern_of(r"^(#{1,6}[ \t][^\n]{0,1000}?)[ \t]*\{[#:.][^{}\n]{0,200}\}[ \t]*$", re.M)
+_CONTAINER = pattern_of(r"^[ \t]*:{3,}[ \t]*(?:\{[^{}\n]{0,200}\}|[\w-]{0,60})[ \t]*", re.M)
+_CODE_OR_MARK = pattern_of(
     r"(`+)[^`\n]+\1|(?<![\w\\])</?(?P<name>[A-Z][\w.]{0,60})(?P<rest>\s[^<>]{0,2000}|/)?>"
     r"|(?<=\w)(?P<escape>\\)(?=_\w)|(?P<sign>\\)(?=[<>*])"
     r"|(?<=\]\()(?P<address>https?://[^\s()<>?#]{1,300})[?#][^\s()<>]{150,}(?=\))"
     r"|(?P<sign_name>&(?:[a-zA-Z]\w{1,30}|#\d{1,7}|#[xX][\da-fA-F]{1,6});)"
 )
-_CLOSED = re.compile(r"</([A-Z][\w.]{0,60})>")
-_ROW = re.compile(r"^[ \t]*\|.*<.*$", re.M)
-_BREAK = re.compile(r"<(?:br|/?(?:p|ul|ol|li|div))\s*/?>", re.I)
+_CLOSED = pattern_of(r"</([A-Z][\w.]{0,60})>")
+_ROW = pattern_of(r"^[ \t]*\|.*<.*$", re.M)
+_BREAK = pattern_of(r"<(?:br|/?(?:p|ul|ol|li|div))\s*/?>", re.I)
 """What divides lines within a cell of a table, which is one line."""
 _LONGEST = 5_000  # characters of a line that is looked at
 

@@ -7,37 +7,39 @@ from __future__ import annotations
 
 import re
 
+from graphrag_pipeline.core.patterns import pattern_of
+
 _LOGSEQ = ("::", "((", "{{", ":LOGBOOK:", "SCHEDULED: <", "DEADLINE: <", "#+")
-_CLOCK = re.compile(
+_CLOCK = pattern_of(
     r"^[ \t]*:LOGBOOK:[ \t]*\n(?:(?![ \t]*:END:)[^\n]*\n){0,500}[ \t]*:END:[ \t]*\n?", re.M
 )
-_QUERY = re.compile(
+_QUERY = pattern_of(
     r"^[ \t]*(?:- )?#\+BEGIN_QUERY[^\n]*\n(?:(?![ \t]*#\+END_)[^\n]*\n){0,500}"
     r"[ \t]*#\+END_[^\n]*\n?",
     re.M,
 )
-_PROPERTY = re.compile(
+_PROPERTY = pattern_of(
     r"[ \t]*(?:[-*] )?(?P<name>id|collapsed|logseq\.[\w.-]+|background-color|ls-type|hl-\w+|icon"
     r"|created-at|updated-at|template(?:-[\w-]+)?|query-[\w-]+|card-[\w-]+|heading)::"
     r" ?(?P<value>.*)"
 )
-_MARKER = re.compile(r"[ \t]*#\+(?:BEGIN|END)_\w+[^\n]*")
-_TIME = re.compile(
+_MARKER = pattern_of(r"[ \t]*#\+(?:BEGIN|END)_\w+[^\n]*")
+_TIME = pattern_of(
     r"\b(SCHEDULED|DEADLINE): <(\d{4}-\d\d-\d\d)(?: [^\W\d_]{2,4}\.?)?(?: (\d\d:\d\d))?"
     r"[^<>\n]{0,20}>"
 )
 _ID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?=[\w-]{0,8}\d)[\w-]{9}"
-_LABELLED = re.compile(rf"\[([^\[\]\n]{{1,300}})\]\(\(\((?:{_ID})\)\)\)")
-_REFERENCE = re.compile(rf"\(\(({_ID})\)\)")
-_EMBEDDED = re.compile(r"\{\{(?:\[\[)?embed(?:\]\])?:?[ \t]*([^{}\n]*)\}\}")
-_TASK = re.compile(r"\{\{\[\[(TODO|DONE)\]\]\}\}")
-_MACRO = re.compile(
+_LABELLED = pattern_of(rf"\[([^\[\]\n]{{1,300}})\]\(\(\((?:{_ID})\)\)\)")
+_REFERENCE = pattern_of(rf"\(\(({_ID})\)\)")
+_EMBEDDED = pattern_of(r"\{\{(?:\[\[)?embed(?:\]\])?:?[ \t]*([^{}\n]*)\}\}")
+_TASK = pattern_of(r"\{\{\[\[(TODO|DONE)\]\]\}\}")
+_MACRO = pattern_of(
     r"\{\{(?:\[\[)?(?:query|renderer|video|youtube|tweet|twitter|cloze|function|namespace|table|"
     r"kanban|roam/\w+)\b(?:[^{}\n]|\{[^{}\n]{0,500}\}){0,1000}\}\}"
 )
-_EMPTY = re.compile(r"[ \t]*[-*][ \t]*")
+_EMPTY = pattern_of(r"[ \t]*[-*][ \t]*")
 _LONGEST = 300  # characters of a block that is shown where another one refers to it
-_PAGE = re.compile(
+_PAGE = pattern_of(
     r" \((?:https?://(?:www\.)?notion\.(?:so|site)/[^()\s]*"
     r"|[^()\s]{0,300}(?:%20|[ -])[0-9a-f]{32}\.(?:md|csv|html)(?:\?[^()\s]*)?)\)"
 )

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.decoding import decode
 from graphrag_pipeline.ingest.reading.markdown import read_as_markdown
@@ -19,8 +20,8 @@ from graphrag_pipeline.ingest.reading.model import (
 )
 from graphrag_pipeline.ingest.reading.notebook_outputs import outputs_of
 
-_FENCE = re.compile(r"^[ \t]*(`{3,})", re.M)
-_INLINE_IMAGE = re.compile(r"!\[([^\]\n]{0,300})\]\(data:[^)\s]*\)")
+_FENCE = pattern_of(r"^[ \t]*(`{3,})", re.M)
+_INLINE_IMAGE = pattern_of(r"!\[([^\]\n]{0,300})\]\(data:[^)\s]*\)")
 
 
 def read_notebook(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:

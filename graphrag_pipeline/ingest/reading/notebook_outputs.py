@@ -5,10 +5,10 @@ Pictures, warnings and tracebacks say nothing of what the notebook is about.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.records import SEPARATOR
 from graphrag_pipeline.ingest.reading.html import parse_html
 from graphrag_pipeline.ingest.reading.text_tables import table_lines
@@ -16,12 +16,12 @@ from graphrag_pipeline.ingest.reading.text_tables import table_lines
 _MOST = 20_000  # characters of what a cell printed
 _MOST_LINES = 12
 _LONGEST_VALUE = 200
-_NAMED = re.compile(r"[A-Za-z_][\w.\[\]'\"]{0,60}(?:\(\))?")
-_NUMBERED_ROW = re.compile(r"\|[ \t]*(?:\d{1,9}|-{3})?[ \t]*(?=\|)")
-_CELLS = re.compile(r"[ \t]{2,}")
-_OF_SERIES = re.compile(r"(?:Name: ([^\n,]{1,100}), |Length: \d+, )?(?:Length: \d+, )?dtype: \w+$")
-_IS_MARKUP = re.compile(r"\s*(?:[#<`=>*|{\[-]|\d+[.)] )")
-_LOOKS_OF_OBJECT = re.compile(r"<[^\n]{0,300}>$|[\w.]{1,80}\([^\n]{0,300}\)$")
+_NAMED = pattern_of(r"[A-Za-z_][\w.\[\]'\"]{0,60}(?:\(\))?")
+_NUMBERED_ROW = pattern_of(r"\|[ \t]*(?:\d{1,9}|-{3})?[ \t]*(?=\|)")
+_CELLS = pattern_of(r"[ \t]{2,}")
+_OF_SERIES = pattern_of(r"(?:Name: ([^\n,]{1,100}), |Length: \d+, )?(?:Length: \d+, )?dtype: \w+$")
+_IS_MARKUP = pattern_of(r"\s*(?:[#<`=>*|{\[-]|\d+[.)] )")
+_LOOKS_OF_OBJECT = pattern_of(r"<[^\n]{0,300}>$|[\w.]{1,80}\([^\n]{0,300}\)$")
 
 
 def outputs_of(outputs: Any, source: str) -> Iterator[str]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import dropwhile
 from pathlib import Path
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.cleaning import clean_text
 from graphrag_pipeline.ingest.reading.decoding import decode
@@ -21,36 +22,36 @@ from graphrag_pipeline.ingest.reading.model import (
 )
 from graphrag_pipeline.ingest.reading.table_head import markdown_lines
 
-_ADOC_HEADING = re.compile(r"(={1,6})[ \t]+(\S.*)$")
+_ADOC_HEADING = pattern_of(r"(={1,6})[ \t]+(\S.*)$")
 # Lines below the title: who wrote it, and which revision it is.
-_ADOC_AUTHOR = re.compile(r"[^\W\d_][\w.'’-]*(?: [\w.'’-]+){1,3}$")
-_ADOC_EMAIL = re.compile(r" <[^<>]*>")
-_ADOC_REVISION = re.compile(r"v?\d[\w.]*(?:, (\d{4}-\d\d-\d\d))?(?:: .*)?$|(\d{4}-\d\d-\d\d)$")
-_ADOC_FENCE = re.compile(r"(-{4,}|\.{4,}|`{3,})[ \t]*$")
-_ADOC_BORDER = re.compile(r"(?:={4,}|\*{4,}|_{4,}|--|\+{4,}|\+)[ \t]*$")
-_ADOC_UNSEEN = re.compile(
+_ADOC_AUTHOR = pattern_of(r"[^\W\d_][\w.'’-]*(?: [\w.'’-]+){1,3}$")
+_ADOC_EMAIL = pattern_of(r" <[^<>]*>")
+_ADOC_REVISION = pattern_of(r"v?\d[\w.]*(?:, (\d{4}-\d\d-\d\d))?(?:: .*)?$|(\d{4}-\d\d-\d\d)$")
+_ADOC_FENCE = pattern_of(r"(-{4,}|\.{4,}|`{3,})[ \t]*$")
+_ADOC_BORDER = pattern_of(r"(?:={4,}|\*{4,}|_{4,}|--|\+{4,}|\+)[ \t]*$")
+_ADOC_UNSEEN = pattern_of(
     r"(?:\[[^\[\]]*\]|\[\[[^\[\]]*\]\]|:!?[\w-]+!?:(?:[ \t].*)?|//(?!/).*"
     r"|(?:include|image|video|audio|toc|ifdef|ifndef|endif|ifeval)::.*)[ \t]*$"
 )
-_ADOC_ITEM = re.compile(r"[ \t]*(\*{1,5}|\.{1,5}|-)[ \t]+(\S.*)$")
-_ADOC_COLUMNS = re.compile(r"""cols=(?:"([^"]+)"|'([^']+)'|([^,\]]+))""")
-_ADOC_HEADER = re.compile(r"%header|options?=[\"']?[^\]]*\bheader|%autowidth\.header")
-_ADOC_CELL = re.compile(r"(?:^|(?<=\s))(?:(\d+)(?:\.\d+)?[+*]|\.\d+\+)?[<^>.]*[a-z]?\|")
-_ADOC_TITLE = re.compile(r"\.(?![.\s])(.+)$")
-_ADOC_TERM = re.compile(r"[ \t]*([^\s:][^:\n]{0,100})::[ \t]+(\S.*)$")
-_ADOC_LINK = re.compile(
+_ADOC_ITEM = pattern_of(r"[ \t]*(\*{1,5}|\.{1,5}|-)[ \t]+(\S.*)$")
+_ADOC_COLUMNS = pattern_of(r"""cols=(?:"([^"]+)"|'([^']+)'|([^,\]]+))""")
+_ADOC_HEADER = pattern_of(r"%header|options?=[\"']?[^\]]*\bheader|%autowidth\.header")
+_ADOC_CELL = pattern_of(r"(?:^|(?<=\s))(?:(\d+)(?:\.\d+)?[+*]|\.\d+\+)?[<^>.]*[a-z]?\|")
+_ADOC_TITLE = pattern_of(r"\.(?![.\s])(.+)$")
+_ADOC_TERM = pattern_of(r"[ \t]*([^\s:][^:\n]{0,100})::[ \t]+(\S.*)$")
+_ADOC_LINK = pattern_of(
     r"(?:link:|xref:|mailto:)?(?:https?://)?[^\s\[\]<>]{1,500}\[([^\[\]\n]{1,500})\]"
 )
-_ADOC_LINK_START = re.compile(r"(?:link:|xref:|mailto:|https?://)")
-_ADOC_REFERENCE = re.compile(r"<<[^<>,\n]{1,200}(?:,[ \t]*([^<>\n]{1,300}))?>>")
-_ORG_HEADING = re.compile(r"(\*{1,12})[ \t]+(\S.*)$")
-_ORG_STATE = re.compile(r"(?:TODO|DONE|NEXT|WAITING|CANCELLED)[ \t]+|\[#[A-C]\][ \t]*")
-_ORG_TAGS = re.compile(r"[ \t]+:[\w@#%:]+:[ \t]*$")
-_ORG_KEYWORD = re.compile(r"[ \t]*#\+(\w+?)(?:_(SRC|EXAMPLE|EXPORT))?(?::|\s|$)[ \t]*(.*)$", re.I)
-_ORG_PROPERTY = re.compile(r"[ \t]*:(?!(?:CUSTOM_)?ID:|END:)([A-Za-z][\w-]*):[ \t]+(\S.*)")
-_ORG_DRAWER = re.compile(r"[ \t]*:[\w-]+:[ \t]*$")
-_ORG_LINK = re.compile(r"\[\[[^\[\]\n]{1,500}\]\[([^\[\]\n]{1,500})\]\]|\[\[([^\[\]\n]{1,500})\]\]")
-_ORG_RULE = re.compile(r"[ \t]*\|[-+]+\|?[ \t]*$")
+_ADOC_LINK_START = pattern_of(r"(?:link:|xref:|mailto:|https?://)")
+_ADOC_REFERENCE = pattern_of(r"<<[^<>,\n]{1,200}(?:,[ \t]*([^<>\n]{1,300}))?>>")
+_ORG_HEADING = pattern_of(r"(\*{1,12})[ \t]+(\S.*)$")
+_ORG_STATE = pattern_of(r"(?:TODO|DONE|NEXT|WAITING|CANCELLED)[ \t]+|\[#[A-C]\][ \t]*")
+_ORG_TAGS = pattern_of(r"[ \t]+:[\w@#%:]+:[ \t]*$")
+_ORG_KEYWORD = pattern_of(r"[ \t]*#\+(\w+?)(?:_(SRC|EXAMPLE|EXPORT))?(?::|\s|$)[ \t]*(.*)$", re.I)
+_ORG_PROPERTY = pattern_of(r"[ \t]*:(?!(?:CUSTOM_)?ID:|END:)([A-Za-z][\w-]*):[ \t]+(\S.*)")
+_ORG_DRAWER = pattern_of(r"[ \t]*:[\w-]+:[ \t]*$")
+_ORG_LINK = pattern_of(r"\[\[[^\[\]\n]{1,500}\]\[([^\[\]\n]{1,500})\]\]|\[\[([^\[\]\n]{1,500})\]\]")
+_ORG_RULE = pattern_of(r"[ \t]*\|[-+]+\|?[ \t]*$")
 
 
 def read_asciidoc(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:

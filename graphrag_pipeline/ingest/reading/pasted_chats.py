@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.ingest.reading.chat_days import hour_of_day
 
 _TIME = r"(?P<hour>\d{1,2})[:.](?P<minute>\d\d)(?::\d\d)?(?:[ \u202f]?(?P<half>[APap])\.?[Mm]\.?)?"
@@ -19,13 +20,13 @@ _DAY = (
 )
 _STAMP = rf"(?:{_DAY},? (?:at |um )?)?{_TIME}"
 _NAME = r"(?P<who>[^\W\d_a-zß-ÿ][^\n:;|\[\]()—<>=\"]{0,49}?)(?: ?(?:APP|BOT))?"
-_ABOVE = re.compile(rf"{_NAME}(?P<between>  |\t| [—–-] | (?=\[)| )\[?{_STAMP}\]?")
-_ALONE = re.compile(rf"\[?{_STAMP}\]?")
-_BEFORE = re.compile(rf"\[{_STAMP}\] (?P<who>[^:\n\[\]]{{1,60}}):(?: (?P<said>.*)|$)")
-_WORDS = re.compile(r"[^\W\d_]+")
-_YEAR = re.compile(r"\d{4}")
+_ABOVE = pattern_of(rf"{_NAME}(?P<between>  |\t| [—–-] | (?=\[)| )\[?{_STAMP}\]?")
+_ALONE = pattern_of(rf"\[?{_STAMP}\]?")
+_BEFORE = pattern_of(rf"\[{_STAMP}\] (?P<who>[^:\n\[\]]{{1,60}}):(?: (?P<said>.*)|$)")
+_WORDS = pattern_of(r"[^\W\d_]+")
+_YEAR = pattern_of(r"\d{4}")
 _LEAST, _MOST_WORDS, _LONGEST, _LOOKED_AT = 2, 5, 120, 2_000
-LEVEL = re.compile(r"(?:trace|debug|info|notice|warn(?:ing)?|err(?:or)?|critical|fatal)\b", re.I)
+LEVEL = pattern_of(r"(?:trace|debug|info|notice|warn(?:ing)?|err(?:or)?|critical|fatal)\b", re.I)
 """What logs of programs write where chats say who speaks."""
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.blocks import Block
 from graphrag_pipeline.ingest.reading.cleaning import one_line
@@ -41,15 +42,15 @@ _PDFIUM = threading.Lock()  # PDFium is not thread-safe
 _PASSWORD_ERROR = 4
 _NO_OCR = "set input.ocr to read them"
 _NO_TEXT = "the PDF has no text layer: set input.ocr, or run OCR first"
-_DATE = re.compile(r"D:(\d{4})(\d{2})?(\d{2})?")
-_PREFIX = re.compile(r"^(?:Microsoft (?:Word|PowerPoint|Excel) - )+", re.I)
-_PLACEHOLDER = re.compile(
+_DATE = pattern_of(r"D:(\d{4})(\d{2})?(\d{2})?")
+_PREFIX = pattern_of(r"^(?:Microsoft (?:Word|PowerPoint|Excel) - )+", re.I)
+_PLACEHOLDER = pattern_of(
     r"(?:untitled|unbenannt|sans titre|title|document|presentation|powerpoint presentation|"
     r"(?:document|presentation|slide|layout|book|page|unknown|microsoft word)\s?\d*|\W*|"
     r"\(?anonymous\)?|untitled.*)",
     re.I,
 )
-_FILE_NAME = re.compile(
+_FILE_NAME = pattern_of(
     r"\.(?:docx?|odt|rtf|pptx?|xlsx?|tex|dvi|ps|p65|indd|qxd|html?|md|txt|pdf|pages|fm)$", re.I
 )
 

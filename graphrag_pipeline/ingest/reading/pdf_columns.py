@@ -9,21 +9,21 @@ strips have to be wider than a space, or what is beside them has to begin at oth
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise, takewhile
 from operator import itemgetter
 from typing import NamedTuple
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.ingest.reading.pdf_rules import Box, Span
 
-_NUMBER = re.compile(r"(?<!\S)[-+(<>~$€£¥\u2212]{0,2}\d(?:[\d.,:/'’]*\d)?[%‰)*.]*[a-z†+-]?(?!\S)")
-_LAST_DIGIT = re.compile(r"\d[^\s\d]{0,3}(?!\S)")
-_NO_VALUE = re.compile(r"[-–—*|]|\.{1,3}")
-_SIGN = re.compile(r"[$€£¥(<>≤≥±~∼≈]{1,2}|[A-Z]{3}")
-_AFTER = re.compile(r"[%‰)]{1,2}")
-_WORD = re.compile(r"\S+")
-_GROUP, _FIRST_GROUP = re.compile(r"\d{3}\)?"), re.compile(r"[-+(]?\d{1,3}")
+_NUMBER = pattern_of(r"(?<!\S)[-+(<>~$€£¥\u2212]{0,2}\d(?:[\d.,:/'’]*\d)?[%‰)*.]*[a-z†+-]?(?!\S)")
+_LAST_DIGIT = pattern_of(r"\d[^\s\d]{0,3}(?!\S)")
+_NO_VALUE = pattern_of(r"[-–—*|]|\.{1,3}")
+_SIGN = pattern_of(r"[$€£¥(<>≤≥±~∼≈]{1,2}|[A-Z]{3}")
+_AFTER = pattern_of(r"[%‰)]{1,2}")
+_WORD = pattern_of(r"\S+")
+_GROUP, _FIRST_GROUP = pattern_of(r"\d{3}\)?"), pattern_of(r"[-+(]?\d{1,3}")
 _LEAST_LINES, _LEAST_OF_TEXT = 3, 5
 _MOST_HEADS = 4
 _WORDS = 4  # of a row, for each of its numbers

@@ -16,6 +16,7 @@ from functools import lru_cache
 from itertools import accumulate, groupby, pairwise
 from typing import NamedTuple
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.ingest.reading.pdf_lines import LinePiece
 from graphrag_pipeline.ingest.reading.pdf_rules import Span
 
@@ -36,15 +37,15 @@ _EDGE_LINES = 3
 _SAME_HEIGHT = 3.0  # points
 _LEAST_PAGES = 3
 _TALL = 1.15  # of the height of most text
-_NUMBER = re.compile(r"(?<![\w.,])(?:\d{1,4}|[ivxlc]{1,7})(?![\w]|[.,]\d)")
+_NUMBER = pattern_of(r"(?<![\w.,])(?:\d{1,4}|[ivxlc]{1,7})(?![\w]|[.,]\d)")
 _NUMERALS = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100}
 _WORDS_OF = "of|von|de|di|sur|av|van|z|из|页"
-_BARE = re.compile(
+_BARE = pattern_of(
     r"\W*(?:page|pag|pg|p|seite|s|página|pagina|pág|side|sida|strona|str|стр|страница|第)?\W*#\W*"
     rf"(?:(?:{_WORDS_OF})?\W*\d{{0,4}}\W*)?",
     re.I,
 )
-_OF = re.compile(rf"#\s?(?:/|{_WORDS_OF})\s?\d", re.I)
+_OF = pattern_of(rf"#\s?(?:/|{_WORDS_OF})\s?\d", re.I)
 
 LEAST_CELLS = 3
 """As many pieces of a line are cells, even where no other line has cells below them."""

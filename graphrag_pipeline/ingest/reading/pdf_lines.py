@@ -8,11 +8,11 @@ a gap is wider than words stand apart, and where a rule stands in it.
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.ingest.reading.pdf_columns import Cut, Places, columns_of
 from graphrag_pipeline.ingest.reading.pdf_rules import Box, Rules, Span, turned_back
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 SOFT_HYPHEN = "\ufffe"
 """PDFium's mark for a hyphen at which a word goes on in the next line."""
-_LINE = re.compile(f"[^\r\n{SOFT_HYPHEN}]*{SOFT_HYPHEN}?")
-_WORD = re.compile(r"\S+")
+_LINE = pattern_of(f"[^\r\n{SOFT_HYPHEN}]*{SOFT_HYPHEN}?")
+_WORD = pattern_of(r"\S+")
 _WIDE_GAP = 0.8  # of the height of a line
 _LOOKED_AT = 20  # characters of a page that tell how it is turned
 _NEAR = 1.0  # points: no more of a word stands over a rule after it

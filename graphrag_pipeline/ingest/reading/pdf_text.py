@@ -8,11 +8,11 @@ and with a line that is indented.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.ingest.reading.blocks import Block, BlockKind
 from graphrag_pipeline.ingest.reading.cleaning import clean_text
 from graphrag_pipeline.ingest.reading.pdf_layout import LEAST_CELLS, Row, usual_height
@@ -26,13 +26,13 @@ _WHITE = 1.4  # of the usual distance of two lines
 _LARGER = 1.15  # than most text: a heading
 _SAME_SIZE = 0.08
 _LONGEST_HEADING = 200
-_LIST_ITEM = re.compile(r"\s*(?:[-•*–▪◦‣]|\(?(?:\d{1,3}|[a-z]|[ivx]{2,4})[.)]|\(?[A-Z]\))\s")
+_LIST_ITEM = pattern_of(r"\s*(?:[-•*–▪◦‣]|\(?(?:\d{1,3}|[a-z]|[ivx]{2,4})[.)]|\(?[A-Z]\))\s")
 _LEADER_DOTS = 5
-_LEADER = re.compile(rf"(?:\s?\.){{{_LEADER_DOTS},}}\s*\S{{0,8}}\s*$")
-_CJK = re.compile("[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]")
-_HALF_WORD = re.compile(r"([^\W\d_]+)[-\ufffe]$")
-_OTHER_HALF = re.compile(r"[^\W\d_]+")
-_WORDS = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
+_LEADER = pattern_of(rf"(?:\s?\.){{{_LEADER_DOTS},}}\s*\S{{0,8}}\s*$")
+_CJK = pattern_of("[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]")
+_HALF_WORD = pattern_of(r"([^\W\d_]+)[-\ufffe]$")
+_OTHER_HALF = pattern_of(r"[^\W\d_]+")
+_WORDS = pattern_of(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _SENTENCE_END = ".!?:;"
 
 

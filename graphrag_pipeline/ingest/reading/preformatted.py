@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import re
 
+from graphrag_pipeline.core.patterns import pattern_of
+
 _LEAST_WORDS = 20
 _MOST_WORDS_A_SENTENCE = 80
 _WORD_SHARE = 0.8
@@ -19,12 +21,12 @@ _SIGN_SHARE = 0.03
 _CALL_SHARE = 0.025  # of the words
 _COLUMN_SHARE = 0.1
 _COMMENT_SHARE = 0.3
-_PLAIN = re.compile(r"[\"'“‘«(\[]*[^\W\d_]+(?:[-'’/][^\W\d_]+)*[.,;:!?\"'”’»)\]…]*")
-_SIGN = re.compile(r"[{}<>=\\|@#$%^&*_+~`]|;\s*$|\(\)", re.M)
-_CALL = re.compile(r"\w\((?!s\))|\)[:;]\s*$|^\s*@\w+\s*$", re.M)
-_SENTENCE_END = re.compile(r"[^\W\d_][\"'”’»)\]]*[.!?][\"'”’»)\]]*(?=\s|$)")
-_COLUMNS = re.compile(r"\S {3,}\S|\t")
-_COMMENT = re.compile(r"\s*(?:#|//|;|--|%|\*|/\*|\.\.\.|>>>|\$ )")
+_PLAIN = pattern_of(r"[\"'“‘«(\[]*[^\W\d_]+(?:[-'’/][^\W\d_]+)*[.,;:!?\"'”’»)\]…]*")
+_SIGN = pattern_of(r"[{}<>=\\|@#$%^&*_+~`]|;\s*$|\(\)", re.M)
+_CALL = pattern_of(r"\w\((?!s\))|\)[:;]\s*$|^\s*@\w+\s*$", re.M)
+_SENTENCE_END = pattern_of(r"[^\W\d_][\"'”’»)\]]*[.!?][\"'”’»)\]]*(?=\s|$)")
+_COLUMNS = pattern_of(r"\S {3,}\S|\t")
+_COMMENT = pattern_of(r"\s*(?:#|//|;|--|%|\*|/\*|\.\.\.|>>>|\$ )")
 
 
 def reads_as_prose(text: str) -> bool:

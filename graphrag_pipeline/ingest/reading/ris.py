@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.word_lists import word_pairs
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.cleaning import one_line, with_newlines
@@ -18,11 +18,11 @@ from graphrag_pipeline.ingest.reading.model import (
 )
 from graphrag_pipeline.ingest.reading.records import filled, read_records
 
-_LINE = re.compile(r"([A-Z][A-Z0-9])  ?-(?: (.*)|$)")
+_LINE = pattern_of(r"([A-Z][A-Z0-9])  ?-(?: (.*)|$)")
 _NAMES = word_pairs("fields.txt", "ris")
 _KINDS = word_pairs("fields.txt", "ris_kind")
 _SEVERAL = ("author", "editor", "keywords")
-_YEAR = re.compile(r"(\d{4})(?:/(\d{1,2})?)?(?:/(\d{1,2})?)?(?:/.*)?")
+_YEAR = pattern_of(r"(\d{4})(?:/(\d{1,2})?)?(?:/(\d{1,2})?)?(?:/.*)?")
 
 
 def read_ris(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.word_lists import word_set
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.cleaning import clean_text
@@ -24,30 +25,30 @@ from graphrag_pipeline.ingest.reading.model import (
 )
 from graphrag_pipeline.ingest.reading.text_tables import Row, extend, grid_rows, table_lines
 
-_ADORNED = re.compile(r"([!-/:-@\[-`{-~])\1+$")
-_DIRECTIVE = re.compile(r"( *)\.\. (?:\|[^|]+\| )?([\w:+.-]*\w)::(?: +(.*))?$")
-_EXPLICIT = re.compile(r"( *)(?:\.\.(?: +(.*))?|__ .*)$")
-_NOTE = re.compile(r"\[([^\]]+)\] +(.*)")
-_NOTE_MARK = re.compile(r" ?\[(?:#[\w-]{0,60}|\d{1,4}|\*)\]_")
-_OPTION = re.compile(r" *:[\w-]+:(?: .*)?$")
-_FIELD = re.compile(r"^:([^:`\n]{1,80}):[ \t]+(?=\S)")
-_GRID_BORDER = re.compile(r" *\+(?:[-=]+\+)+$")
-_SIMPLE_BORDER = re.compile(r" *=+(?: +=+)+$")
-_COLUMN = re.compile(r"=+")
-_CELL = re.compile(r" *(?P<row>\* +)?(?P<mark>-)(?: +(?P<said>.*))?$")
-_ROLE = re.compile(r":(?P<name>[\w:+.-]{1,60}):`(?P<said>[^`]{1,1000})`")
-_LINK = re.compile(
+_ADORNED = pattern_of(r"([!-/:-@\[-`{-~])\1+$")
+_DIRECTIVE = pattern_of(r"( *)\.\. (?:\|[^|]+\| )?([\w:+.-]*\w)::(?: +(.*))?$")
+_EXPLICIT = pattern_of(r"( *)(?:\.\.(?: +(.*))?|__ .*)$")
+_NOTE = pattern_of(r"\[([^\]]+)\] +(.*)")
+_NOTE_MARK = pattern_of(r" ?\[(?:#[\w-]{0,60}|\d{1,4}|\*)\]_")
+_OPTION = pattern_of(r" *:[\w-]+:(?: .*)?$")
+_FIELD = pattern_of(r"^:([^:`\n]{1,80}):[ \t]+(?=\S)")
+_GRID_BORDER = pattern_of(r" *\+(?:[-=]+\+)+$")
+_SIMPLE_BORDER = pattern_of(r" *=+(?: +=+)+$")
+_COLUMN = pattern_of(r"=+")
+_CELL = pattern_of(r" *(?P<row>\* +)?(?P<mark>-)(?: +(?P<said>.*))?$")
+_ROLE = pattern_of(r":(?P<name>[\w:+.-]{1,60}):`(?P<said>[^`]{1,1000})`")
+_LINK = pattern_of(
     r"`(?P<words>[^`<]{1,1000}?)\s{0,20}<(?P<address>[^<>`]{1,1000})>`__?"
     r"|`(?P<only>[^`]{1,1000})`__?(?!\w)"
 )
-_DOCUMENT = re.compile(
+_DOCUMENT = pattern_of(
     r"(?!//|[\w+.-]{1,20}:)[^()\[\]<>#?\n]{1,500}\.(?:rst|md|html?|txt|pdf)(?:#[^()\s]{0,200})?",
     re.I,
 )
-_BETWEEN = re.compile(r"[-_]+")
-_LITERAL = re.compile(r"``(.{1,1000}?)``")
-_SUBSTITUTION = re.compile(r"\|([^|\s](?:[^|\n]{0,100}[^|\s])?)\|_{0,2}")
-_REPLACED = re.compile(r"^ *\.\. +\|(?P<name>[^|\n]{1,100})\| +replace:: +(?P<said>\S.*)$", re.M)
+_BETWEEN = pattern_of(r"[-_]+")
+_LITERAL = pattern_of(r"``(.{1,1000}?)``")
+_SUBSTITUTION = pattern_of(r"\|([^|\s](?:[^|\n]{0,100}[^|\s])?)\|_{0,2}")
+_REPLACED = pattern_of(r"^ *\.\. +\|(?P<name>[^|\n]{1,100})\| +replace:: +(?P<said>\S.*)$", re.M)
 _CODE = word_set(
     "code code-block sourcecode parsed-literal doctest testcode testoutput testsetup "
     "testcleanup prompt ipython productionlist graphviz math digraph plot mermaid code-cell"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.blocks import Block
 from graphrag_pipeline.ingest.reading.extras import require_extra
@@ -21,12 +22,12 @@ from graphrag_pipeline.ingest.reading.model import (
 )
 from graphrag_pipeline.ingest.reading.table_head import markdown_lines
 
-_INFO = re.compile(r"\{\\(title|author) ((?:[^{}\\]|\\[^{}]){1,2000})\}")
-_CODE_PAGE = re.compile(r"\\ansicpg\d{1,5}")
-_ROWS = re.compile(r"^[^\n]*\|$(?:\n[^\n]*\|$)*", re.M)
-_TABLES = re.compile(r"^\|[^\n]*\|$(?:\n\|[^\n]*\|$)*", re.M)
-_NOTE = re.compile(r"(?:\\\*)?\\footnote(?![A-Za-z])")
-_DELETED, _UNSEEN = re.compile(r"\\deleted(?![A-Za-z0])"), r"\\*\\deleted"
+_INFO = pattern_of(r"\{\\(title|author) ((?:[^{}\\]|\\[^{}]){1,2000})\}")
+_CODE_PAGE = pattern_of(r"\\ansicpg\d{1,5}")
+_ROWS = pattern_of(r"^[^\n]*\|$(?:\n[^\n]*\|$)*", re.M)
+_TABLES = pattern_of(r"^\|[^\n]*\|$(?:\n\|[^\n]*\|$)*", re.M)
+_NOTE = pattern_of(r"(?:\\\*)?\\footnote(?![A-Za-z])")
+_DELETED, _UNSEEN = pattern_of(r"\\deleted(?![A-Za-z0])"), r"\\*\\deleted"
 _DASH = r"\\u8211? "
 
 

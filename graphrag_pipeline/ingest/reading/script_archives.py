@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.code import read_code
 from graphrag_pipeline.ingest.reading.decoding import decode
@@ -18,7 +19,7 @@ from graphrag_pipeline.ingest.reading.model import (
 from graphrag_pipeline.ingest.reading.tables import read_value
 
 _BEGIN, _LOOKED_AT = b"window.YTD.", 100
-_ASSIGNED = re.compile(r"\s*window\.YTD\.\w{1,80}(?:\.part\d{1,6})?\s*=(.*)", re.DOTALL)
+_ASSIGNED = pattern_of(r"\s*window\.YTD\.\w{1,80}(?:\.part\d{1,6})?\s*=(.*)", re.DOTALL)
 
 
 def read_script(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:

@@ -7,7 +7,6 @@ a sheet's corners, and a file of 1 kB with two cells far apart ends the whole pr
 from __future__ import annotations
 
 import os
-import re
 import warnings
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import unescape
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.archives import bytes_of, open_archive, refuse_doctype
 from graphrag_pipeline.ingest.reading.cell_formats import CellFormat, format_of_code
@@ -45,8 +45,8 @@ _MOST_CELLS = 1_000_000  # openpyxl reads about 40,000 a second
 _MOST_ROWS = 200_000  # a document of its own each: about 1 kB
 _UNPACKED_TO_PACKED = 4
 _SHEETS = "xl/worksheets/"
-_MERGED = re.compile(rb'<mergeCell [^>]*?ref="([A-Z]{1,3}\d{1,7}):([A-Z]{1,3}\d{1,7})"')
-_NO_VALUE = re.compile(
+_MERGED = pattern_of(rb'<mergeCell [^>]*?ref="([A-Z]{1,3}\d{1,7}):([A-Z]{1,3}\d{1,7})"')
+_NO_VALUE = pattern_of(
     rb'<c [^>]*?r="([A-Z]{1,3}\d{1,7})"[^>]*><f[^>]*>([^<]*)</f>(?:<v\s*/>|<v></v>)?</c>'
 )
 

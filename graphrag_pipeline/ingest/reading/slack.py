@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from pathlib import PurePath
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.ingest.reading.model import ReadResult, SlackDay
 from graphrag_pipeline.store.sources import SLACK_LISTS
 
-_DAY = re.compile(r"\d{4}-\d\d-\d\d\.json")
-_ID = re.compile(r"[A-Z][A-Z0-9]{1,20}")
+_DAY = pattern_of(r"\d{4}-\d\d-\d\d\.json")
+_ID = pattern_of(r"[A-Z][A-Z0-9]{1,20}")
 _NAMES = ("profile.real_name", "real_name", "profile.display_name", "name")
 
 

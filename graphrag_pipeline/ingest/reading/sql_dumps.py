@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.cleaning import one_line, with_newlines
 from graphrag_pipeline.ingest.reading.code import code_blocks, read_code
@@ -24,20 +25,20 @@ _NAME = (
     r"""(?:[`"\[]?\w{1,80}[`"\]]?\.)?"""
     r"""(?:[`"\[](?P<quoted>[^`"\[\]\n]{1,80})[`"\]]|(?P<bare>\w{1,80}))"""
 )
-_STATEMENT = re.compile(
+_STATEMENT = pattern_of(
     r"^[ \t]{0,9}(?:(?P<create>CREATE\s+TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?)|(?P<copy>COPY\s+)"
     r"|(?:INSERT|REPLACE)\s+(?:IGNORE\s+|OR\s+\w{1,9}\s+)?(?:INTO\s+)?)"
     rf"{_NAME}\s*(?(create)\(|(?:\((?P<columns>[^()]{{1,9999}})\)\s*)?"
     r"(?(copy)FROM\s+stdin[^;\n]{0,99};[ \t]*\r?\n|VALUES\s*))",
     re.IGNORECASE | re.MULTILINE,
 )
-_OF_MYSQL = re.compile("MySQL|MariaDB")
-_NO_COLUMN = re.compile(
+_OF_MYSQL = pattern_of("MySQL|MariaDB")
+_NO_COLUMN = pattern_of(
     r"(?:PRIMARY|UNIQUE|FOREIGN|CONSTRAINT|KEY|INDEX|CHECK|FULLTEXT|SPATIAL|EXCLUDE|LIKE)\b",
     re.IGNORECASE,
 )
-_COLUMN = re.compile(rf"(?:\s|--[^\n]*+)*+{_NAME}")
-_PART = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`|--[^\n]*|[(),]")
+_COLUMN = pattern_of(rf"(?:\s|--[^\n]*+)*+{_NAME}")
+_PART = pattern_of(r"'[^']*'|\"[^\"]*\"|`[^`]*`|--[^\n]*|[(),]")
 
 
 def _values(plain_text: str) -> re.Pattern[str]:
@@ -57,10 +58,10 @@ def _values(plain_text: str) -> re.Pattern[str]:
 
 
 _STANDARD, _ESCAPED = _values(r"(?:[^']|'')*+"), _values(r"(?:[^'\\]|''|\\.)*+")
-_OPEN, _NEXT = re.compile(r"\s*\("), re.compile(r"\s*([,;]|\Z)|[ \t]*\r?\n|\s*ON\s+CONFLICT[^;]*;")
-_LETTER = re.compile(r"\\(.)", re.DOTALL)
+_OPEN, _NEXT = pattern_of(r"\s*\("), pattern_of(r"\s*([,;]|\Z)|[ \t]*\r?\n|\s*ON\s+CONFLICT[^;]*;")
+_LETTER = pattern_of(r"\\(.)", re.DOTALL)
 _LETTERS = {"n": "\n", "r": "", "t": "\t", "b": "", "f": "", "v": "", "0": "", "Z": ""}
-_CODE_POINT = re.compile(r"\\u([0-9a-f]{4})", re.IGNORECASE)
+_CODE_POINT = pattern_of(r"\\u([0-9a-f]{4})", re.IGNORECASE)
 
 _Rows = list[dict[str, object]]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import html
 import itertools
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.cleaning import clean_text
 from graphrag_pipeline.ingest.reading.decoding import decode
@@ -21,10 +21,10 @@ from graphrag_pipeline.ingest.reading.model import (
 )
 
 _TIME = r"(?:\d{1,4}:)?\d{1,2}:\d{1,2}[.,]\d{1,3}"
-_TIMES = re.compile(rf"[ \t]*{_TIME}[ \t]*-->[ \t]*{_TIME}")
-_VOICE = re.compile(r"<v(?:\.[^\s<>]{1,100})?[ \t]+([^<>\n]{1,200})>")
-_TAG = re.compile(r"</?[A-Za-z0-9][^<>\n]{0,200}>|\{\\[^{}\n]{0,200}\}")
-_SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’»)\]]*$")
+_TIMES = pattern_of(rf"[ \t]*{_TIME}[ \t]*-->[ \t]*{_TIME}")
+_VOICE = pattern_of(r"<v(?:\.[^\s<>]{1,100})?[ \t]+([^<>\n]{1,200})>")
+_TAG = pattern_of(r"</?[A-Za-z0-9][^<>\n]{0,200}>|\{\\[^{}\n]{0,200}\}")
+_SENTENCE_END = pattern_of(r"[.!?…。！？][\"'”’»)\]]*$")
 _MOST_REPEATED = 4
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.records import field_head
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.ingest.reading.cleaning import one_line
@@ -22,26 +23,26 @@ MOST_HEADS = 5
 _LEAST_ROWS = 2
 _LEAST_WIDE = 2
 _SENTENCE_WORDS = 10
-_NUMBER = re.compile(
+_NUMBER = pattern_of(
     r"[-+(]?[$€£¥]?\s?\d[\d.,' \u00a0\u202f]*\s?(?:[%$€£¥]|[A-Z]{3}|[a-zµ]{1,3})?\)?"
     r"|\d{1,4}[-./]\d{1,2}[-./]\d{1,4}"
 )
-_YEAR = re.compile(r"(1[5-9]|20)\d\d")
-_DATE = re.compile(r"\d{1,4}([-./])\d{1,2}\1\d{1,4}")
+_YEAR = pattern_of(r"(1[5-9]|20)\d\d")
+_DATE = pattern_of(r"\d{1,4}([-./])\d{1,2}\1\d{1,4}")
 _HOUR = r"(?:[01]?\d|2[0-4])[:h][0-5]\d(?::[0-5]\d)?(?: ?[ap]\.?m\.?)?"
-_TIME = re.compile(rf"{_HOUR}(?: ?[-–] ?{_HOUR})?|\d{{1,2}} ?[ap]\.?m\.?", re.IGNORECASE)
-_ROUND = re.compile(r"\d{1,2}(?:[:h](?:00|15|30|45)\b.*| ?[ap]\.?m\.?)", re.IGNORECASE)
-_ADDRESS = re.compile(r"[^@\s,;]+@[^@\s,;]+\.[^@\s,;]+|https?://\S+")
+_TIME = pattern_of(rf"{_HOUR}(?: ?[-–] ?{_HOUR})?|\d{{1,2}} ?[ap]\.?m\.?", re.IGNORECASE)
+_ROUND = pattern_of(r"\d{1,2}(?:[:h](?:00|15|30|45)\b.*| ?[ap]\.?m\.?)", re.IGNORECASE)
+_ADDRESS = pattern_of(r"[^@\s,;]+@[^@\s,;]+\.[^@\s,;]+|https?://\S+")
 _LONGEST_UNIT = 12
-_BRACKETED = re.compile(r"\s*(?:\([^()\d]+\)|\[[^][\d]+])\s*")
-_NOTE = re.compile(r"[*†‡§¹²³©]|\(?[a-z\d]\)|[^:]{2,20}: ")
-_SHORT_NAME = re.compile(r"\b[A-Z]\w{0,3}\.$")
-_NO_VALUE = re.compile(
+_BRACKETED = pattern_of(r"\s*(?:\([^()\d]+\)|\[[^][\d]+])\s*")
+_NOTE = pattern_of(r"[*†‡§¹²³©]|\(?[a-z\d]\)|[^:]{2,20}: ")
+_SHORT_NAME = pattern_of(r"\b[A-Z]\w{0,3}\.$")
+_NO_VALUE = pattern_of(
     r"n\W?[ad]\W?|nan|null|nil|none|unknown|missing|tb[acd]|not? .*|closed|empty|pending",
     re.IGNORECASE,
 )
 MOST_NOTES = 20
-_LABEL = re.compile(r"([^\W\d_][^:\n]{1,29}): (?=[^\W\d_])[^\n:;]{2,80}")
+_LABEL = pattern_of(r"([^\W\d_][^:\n]{1,29}): (?=[^\W\d_])[^\n:;]{2,80}")
 _WORDS = word_lists("nlp_records.txt")
 _NAMED = _WORDS["person"] | _WORDS["organisation"] | _WORDS["place"]
 

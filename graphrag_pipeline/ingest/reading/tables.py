@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.core.lazy import LazyModule
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.blocks import Block
 from graphrag_pipeline.ingest.reading.chats import conversations_in
@@ -69,7 +70,7 @@ else:
     pl, pa = LazyModule("polars"), LazyModule("pyarrow")
 
 _DELIMITERS = ",;\t|"
-_DIRECTIVE = re.compile(r'"?sep=([,;\t|])"?\n', re.IGNORECASE)
+_DIRECTIVE = pattern_of(r'"?sep=([,;\t|])"?\n', re.IGNORECASE)
 """Excel's line above a table that says how it is separated."""
 _CAPTION = "caption"
 _FEWEST_COLUMNS, _MOST_ABOVE = 2, 3
@@ -82,10 +83,10 @@ _ROWS_AT_ONCE = 10_000
 _MOST_ROWS = 1_000_000  # about 1.5 kB each
 _MOST_PADDED = 10_000_000
 _MOST_NAMED = 1_000  # records that say again what stands above their table
-_LETTER_ESCAPE = re.compile(r"((?<!\\)(?:\\\\)*)\\([nrtN])")
+_LETTER_ESCAPE = pattern_of(r"((?<!\\)(?:\\\\)*)\\([nrtN])")
 _OF_LETTERS = {"n": " ", "r": "", "t": " ", "N": ""}
-_ESCAPED_BYTES = re.compile(r"(?:\\u00[c-f][0-9a-f](?:\\u00[89ab][0-9a-f]){1,3})+", re.I)
-_SURROGATES = re.compile("[\ud800-\udfff]")
+_ESCAPED_BYTES = pattern_of(r"(?:\\u00[c-f][0-9a-f](?:\\u00[89ab][0-9a-f]){1,3})+", re.I)
+_SURROGATES = pattern_of("[\ud800-\udfff]")
 
 
 def read_csv(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.ingest.reading.blocks import joined_lines
 from graphrag_pipeline.ingest.reading.cleaning import one_line
 from graphrag_pipeline.ingest.reading.model import ReadResult, whole_document
@@ -18,9 +19,9 @@ from graphrag_pipeline.ingest.reading.xml_tree import (
 )
 
 _ROOTS = ("TEI", "TEI.2")
-_DIVISION = re.compile(r"div\d?")
+_DIVISION = pattern_of(r"div\d?")
 # A head that says no more than which division it is, of those around it: Scene 2, Chapter IV.
-_NUMBERED = re.compile(r"(?:[^\W\d_]+\s+)?(?:\d+|[IVXLC]+)\W*", re.IGNORECASE)
+_NUMBERED = pattern_of(r"(?:[^\W\d_]+\s+)?(?:\d+|[IVXLC]+)\W*", re.IGNORECASE)
 _OF_PAGES = ("pb", "fw", "lb", "cb", "milestone", "figDesc")
 _CAST = "Cast of characters"
 _HEADING, _LINE, _PARAGRAPH = "heading", "line", "paragraph"

@@ -13,22 +13,23 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.ingest.reading.table_head import kind_of
 
 Row = list[list[str]]
 """The lines of each cell."""
 
-_RULE = re.compile(r" *(?:-{2,}(?: +-{2,})+|={2,}(?: +={2,})+|-+(?:\+-+)+) *$")
-_GROUP = re.compile(r"-+|=+")
-_WHOLE_RULE = re.compile(r" *[-=_]{12,} *$")
-_APART = re.compile(r"\S+(?: \S+)*")
-_AMOUNT = re.compile(
+_RULE = pattern_of(r" *(?:-{2,}(?: +-{2,})+|={2,}(?: +={2,})+|-+(?:\+-+)+) *$")
+_GROUP = pattern_of(r"-+|=+")
+_WHOLE_RULE = pattern_of(r" *[-=_]{12,} *$")
+_APART = pattern_of(r"\S+(?: \S+)*")
+_AMOUNT = pattern_of(
     r"\s*+((?=(?:\d[\d.,]* ?%? )?[^\W\d_])\S+(?: \S+){0,6}?):?(?: {2,}|\t+| ?\.{4,} *)"
     r"((?:[A-Z]{3} ?|[$€£¥] ?)?-?\d+(?:[.,' ]\d{3})*[.,]\d\d-?(?: ?(?:[A-Z]{3}|[$€£¥]))?)\s*$"
 )
 _WORDS = word_lists("nlp_records.txt")
-_BORDER = re.compile(r" *\+(?:[-=]+\+)+ *$")
+_BORDER = pattern_of(r" *\+(?:[-=]+\+)+ *$")
 _MOST_HEAD = 3  # lines
 _LONGEST = 10_000  # characters of a line
 _ENDLESS = 1 << 30

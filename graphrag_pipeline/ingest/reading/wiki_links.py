@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import re
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.ingest.reading.markdown_markup import code_parts
 
 _NAME = r"[^\[\]|#\n\\]{1,200}"
-_LINK = re.compile(
+_LINK = pattern_of(
     rf"(?P<code>`+)[^`\n]+(?P=code)"
     rf"|(?P<embed>!?)\[\[(?P<name>{_NAME})?(?P<heading>#[^\[\]|\n\\]{{1,200}})?"
     r"(?:\\?\|(?P<words>[^\[\]\n]{1,300}))?\]\](?![(\[])"
 )
-_LETTER = re.compile(r"[^\W\d_]")
-_HAS_ENDING = re.compile(
+_LETTER = pattern_of(r"[^\W\d_]")
+_HAS_ENDING = pattern_of(
     r"\.(?:md|canvas|base|pdf|csv|png|jpe?g|gif|svg|webp|bmp|avif|mp[34]|wav|ogg|m4a|webm|mov)$",
     re.I,
 )
-_NOT_IN_ADDRESS = re.compile(r"[\s()<>%\"\\`*]")
-_BADGE = re.compile(r"\[!\[([^\[\]\n]*)\]\([^()\n]*\)\]\([^()\n]*\)")
-_MARKDOWN_LINK = re.compile(r"!?\[([^\[\]\n]+)\]\([^()\s]*\)")
+_NOT_IN_ADDRESS = pattern_of(r"[\s()<>%\"\\`*]")
+_BADGE = pattern_of(r"\[!\[([^\[\]\n]*)\]\([^()\n]*\)\]\([^()\n]*\)")
+_MARKDOWN_LINK = pattern_of(r"!?\[([^\[\]\n]+)\]\([^()\s]*\)")
 
 
 def with_links(text: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
@@ -26,9 +27,9 @@ from graphrag_pipeline.ingest.reading.records import unique_keys
 from graphrag_pipeline.ingest.reading.table_head import markdown_lines
 from graphrag_pipeline.ingest.reading.xml_tree import XmlElement, elements_in, text_of
 
-_UNSEEN = re.compile(r"<ref\b[^<>]*/>|__[A-Z]{3,20}__", re.I)
+_UNSEEN = pattern_of(r"<ref\b[^<>]*/>|__[A-Z]{3,20}__", re.I)
 _UNSEEN_UNTIL = {
-    end: re.compile(begin, re.I)
+    end: pattern_of(begin, re.I)
     for begin, end in (
         ("<!--", "-->"),
         (r"<ref\b[^<>]*>", "</ref>"),
@@ -36,26 +37,26 @@ _UNSEEN_UNTIL = {
         (r"<math\b", "</math>"),
     )
 }
-_TAG = re.compile(r"</?(?:nowiki|small|big|sub|sup|span|div|center|u|s|b|i|p|noinclude)\b[^<>]*>")
-_BREAK = re.compile(r"<br\b[^<>]{0,20}>", re.I)
-_BRACES = re.compile(r"\{\{|\}\}")
-_NAMED = re.compile(r"\s*([\w .-]{1,60}?)\s*=\s*(.*)", re.S)
-_FILE = re.compile(r"\[\[(?:File|Image|Datei|Bild|Fichier|Archivo|Plik|Файл):[^\[\]\n]*\]\]", re.I)
-_CATEGORY = re.compile(r"\[\[(\w+):([^\[\]|\n]+)(?:\|[^\[\]\n]*)?\]\]")
+_TAG = pattern_of(r"</?(?:nowiki|small|big|sub|sup|span|div|center|u|s|b|i|p|noinclude)\b[^<>]*>")
+_BREAK = pattern_of(r"<br\b[^<>]{0,20}>", re.I)
+_BRACES = pattern_of(r"\{\{|\}\}")
+_NAMED = pattern_of(r"\s*([\w .-]{1,60}?)\s*=\s*(.*)", re.S)
+_FILE = pattern_of(r"\[\[(?:File|Image|Datei|Bild|Fichier|Archivo|Plik|Файл):[^\[\]\n]*\]\]", re.I)
+_CATEGORY = pattern_of(r"\[\[(\w+):([^\[\]|\n]+)(?:\|[^\[\]\n]*)?\]\]")
 _CATEGORIES = word_lists("documents.txt")["category"]
-_ADDRESS = re.compile(r"\[https?://[^\s\[\]]+ ([^\[\]\n]+)\]")
-_QUOTES = re.compile(r"'{2,5}")
-_HEADING = re.compile(r"(={1,6})(.{1,300}?)\1[ \t]{0,9}$")
-_ITEM = re.compile(r"([*#]+)[ \t]*(.*)$")
-_CELLS = re.compile(r"\|\||!!")
-_ATTRIBUTES = re.compile(
+_ADDRESS = pattern_of(r"\[https?://[^\s\[\]]+ ([^\[\]\n]+)\]")
+_QUOTES = pattern_of(r"'{2,5}")
+_HEADING = pattern_of(r"(={1,6})(.{1,300}?)\1[ \t]{0,9}$")
+_ITEM = pattern_of(r"([*#]+)[ \t]*(.*)$")
+_CELLS = pattern_of(r"\|\||!!")
+_ATTRIBUTES = pattern_of(
     r'^\s?(?:[\w-]{1,30}\s?=\s?(?:"[^"]{0,200}"|[\w%]{1,30})\s{0,5}){1,9}\|(?!\|)'
 )
-_REDIRECT = re.compile(r"#\w+[ \t]*:?[ \t]*(?=\[\[)")
-_TID_LINK = re.compile(r"\[\[([^\[\]|\n]+)\|([^\[\]|\n]+)\]\]")
-_TID_MARKS = re.compile(r"(?<!:)//(?=\S)([^/\n]+)//|__([^_\n]+)__|''([^'\n]+)''")
-_TID_FIELD = re.compile(r"([\w.-]+):[ \t]*(.*)")
-_TID_TIME = re.compile(r"^(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)\d{0,5}$")
+_REDIRECT = pattern_of(r"#\w+[ \t]*:?[ \t]*(?=\[\[)")
+_TID_LINK = pattern_of(r"\[\[([^\[\]|\n]+)\|([^\[\]|\n]+)\]\]")
+_TID_MARKS = pattern_of(r"(?<!:)//(?=\S)([^/\n]+)//|__([^_\n]+)__|''([^'\n]+)''")
+_TID_FIELD = pattern_of(r"([\w.-]+):[ \t]*(.*)")
+_TID_TIME = pattern_of(r"^(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)\d{0,5}$")
 _TID_UNSAID = ("title", "type", "text", "revision", "bag")
 _MOST_SHOWN, _UNNAMED_SHOWN = 200, 2
 _MOST_DEPTH = 20

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.llm.answers import mapping_of
 from graphrag_pipeline.llm.errors import ModelError, TerminalModelError, TransientModelError
 from graphrag_pipeline.llm.options import LlmOptions
@@ -37,8 +38,8 @@ _PAGE = 100
 _LONGEST_DELAY = 60.0
 _SLOWEST_UPLOAD = 50_000
 _BEFORE = 3600
-_NAME = re.compile(r"[\w.-]{1,100}")
-_LIMIT = re.compile(r"limit:\s*([\d,]+)\s+enqueued", re.IGNORECASE)
+_NAME = pattern_of(r"[\w.-]{1,100}")
+_LIMIT = pattern_of(r"limit:\s*([\d,]+)\s+enqueued", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from graphrag_pipeline.core.addresses import links_of
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
 from graphrag_pipeline.pages.overview.model import Excerpt, Named, Note, Text
@@ -15,10 +15,10 @@ from graphrag_pipeline.query.citations import Pages
 from graphrag_pipeline.query.release import Release
 from graphrag_pipeline.reports.references import check_references
 
-_REFERENCE = re.compile(r"\s*\[Data: ([^\]]*)\]")
-_STOP = re.compile(r"[.,;:!?。,]")
-_SECTION = re.compile(r"(\w+) \(([^)]*)\)")
-_NUMBERS = re.compile(r"\d{1,15}")
+_REFERENCE = pattern_of(r"\s*\[Data: ([^\]]*)\]")
+_STOP = pattern_of(r"[.,;:!?。,]")
+_SECTION = pattern_of(r"(\w+) \(([^)]*)\)")
+_NUMBERS = pattern_of(r"\d{1,15}")
 _AROUND = 160
 _MOST_QUOTED = 420
 _MOST_NAMED = 6

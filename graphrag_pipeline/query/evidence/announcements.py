@@ -16,17 +16,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.text import fold
 from graphrag_pipeline.extraction.rules.nouns import is_address
 from graphrag_pipeline.query.question import words_pattern
 
 Span = tuple[int, int]
 
-MESSAGE = re.compile(
+MESSAGE = pattern_of(
     r"^\[(?:undated|\d{4}-\d\d-\d\d(?: \d\d?:\d\d)?|\d\d?:\d\d)\] [^:\n]{1,80}: ", re.MULTILINE
 )
 """How a message of a chat begins, as readers write it: by whom, and when."""
-OPTION = re.compile(r"(?:[-*•] )?[`*]{0,3}--?[^\W\d_][\w-]{0,40}(?=[\s,=:`*\[]|$)")
+OPTION = pattern_of(r"(?:[-*•] )?[`*]{0,3}--?[^\W\d_][\w-]{0,40}(?=[\s,=:`*\[]|$)")
 """How an option of a command begins with what it does: each stands for itself."""
 _LONGEST = 200
 _LONGEST_FIRST = 480
@@ -34,15 +35,15 @@ _CLOSING = "\"'”’»)]*_"
 _ASKS = frozenset("?？؟")
 _TELLS = frozenset(":：")
 _ENDS = frozenset(".!;,…。！；，、।|–—-")
-LIST_ITEM = re.compile(r"(?:[-*•‣·◦–—]|\(?\d{1,3}[.)](?!\d)|\(?[a-z][.)])\s|```")
-_HEADING = re.compile(r"#{1,6} ")
-_SUBHEADING = re.compile(r"#{2,6} ")
+LIST_ITEM = pattern_of(r"(?:[-*•‣·◦–—]|\(?\d{1,3}[.)](?!\d)|\(?[a-z][.)])\s|```")
+_HEADING = pattern_of(r"#{1,6} ")
+_SUBHEADING = pattern_of(r"#{2,6} ")
 """One sign may be a prompt, or begin a comment."""
-_SAYS = re.compile(r"[^\W\d_]{2}")
-_FENCE = re.compile(r"`{3,}\w*")
+_SAYS = pattern_of(r"[^\W\d_]{2}")
+_FENCE = pattern_of(r"`{3,}\w*")
 # The word, and up to three after it.
-_FOLLOWS = re.compile(rf"(?:{words_pattern('follows')})((?:\s+[\w-]+){{0,3}})\W*$")
-_WHEN = re.compile(words_pattern("spans_of_time"))
+_FOLLOWS = pattern_of(rf"(?:{words_pattern('follows')})((?:\s+[\w-]+){{0,3}})\W*$")
+_WHEN = pattern_of(words_pattern("spans_of_time"))
 _LAST_WORDS = 60
 _TAIL = 8
 _LEADING, _MOST_OF_GREETING = 3, 7  # words

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.text import UNSPACED, fold
 from graphrag_pipeline.query.asked_series import asked_series
 from graphrag_pipeline.query.evidence.definitions import says_what_is
@@ -46,12 +47,12 @@ WHERE type IN (SELECT unnest($types::JSON::VARCHAR[])) GROUP BY chunk_id
 
 
 # "the maximum number" or "the default size", but not "the city of a large population".
-_MEASURES = re.compile(rf"(?:the )?(?:\w+ )?(?:{words_pattern('quantity')})")
+_MEASURES = pattern_of(rf"(?:the )?(?:\w+ )?(?:{words_pattern('quantity')})")
 # Whoever is asked for by "the architect of the bridge" has a name.
-_DESCRIBED = re.compile(words_pattern("articles"))
+_DESCRIBED = pattern_of(words_pattern("articles"))
 _CLOCK = r"\b\d{1,2}(?:[:h]\d\d|(?:[.:]\d\d)?\s?(?:h|uhr|uur|am|pm))\b|\d\s*[時点时시]"
 _A_TIME = f"{_YEAR}|{_CLOCK}|{_CJK_DATE}|{words_pattern('date_words')}"
-_HOW_LONG, _HOW_OFTEN = (re.compile(words_pattern(each)) for each in ("how_long", "how_often"))
+_HOW_LONG, _HOW_OFTEN = (pattern_of(words_pattern(each)) for each in ("how_long", "how_often"))
 _A_FREQUENCY = words_pattern("frequency_words")
 # "In 2023" says when, and not how many.
 _FIGURE = r"(?<!\d)(?!(?<=\bin )(?:1\d|20)\d\d\b)\d"
@@ -61,11 +62,11 @@ _A_DURATION = (
     rf"{words_pattern('duration_words')}|\w(?:{ends_pattern('duration_ends')})|"
     rf"(?:\d|{words_pattern('number_words')})[\s-]*(?:{words_pattern('duration_units')})"
 )
-_IS_A_NUMBER = re.compile(
+_IS_A_NUMBER = pattern_of(
     rf"\b(?:is|are|was|were)\s+(?:(?:about|only|set to|now)\s+)?(?:{_A_NUMBER})|"
     rf"\b(?:ist|sind|est|sont|es|son)\s+(?:{_A_NUMBER})"
 )
-_NUMBERED = re.compile(r"\b([^\W\d_a-z][^\W\d_]+) (\d+)\b")
+_NUMBERED = pattern_of(r"\b([^\W\d_a-z][^\W\d_]+) (\d+)\b")
 """What is named by a word and a figure."""
 
 

@@ -7,11 +7,11 @@ only where it is asked for: otherwise all facts of Quay 4 would stand before wha
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Iterable, Sequence, Set
 from functools import cache
 from typing import TYPE_CHECKING
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.records import (
     SEPARATOR,
     column_of,
@@ -42,20 +42,20 @@ _ROLES = {
 }
 """What fields are called that answer to a word of another stem."""
 _WORDS = word_lists("questions.txt")
-_HOW_MUCH = re.compile(words_pattern("how_much"))
-_COSTS = re.compile(words_pattern("costs"))
-_SHARE, _OF_SHARE = re.compile(r"[\d.,]+ ?%"), re.compile(words_pattern("share"))
-_HOW_MANY = re.compile(words_pattern("how_many"))
+_HOW_MUCH = pattern_of(words_pattern("how_much"))
+_COSTS = pattern_of(words_pattern("costs"))
+_SHARE, _OF_SHARE = pattern_of(r"[\d.,]+ ?%"), pattern_of(words_pattern("share"))
+_HOW_MANY = pattern_of(words_pattern("how_many"))
 _BY_ROLE = ("in_charge", "took_part", "arranges", "reports", "makes", "repeats", "lasts")
-_LABELLED = re.compile(
+_LABELLED = pattern_of(
     r"([^\W\d_][^:：\n.,!?。，]{1,39})(?:: |：\s?)([^\n]{0,99}[^\n.!?:;,。，；：])"
     r"|([^\W\d_]\w{1,19} [^\W\d_A-Z][^:\n.,!?]{1,29}): ((?:[^\n.!?]|[.](?! )){1,99}\.)"
 )
-_OF_VERSION = re.compile(r"v\d{1,3}")
+_OF_VERSION = pattern_of(r"v\d{1,3}")
 _WIDE_COLON = "："
 _LONGEST_HEAD = 4  # words
-_IS_VALUE = re.compile(r"\d|[A-ZÀ-ÖØ-ÞА-Я]|\A[^\w\s]+\Z")
-_FIGURE = re.compile(r"[^\w\s]?\s?\d")
+_IS_VALUE = pattern_of(r"\d|[A-ZÀ-ÖØ-ÞА-Я]|\A[^\w\s]+\Z")
+_FIGURE = pattern_of(r"[^\w\s]?\s?\d")
 _TITLE_END = record_line("", "")[-3:]
 _PLACES = word_lists("nlp_records.txt")["place"]
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.records import SEPARATOR
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.query.evidence.units import CELL_END, Unit
@@ -28,16 +29,16 @@ BOUNDS: dict[str, Callable[[float, float], bool]] = {
 }
 """What sets a bound to a figure, by its list of words, and what lies within it."""
 _FIGURE = r"\d(?:[\d.,'’ ]*\d)?"
-_NUMBER, _YEAR = re.compile(_FIGURE), re.compile(r"(?<!\d)(?:1\d{3}|20\d{2})(?!\d)")
-_TERM = re.compile(r"\d{1,18}(?:\.\d{1,9})?")
-_WRITTEN = re.compile(
+_NUMBER, _YEAR = pattern_of(_FIGURE), pattern_of(r"(?<!\d)(?:1\d{3}|20\d{2})(?!\d)")
+_TERM = pattern_of(r"\d{1,18}(?:\.\d{1,9})?")
+_WRITTEN = pattern_of(
     r"(?<![\w.,:/-])(?:\d{1,3}(?:[.,'’ \u00a0\u202f]\d{3})+(?:[.,]\d\d)?|\d{1,18}[.,]\d\d?)"
     r"(?![\w%:/-]|[.,]\d)"
 )
 """A figure with thousands parted, or with decimals."""
 _AMOUNTS = frozenset(word_lists("questions.txt")["amount_field"])
 _UNIT_FIELDS = "|".join(map(re.escape, word_lists("questions.txt")["unit_field"]))
-_UNIT = re.compile(rf"^(?:{_UNIT_FIELDS}): [^\W\d_]\S{{0,9}}$", re.M | re.I)
+_UNIT = pattern_of(rf"^(?:{_UNIT_FIELDS}): [^\W\d_]\S{{0,9}}$", re.M | re.I)
 _LONGEST_FIGURE = 30
 _NOT = r"(?<!\bno )(?<!\bnot )(?<!\bnicht )"
 

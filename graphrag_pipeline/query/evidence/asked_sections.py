@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.prose import readable_list
 from graphrag_pipeline.core.text import fold, terms
 from graphrag_pipeline.query.evidence.document_facts import called_whole, subject_of
@@ -26,11 +27,11 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
 
 _HOW, _STEPS, _NEEDS, _NEEDED, _DOES = (
-    re.compile(words_pattern(section))
+    pattern_of(words_pattern(section))
     for section in ("how_done", "steps", "needs", "needed", "does")
 )
-_PRAISE = re.compile(rf"^(?:[\w-]+ ){{0,2}}[\w-]+['’]s\s|\s\([^()]*\)$|{words_pattern('praise')}")
-_NUMBERED = re.compile(r"\(?1[.)]\s")
+_PRAISE = pattern_of(rf"^(?:[\w-]+ ){{0,2}}[\w-]+['’]s\s|\s\([^()]*\)$|{words_pattern('praise')}")
+_NUMBERED = pattern_of(r"\(?1[.)]\s")
 _FIRST_UNSPACED = "\u2e80"
 _LONGEST, _LONGEST_PROSE, _FAR = 1_200, 420, 200  # characters
 _MOST = 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.word_lists import alternatives, word_lists
 from graphrag_pipeline.extraction.rules.entity_types import (
     is_listed_given,
@@ -16,18 +17,18 @@ from graphrag_pipeline.query.asked_dates import dates_in
 
 _MOST_LINES = 12
 _LONGEST_LINE = 300
-_ABSTRACT = re.compile(
+_ABSTRACT = pattern_of(
     r"\W*(?:\d\W+)?(?:abstract|summary|zusammenfassung|kurzfassung|résumé|resumen|riassunto|resumo"
     r"|sommario|samenvatting|摘要|概要|要旨)\b",
     re.I,
 )
-_MARKS = re.compile(r"\S+@\S+|\(\S*@\S*\)|[*_#†‡§¶∗]|(?<=[^\W\d_])\d(?:,?\d)*|[⁰¹²³⁴-⁹]|\[\d+\]")
+_MARKS = pattern_of(r"\S+@\S+|\(\S*@\S*\)|[*_#†‡§¶∗]|(?<=[^\W\d_])\d(?:,?\d)*|[⁰¹²³⁴-⁹]|\[\d+\]")
 _LISTS = word_lists("questions.txt")
 _LEADS = alternatives(words.replace("_", " ") for words in _LISTS["byline"])
-_BY = re.compile(rf"^\W*(?:{_LEADS})\b\s*[:：]?\s+(?=\S)", re.I)
-_OF_GROUPS = re.compile(rf"\b(?:{alternatives(_LISTS['group_begins'])})", re.I)
-_PARTED = re.compile(r"\s*(?:,\s*(?:and|und|et|y|e|en)\s|[,;&·]|\s(?:and|und|et|y|e|en)\s)\s*")
-_WORD = re.compile(r"[^\W\d_][\w.'’-]*")
+_BY = pattern_of(rf"^\W*(?:{_LEADS})\b\s*[:：]?\s+(?=\S)", re.I)
+_OF_GROUPS = pattern_of(rf"\b(?:{alternatives(_LISTS['group_begins'])})", re.I)
+_PARTED = pattern_of(r"\s*(?:,\s*(?:and|und|et|y|e|en)\s|[,;&·]|\s(?:and|und|et|y|e|en)\s)\s*")
+_WORD = pattern_of(r"[^\W\d_][\w.'’-]*")
 _PARTICLES = frozenset(
     (
         *("de", "da", "do", "dos", "du", "del", "della", "di", "la", "le", "al", "el", "bin"),

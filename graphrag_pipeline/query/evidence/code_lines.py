@@ -11,26 +11,27 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence, Set
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.query.evidence.sentences import Sentence
 from graphrag_pipeline.query.evidence.units import DEFINITION, OPTION, Unit
 from graphrag_pipeline.query.names_of_code import defined, names_of_code, written
 from graphrag_pipeline.query.question import AnalysedQuestion, words_pattern
 
-_COMMENT_ABOVE = re.compile(r"\s*(?://|/\*|\*|#|--|%|;;|@\w)")
-_QUOTED = re.compile(r"\s*[rRuU]?(\"{3}|'{3})((?s:.*?))(?:\1|\Z)")
-_SENTENCE = re.compile(r"(?:[^.\n]|\.(?!\s|$)|\n(?!\s*\n))+\.?", re.M)
-_ANNOTATION = re.compile(r"^[ \t]*@\w[^\n]*", re.M)
-_IN_BRACKETS = re.compile(r"(?<=[(\[])\s+|,?\s+(?=[)\]])")
-_IMPORTS = re.compile(r"(?:from|import|use|using|require|include|#\s*include)\b")
-_STATEMENT = re.compile(
+_COMMENT_ABOVE = pattern_of(r"\s*(?://|/\*|\*|#|--|%|;;|@\w)")
+_QUOTED = pattern_of(r"\s*[rRuU]?(\"{3}|'{3})((?s:.*?))(?:\1|\Z)")
+_SENTENCE = pattern_of(r"(?:[^.\n]|\.(?!\s|$)|\n(?!\s*\n))+\.?", re.M)
+_ANNOTATION = pattern_of(r"^[ \t]*@\w[^\n]*", re.M)
+_IN_BRACKETS = pattern_of(r"(?<=[(\[])\s+|,?\s+(?=[)\]])")
+_IMPORTS = pattern_of(r"(?:from|import|use|using|require|include|#\s*include)\b")
+_STATEMENT = pattern_of(
     r"\s*(?:if|elif|else|for|while|until|unless|switch|match|case|when|try|catch|return|yield|await|"
     r"new|throw|raise|assert|not|and|or|defer|go|do|delete|del|print|echo)\b"
 )
-_USES = re.compile(words_pattern("uses_of_code"))
-_SLASHES = re.compile(r"^[ \t]*//[/!]?(?:[ \t]+|$)", re.M)
-_STARS = re.compile(r"^[ \t]*(?:/\*+|\*+(?!/))(?:[ \t]+|$)|[ \t]*\*/", re.M)
-_MARK = re.compile(r"[ \t]*(#|;;|--|%)(?:[ \t]+|$)")
+_USES = pattern_of(words_pattern("uses_of_code"))
+_SLASHES = pattern_of(r"^[ \t]*//[/!]?(?:[ \t]+|$)", re.M)
+_STARS = pattern_of(r"^[ \t]*(?:/\*+|\*+(?!/))(?:[ \t]+|$)|[ \t]*\*/", re.M)
+_MARK = pattern_of(r"[ \t]*(#|;;|--|%)(?:[ \t]+|$)")
 _MOST_LINES, _LONGEST, _MOST_SAID = 20, 900, 3
 
 

@@ -6,33 +6,34 @@ import re
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.text import fold, terms
 from graphrag_pipeline.query.question import words_pattern
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.evidence.sentences import Sentence
 
-_DEFINES = re.compile(words_pattern("defines"))
-_MEANS = re.compile(words_pattern("means"))
+_DEFINES = pattern_of(words_pattern("defines"))
+_MEANS = pattern_of(words_pattern("means"))
 # What a contract says between a term and what it means: the "Source" for a work in any form means.
 _BETWEEN = 90
-_LEADS = re.compile(rf"\s(?:{words_pattern('leads_to_name')})\s")
-_SUPPOSES = re.compile(words_pattern("supposes"))
+_LEADS = pattern_of(rf"\s(?:{words_pattern('leads_to_name')})\s")
+_SUPPOSES = pattern_of(words_pattern("supposes"))
 # What a sentence may say beside the subject before it says what that is.
 _BEGINNING = 60
 _SAYS_OF_ONESELF = r"\b(?:i['’]m|i am|my name is)\b"
 # "Ada King (1815-52)" and "Ada King, born in London," are Ada King.
-_INSERTED = re.compile(r"\([^)]*\)|,.*,\s*$")
+_INSERTED = pattern_of(r"\([^)]*\)|,.*,\s*$")
 # "For a harbour, a quay is": the subject may stand behind a clause, or in quotes.
-_CLAUSE, _CLOSING = re.compile('[,、«„“「『"]'), '»”“」』" '
-_ARTICLE = re.compile(rf"(?:{words_pattern('articles')})\s+")
+_CLAUSE, _CLOSING = pattern_of('[,、«„“「『"]'), '»”“」』" '
+_ARTICLE = pattern_of(rf"(?:{words_pattern('articles')})\s+")
 _ONE, _NAMED, _THAT_IS = map(words_pattern, ("one", "introduces", "that_is"))
 _IS = words_pattern("is")
-_LEADING = re.compile(words_pattern("leads_to_name"))
+_LEADING = pattern_of(words_pattern("leads_to_name"))
 _QUOTES = "\"'“”«»„‘’"
-_APART = re.compile(r"[\s-]+")
-_NUMBERING = re.compile(r"^(?:#+\s+)?(?:(?:\d+\.)*\d*\s+)?")
-_NAME_GOES_ON = re.compile(r"\s[A-Z]")
+_APART = pattern_of(r"[\s-]+")
+_NUMBERING = pattern_of(r"^(?:#+\s+)?(?:(?:\d+\.)*\d*\s+)?")
+_NAME_GOES_ON = pattern_of(r"\s[A-Z]")
 _LEAST_INITIALS = 2
 _MOST_ADDED, _NAMED_LONGER = 2, 0.6
 _INTRODUCED, _BY_LETTERS = 2.0, 0.5

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from itertools import permutations
 from typing import TYPE_CHECKING
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.prose import readable
 from graphrag_pipeline.core.text import fold, terms
 from graphrag_pipeline.core.word_lists import word_lists
@@ -21,14 +22,14 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
 
 _LISTS = word_lists("questions.txt")
-_ASKED = re.compile(
+_ASKED = pattern_of(
     rf"(?:({words_pattern('division')})(?:\s+|\.\s*)|§+\s*)"
     r"(\d{1,4}(?:\.\d{1,3}){0,3}[a-z]?|[ivxlc]{1,7})\b"
 )
-_OF_UNSPACED = re.compile(r"[第제]\s*\d+\s*[条條章節조장절]")
-_WITHIN = re.compile(rf"({words_pattern('within_division')})\.?\s*(\d{{1,2}})\b")
+_OF_UNSPACED = pattern_of(r"[第제]\s*\d+\s*[条條章節조장절]")
+_WITHIN = pattern_of(rf"({words_pattern('within_division')})\.?\s*(\d{{1,2}})\b")
 _NAMES_OF_ONE = [_LISTS[kind] for kind in ("article", "chapter", "section")]
-_NEXT = re.compile(rf"#|(?:{words_pattern('division')})\s+(?:\d|[ivxlc]+\b)", re.IGNORECASE)
+_NEXT = pattern_of(rf"#|(?:{words_pattern('division')})\s+(?:\d|[ivxlc]+\b)", re.IGNORECASE)
 _MOST, _MOST_TOLD = 3, 3
 _ROMAN = (
     *((100, "c"), (90, "xc"), (50, "l"), (40, "xl"), (10, "x"), (9, "ix"), (5, "v"), (4, "iv")),

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.records import field_line, record_line
 from graphrag_pipeline.core.text import fold, terms, terms_batch
 from graphrag_pipeline.graph.titles import NUMBERED
@@ -27,9 +28,9 @@ if TYPE_CHECKING:
 
 _AUTHORS = ("author", "authors", "creator", "written_by", "byline")
 _WROTE, _PUBLISHED, _DOCUMENT, _GUIDE = (
-    re.compile(words_pattern(section)) for section in ("wrote", "published", "document", "guide")
+    pattern_of(words_pattern(section)) for section in ("wrote", "published", "document", "guide")
 )
-_COUNTED = re.compile(r"^\W*(?!(?:19|20)\d\d\b)\d{1,5}[\s.:_-]+(?=[^\W\d])")
+_COUNTED = pattern_of(r"^\W*(?!(?:19|20)\d\d\b)\d{1,5}[\s.:_-]+(?=[^\W\d])")
 """The number at the beginning of a title that is no year."""
 _FEWEST_TITLES, _IN_NEARLY_ALL = 4, 0.8
 _HEAD, _END = 3_000, 1_000  # characters

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import re
-
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.query.asked_dates import LATEST
 from graphrag_pipeline.query.question import AnalysedQuestion, words_pattern
 
-_VERSION = re.compile(r"(?<![\w.,-])v?(\d{1,4}(?:\.\d{1,4}){1,4})(-?[a-z]+\.?\d*)?(?![\w,]|\.\d)")
-_NOW = re.compile(f"{LATEST.pattern}|{words_pattern('now')}")
+_VERSION = pattern_of(r"(?<![\w.,-])v?(\d{1,4}(?:\.\d{1,4}){1,4})(-?[a-z]+\.?\d*)?(?![\w,]|\.\d)")
+_NOW = pattern_of(f"{LATEST.pattern}|{words_pattern('now')}")
 # "What is the latest version of" asks for its number, once it asks no more for the latest.
-_ASKS_VERSION = re.compile(
+_ASKS_VERSION = pattern_of(
     rf"\W*\w+(?:'s)?\s+(?:(?:is|are|was|ist|est|es|e)\s+)?(?:(?:{words_pattern('articles')})\s*)?"
     rf"(?:{words_pattern('edition')})"
 )
-_NEWEST_EDITION = re.compile(rf"(?:{_NOW.pattern})\s+(?:{words_pattern('edition')})")
+_NEWEST_EDITION = pattern_of(rf"(?:{_NOW.pattern})\s+(?:{words_pattern('edition')})")
 _LAST_OF_ALL = "\uffff"
 """Stands after any word: a version that is done comes after its drafts."""
 

@@ -6,16 +6,16 @@ together say. A list of short values is one line: whoever asks for languages ask
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.records import SEPARATOR
 from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.query.evidence.sentences import Sentence
 from graphrag_pipeline.query.evidence.units import CELL_END, ITEM, KEY, LINES, Unit
 from graphrag_pipeline.query.question import AnalysedQuestion
 
-_NUMBERED = re.compile(r"(?:.*\.)?\d+\.|.*[^\d.]\.(?=\d+$)")
+_NUMBERED = pattern_of(r"(?:.*\.)?\d+\.|.*[^\d.]\.(?=\d+$)")
 _LONGEST_VALUE, _LONGEST_ABOVE = 200, 80
 _LONGEST_IN_LINE = 60
 _FEWEST_FIELDS, _MOST_FIELDS = 2, 40

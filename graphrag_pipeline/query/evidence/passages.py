@@ -8,11 +8,11 @@ than any sentence comes before all (``told_first``).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence, Set
 from functools import partial
 from typing import TYPE_CHECKING
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.prose import REPEATED_IN
 from graphrag_pipeline.core.records import record_line
 from graphrag_pipeline.core.text import terms, terms_batch
@@ -97,7 +97,7 @@ LEAST_SHARE = 0.45
 """A passage that scores less than this share of the best says nothing to the question."""
 
 _SAID = 0.75
-_BRACKETED = re.compile(r"\s*\([^()]*\)$")
+_BRACKETED = pattern_of(r"\s*\([^()]*\)$")
 
 _Ranking = list[tuple[RankedPassage, Sentence]]
 

@@ -5,10 +5,10 @@ All its sentences are about what it begins with, and hardly any says that again.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.prose import Prose, grade_of, readable
 from graphrag_pipeline.core.text import terms
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
 
 _LONGEST = 60  # characters, without an address behind them
-_ADDRESS = re.compile(r"\]\([^()\s]*\)")
+_ADDRESS = pattern_of(r"\]\([^()\s]*\)")
 
 
 def tell_run_in_heads(index: Release, question: AnalysedQuestion, units: Sequence[Unit]) -> None:

@@ -5,11 +5,11 @@ Sentences of a section seldom say its heading again; others that do are about so
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.prose import readable
 from graphrag_pipeline.core.text import fold, terms, terms_batch
 from graphrag_pipeline.query.evidence.units import HEADING
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.evidence.units import Unit
     from graphrag_pipeline.query.release import Release
 
-_WHY = re.compile(words_pattern("why"))
+_WHY = pattern_of(words_pattern("why"))
 _LEAST = 0.5
 """The share of the words of a heading and a question that both have, from which it is said."""
 

@@ -7,10 +7,10 @@ mention it. Else the sentences that say a number of the series may tell.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.prose import Prose, grade_of, readable
 from graphrag_pipeline.core.records import record_line
 from graphrag_pipeline.core.text import terms
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.evidence.sentences import Sentence
     from graphrag_pipeline.query.release import Release
 
-_BRINGS_IN = re.compile(words_pattern("brings_in"))
+_BRINGS_IN = pattern_of(words_pattern("brings_in"))
 _SAYS_MUCH = 0.5
 """The share of a question's other words, by rarity, that a title must have."""
 _MOST, _READ = 2, 20

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.records import SEPARATOR
 from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.query.evidence.sentences import Sentence
@@ -15,12 +15,12 @@ from graphrag_pipeline.query.question import AnalysedQuestion
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
 
-_RULE = re.compile(r":?-+:?")
-_EDGE = re.compile(r"(?<!\\)\|")
+_RULE = pattern_of(r":?-+:?")
+_EDGE = pattern_of(r"(?<!\\)\|")
 _MOST_CELLS = 60
 _LONGEST_CAPTION = 100
 _LONG_ROW, _SHORT_CELL = 200, 40
-_BRACKETED = re.compile(r"\([^()]*\)")
+_BRACKETED = pattern_of(r"\([^()]*\)")
 _LONGEST = 1_000_000  # characters of a table above a row
 _TABLES = """
 SELECT b.document_id, b.start_char,

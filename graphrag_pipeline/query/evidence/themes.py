@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.languages import language_of_document
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.prose import Prose, grade_of, n_spoken, without_speaker
 from graphrag_pipeline.core.text import fold
 from graphrag_pipeline.core.word_lists import word_lists
@@ -27,7 +27,7 @@ _SHORTEST, _LONGEST, _OF_OTHER_LENGTH = 50, 260, 0.6
 _IN_ANOTHER_LANGUAGE = 0.1
 _WORDS = word_lists("themes.txt")
 # What a program calls things: an identifier, the name of a file, a key to press, a number.
-_CODE = re.compile(r"[_/\\=<>{}]|\.[a-z]{1,4}\b|^\W*\w?\W*$|^[A-Z]-\w+$|^\w+-\d+\b")
+_CODE = pattern_of(r"[_/\\=<>{}]|\.[a-z]{1,4}\b|^\W*\w?\W*$|^[A-Z]-\w+$|^\w+-\d+\b")
 
 
 def is_name(title: str) -> bool:

@@ -6,12 +6,12 @@ that asks for what is latest is answered by the latest document of those that sa
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, TypeVar
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.records import SEPARATOR, field_words
 from graphrag_pipeline.core.text import terms, terms_batch
 from graphrag_pipeline.core.word_lists import word_lists
@@ -35,8 +35,8 @@ SELECT id, list_filter([{", ".join(f"json_extract_string(metadata, '/{key}')" fo
                        lambda v: regexp_matches(v, '^\\d{{4}}(-|$)'))[1] AS date
 FROM documents SEMI JOIN (SELECT unnest($ids::JSON::VARCHAR[]) AS id) USING (id)
 """
-_WRITTEN = re.compile(r"(?<!\d)((?:19|20)\d\d)(?:[-_.]?(0[1-9]|1[0-2])(?:[-_.]?([0-3]\d))?)?(?!\d)")
-_IN_TEXT = re.compile(
+_WRITTEN = pattern_of(r"(?<!\d)((?:19|20)\d\d)(?:[-_.]?(0[1-9]|1[0-2])(?:[-_.]?([0-3]\d))?)?(?!\d)")
+_IN_TEXT = pattern_of(
     r"(?<![\d./-])(?:(\d{4})-(\d\d)-(\d\d)|(\d\d?)([./])(\d\d?)\5(\d{4}))(?![\d/-])"
 )
 _MESSAGES = {(word,) for word in word_lists("nlp_records.txt")["said"]}

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.query.evidence.sentences import Sentence
 from graphrag_pipeline.query.memory.rows_in_memory import KeptRows
 
@@ -20,7 +21,7 @@ FACT, FIELD, KEY, VALUE, TITLE = "fact", "field", "key", "value", "title"
 LINES = frozenset((FIELD, KEY, VALUE))
 TOLD_BY_FIELD = LINES | {ROW, ITEM}
 OF_RECORDS = TOLD_BY_FIELD | {FACT}
-HEADING = re.compile(r"^#{1,6} +(.*)$", re.MULTILINE)
+HEADING = pattern_of(r"^#{1,6} +(.*)$", re.MULTILINE)
 """A line that is a heading."""
 CELL_END = "; "
 """What stands between the cells of a row that is told with its heads."""

@@ -11,11 +11,11 @@ that length. What begins within a message of a chat stands with who says it and 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.prose import Prose, grade_of, readable_list
 from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.query.evidence.announcements import LIST_ITEM
@@ -34,7 +34,7 @@ _MOST_AFTER = 2
 _MOST_TO_WANTED, _CHARS_TO_WANTED = 4, 250
 _LONGEST_JOINED, _LONGEST_ITEM = 1_200, 100
 # A line without an end before a paragraph: as one text they are told apart by a colon.
-_HEADING = re.compile(r"\A(?:[^\n]*[^\W_](?=\n\n)|#{1,6} [^\n]*[^\W_][*_)]*(?=\n))")
+_HEADING = pattern_of(r"\A(?:[^\n]*[^\W_](?=\n\n)|#{1,6} [^\n]*[^\W_][*_)]*(?=\n))")
 
 
 @dataclass(frozen=True)

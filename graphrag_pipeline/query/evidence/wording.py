@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.records import SEPARATOR, named_key, record_line
 from graphrag_pipeline.query.evidence.asked_fields import asks_for_fact
 from graphrag_pipeline.query.evidence.asked_figures import with_unit
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.evidence.sentences import Sentence
     from graphrag_pipeline.query.release import Release
 
-_NUMBERED = re.compile(r": (?:.*!)?row-\d+$")
-_WIDE_COLON = re.compile(r"：\s?")
-_NAMING, _MOST_NAMING = re.compile(r"[^\n]{1,60}?: [^\W\d_][^\n]{0,60}$"), 3
-_SPEAKER = re.compile(r"^[A-Z][A-Z.'’ -]{2,40}:\s+")
-_LATER_SPEAKER = re.compile(r"(?<=\n)[A-Z][A-Z.'’ -]{2,40}:\s+")
+_NUMBERED = pattern_of(r": (?:.*!)?row-\d+$")
+_WIDE_COLON = pattern_of(r"：\s?")
+_NAMING, _MOST_NAMING = pattern_of(r"[^\n]{1,60}?: [^\W\d_][^\n]{0,60}$"), 3
+_SPEAKER = pattern_of(r"^[A-Z][A-Z.'’ -]{2,40}:\s+")
+_LATER_SPEAKER = pattern_of(r"(?<=\n)[A-Z][A-Z.'’ -]{2,40}:\s+")
 
 # What the keys in records refer to; a record without a name is known by the first of them.
 _LINKS = """

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import cache
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.prose import Prose, grade_of
 from graphrag_pipeline.query.evidence.answer_kinds import AskedFor
 from graphrag_pipeline.query.evidence.sentences import Sentence
@@ -21,7 +21,7 @@ from graphrag_pipeline.query.evidence.units import (
 WORTH = {Prose.CODE: 0.35, Prose.FRAGMENT: 0.5, Prose.ITEM: 0.9, Prose.SENTENCE: 1.0}
 """What the score of a sentence is multiplied by, as it reads."""
 _HEADINGS = frozenset(("heading", TITLE))
-_STAMPED = re.compile(
+_STAMPED = pattern_of(
     r"\[?(?:undated\]|\d\d:\d\d[\]:]|"
     r"\d{4}-\d\d-\d\d[T ]\d\d?:\d\d|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:)"
     r"|(?:\d{1,3}\.){3}\d{1,3} [^\[\n]{1,60}\[\d\d/"

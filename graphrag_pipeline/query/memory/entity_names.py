@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from hashlib import md5
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from graphrag_pipeline.core.arrays import fixed_bytes
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.text import terms
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ ORDER BY ALL
 """
 """What makes the arrays of names: those that another query made are other arrays."""
 # Letters of scripts written with spaces: next to one, a name has not ended.
-_LETTER = re.compile(r"[^\W\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\U0003ffff]")
+_LETTER = pattern_of(r"[^\W\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\U0003ffff]")
 
 
 class EntityNames:

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
 from graphrag_pipeline.llm.schemas import choice, closed
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.writing.asking import Asking, Final
 
 _LINKS_OF_A_CHAIN = 2
-_LINK = re.compile(r"(?<!^)\b(?:of|that|who|whose|whom|which|where)\b|'s\b", re.IGNORECASE)
-_REASONING = re.compile(
+_LINK = pattern_of(r"(?<!^)\b(?:of|that|who|whose|whom|which|where)\b|'s\b", re.IGNORECASE)
+_REASONING = pattern_of(
     r"\b(?:why|how (?!many|much|old|long|far|tall|often)|because|both|between|compared?|comparison|"
     r"contrast|difference|differ|similar|relat(?:e|ed|ion|ions|ionship|ionships)|"
     r"connect(?:ed|ion|ions)?|common|cause[ds]?|lead|led|influenced?|themes?|overall|"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from graphrag_pipeline.core.doors import Door
 from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.prompting import prompt_names
 from graphrag_pipeline.query.methods.method import Method, parameter_rows, read_parameters
 
@@ -30,7 +30,7 @@ _OF_EVERY_QUESTION = frozenset(
         "context",
     )
 ).union(("home", "release", "settings"))
-_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_NAME = pattern_of(r"[a-z][a-z0-9_]*")
 
 
 def _check(method: Method[Any]) -> None:

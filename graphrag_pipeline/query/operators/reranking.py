@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.errors import GraphRAGError
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.prompting import load_prompt
 from graphrag_pipeline.core.text import terms_batch
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
@@ -47,8 +47,8 @@ _MODEL_WORDS = 120
 _TOKENS_OF_A_WORD = 1.5
 _MOST_LISTED = 20
 _LONGEST_WORD = 12
-_NUMBER = re.compile(r"\d{1,6}(?:\.0)?")
-_BRACKETED = re.compile(r"\[(\d{1,6})\]")
+_NUMBER = pattern_of(r"\d{1,6}(?:\.0)?")
+_BRACKETED = pattern_of(r"\[(\d{1,6})\]")
 _SCHEMA = closed(passages=listed(INTEGER, _MOST_LISTED))
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.arrays import distinct
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.text import UNSPACED, fold, normalize_title, terms
 from graphrag_pipeline.query.memory.graph_arrays import RARE
 from graphrag_pipeline.query.operators.ranking import Ranking
@@ -21,8 +21,8 @@ _MOST_OF_A_TITLE = 2
 _MOST_FIRST = 4
 _MOST_WORDS = 12
 _MOST_QUESTION_WORDS = 500
-_WORD = re.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]+")
-_NUMBERED = re.compile(r"([^\W\d_]{2,6})([ -])(\d{1,6})")
+_WORD = pattern_of(rf"[{UNSPACED}]|[^\s{UNSPACED}]+")
+_NUMBERED = pattern_of(r"([^\W\d_]{2,6})([ -])(\d{1,6})")
 _POSSESSIVES = ("'s", "’s")
 _AROUND = " ?!.,;:…？！。、，¿¡\"'“”„‘’«»()[]"
 

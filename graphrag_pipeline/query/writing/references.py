@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.query.citations import (
     Place,
     cite_chunk,
@@ -30,8 +30,8 @@ Reference = tuple[str, int]
 """A section of the context and a number in it."""
 
 _LONGEST = 1500
-_PLAIN = re.compile(r"[^\[【(]*")
-_TAIL = re.compile(r"[ \t]?\Z")
+_PLAIN = pattern_of(r"[^\[【(]*")
+_TAIL = pattern_of(r"[ \t]?\Z")
 _PLACES_EACH = 3
 
 _CHUNKS_OF = """

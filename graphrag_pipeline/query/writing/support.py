@@ -16,17 +16,18 @@ from functools import lru_cache
 from typing import Any
 
 from graphrag_pipeline.core.languages import language_of
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.text import asked_in, counted, terms
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
 from graphrag_pipeline.query.results import Record, Unsupported, render_row
 from graphrag_pipeline.query.writing.references import Reference, Shown
 
-_REFERENCE = re.compile(r"[ \t]?\[Data: ([^\[\]]*)\]")
-_SECTION = re.compile(r"(\w+) \(([^()]*)\)")
-_NUMBER = re.compile(
+_REFERENCE = pattern_of(r"[ \t]?\[Data: ([^\[\]]*)\]")
+_SECTION = pattern_of(r"(\w+) \(([^()]*)\)")
+_NUMBER = pattern_of(
     r"(?<![\w.,])(?:\d{1,3}(?:[ \u00a0\u202f]\d{3})+|\d+(?:[.,'\u2019]\d+)*)(?!\w)"
 )
-_OF_A_LIST = re.compile(r"^[ \t#*]*\d+[.)](?=\s)", re.MULTILINE)
+_OF_A_LIST = pattern_of(r"^[ \t#*]*\d+[.)](?=\s)", re.MULTILINE)
 _MOST_SHOWN = 300
 _MOST_NAMED = 5
 _STOPPED = "The model repeated itself and was stopped there: the answer may lack its end."

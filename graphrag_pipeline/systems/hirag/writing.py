@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -15,11 +16,13 @@ from graphrag_pipeline.core.prompting import Prompt, load_prompt, prompt_version
 from graphrag_pipeline.core.settings import Settings, fingerprint
 from graphrag_pipeline.extraction.model.tuples import ParsedExtraction, parse_tuples
 from graphrag_pipeline.llm.answer_purposes import making
-from graphrag_pipeline.llm.client import ModelClient
 from graphrag_pipeline.llm.configured import answered_by, prompts_folder, with_model
 from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
 from graphrag_pipeline.llm.running import ask_each
 from graphrag_pipeline.systems.hirag.groups import GROUP, group_title
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.llm.client import ModelClient
 
 STAGE = "hirag_clusters"
 META_TYPES = (

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
 from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.methods.method import Method, choice, number, parameter_rows
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
     from graphrag_pipeline.query.writing.asking import Asking, Final
 
-_LAST = re.compile(r".* answer is:? (.*)\.?", re.IGNORECASE | re.DOTALL)
+_LAST = pattern_of(r".* answer is:? (.*)\.?", re.IGNORECASE | re.DOTALL)
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,16 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-REFERENCE = re.compile(r"#(\d{1,2})")
+from graphrag_pipeline.core.patterns import pattern_of
+
+REFERENCE = pattern_of(r"#(\d{1,2})")
 """How a step names the result of an earlier one, from 1."""
 
 _LONGEST, _MOST_NODES, _LARGEST = 300, 60, 1e15
-_NUMBER = re.compile(r"(?<![\w.])-?\d{1,3}(?:,\d{3})+(?:\.\d+)?|(?<![\d.])-?\d+(?:\.\d+)?")
-_YEAR = re.compile(r"(?<!\d)(?:1\d{3}|20\d{2})(?!\d)")
+_NUMBER = pattern_of(r"(?<![\w.])-?\d{1,3}(?:,\d{3})+(?:\.\d+)?|(?<![\d.])-?\d+(?:\.\d+)?")
+_YEAR = pattern_of(r"(?<!\d)(?:1\d{3}|20\d{2})(?!\d)")
 _SCALES = {"thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
-_SCALE = re.compile(rf"\s*({'|'.join(_SCALES)})\b", re.IGNORECASE)
+_SCALE = pattern_of(rf"\s*({'|'.join(_SCALES)})\b", re.IGNORECASE)
 _OPERATIONS: Mapping[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
 from graphrag_pipeline.query import operators as op
@@ -237,7 +238,7 @@ def _number_by_rule(_: Release, step: LogicalStep, records: Sequence[Record]) ->
     return best
 
 
-_OF_TIME = re.compile(r"\b(?:years?|older|younger|earlier|later)\b", re.IGNORECASE)
+_OF_TIME = pattern_of(r"\b(?:years?|older|younger|earlier|later)\b", re.IGNORECASE)
 _BY_RULE = {"name": _name_by_rule, "number": _number_by_rule}
 
 

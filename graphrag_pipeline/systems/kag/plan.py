@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
 from graphrag_pipeline.llm.schemas import BOOLEAN, Schema, choice, closed, listed
@@ -28,14 +29,14 @@ _TASK_CHARS, _SUBJECT_CHARS = 200, 80
 MISSING_SCHEMA = closed(enough=BOOLEAN, question=a_text(_LONGEST))
 """The schema of a judgement: whether results are enough, and what is to be asked if not."""
 _NAMED, _PAIR = 4, 2
-_LINK = re.compile(r"\s+(?:of|who|whom|that|which|whose|where)\s+", re.IGNORECASE)
-_DIFFERENCE = re.compile(
+_LINK = pattern_of(r"\s+(?:of|who|whom|that|which|whose|where)\s+", re.IGNORECASE)
+_DIFFERENCE = pattern_of(
     r"\bhow (?:many|much) (?:\w+ )?(?:years?|older|younger|more|fewer|less|longer|shorter|later|"
     r"earlier|larger|higher|taller)\b",
     re.IGNORECASE,
 )
-_BETWEEN = re.compile(r"\bbetween\s+", re.IGNORECASE)
-_SMALL = re.compile(r"^(?:the|a|an|is|was|are|were|did|does|do|in|on|at|by)\s+", re.IGNORECASE)
+_BETWEEN = pattern_of(r"\bbetween\s+", re.IGNORECASE)
+_SMALL = pattern_of(r"^(?:the|a|an|is|was|are|were|did|does|do|in|on|at|by)\s+", re.IGNORECASE)
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 import math
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.extraction.rules.sentences import Span, sentence_spans
 from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_list
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _CHUNKS_REMEMBERED = 4096
 MARKED = 1.3
 """What numbers add to the tokens of a text's sentences, at most."""
-_NUMBER = re.compile(r"\[?(\d{1,9})(?:\.0)?\]?")
+_NUMBER = pattern_of(r"\[?(\d{1,9})(?:\.0)?\]?")
 
 
 @dataclass(frozen=True)
