@@ -11,7 +11,10 @@ from functools import partial
 from pathlib import Path
 
 import dagster as dg
+from alembic.config import Config
+from alembic.script import ScriptDirectory
 from dagster._core.events.log import EventLogEntry
+from dagster._core.storage import sql
 from dagster._core.storage.event_log import SqliteEventLogStorage
 from dagster._core.storage.runs import SqliteRunStorage
 from dagster._core.storage.sql import create_engine
@@ -38,7 +41,26 @@ _FOLLOWED = frozenset(
 )
 """Events that another follows within milliseconds: of what is planned, and of a finished step."""
 
-_ASKED_OFTEN = ("has_table", "has_asset_key_col", "has_secondary_index")
+_COLUMNS_ON_CONNECTION = "_has_asset_key_index_cols_on_connection"
+_ASKED_OFTEN = ("has_table", "has_asset_key_col", "has_secondary_index", _COLUMNS_ON_CONNECTION)
+
+
+_revisions: dict[str | None, ScriptDirectory] = {}
+
+
+class _Revisions:
+    """All changes of Dagster's tables: 89 modules, which are read once and not for each file."""
+
+    @staticmethod
+    def from_config(config: Config) -> ScriptDirectory:
+        """Return the folder that a configuration names."""
+        place = config.get_main_option("script_location")
+        if place not in _revisions:
+            _revisions[place] = ScriptDirectory.from_config(config)
+        return _revisions[place]
+
+
+sql.ScriptDirectory = _Revisions  # type: ignore[assignment,misc]
 
 
 @contextmanager
@@ -107,11 +129,12 @@ class _OpenLog:
                     self._together[shard].begin()
                 yield self._together[shard]
 
-    def _is_there(self, asked: str, name: str) -> bool:
+    def _is_there(self, asked: str, of: str | Connection) -> bool:
         """Say whether a table, a column or an index is there: none is ever dropped."""
-        is_known = (asked, name) in self._there
-        if not is_known and (is_known := getattr(type(self._log), asked)(self._log, name)):
-            self._there.add((asked, name))
+        key = asked, of if isinstance(of, str) else ""
+        is_known = key in self._there
+        if not is_known and (is_known := getattr(type(self._log), asked)(self._log, of)):
+            self._there.add(key)
         return is_known
 
     def store(self, event: EventLogEntry) -> None:
