@@ -16,6 +16,7 @@ import duckdb
 from graphrag_pipeline.core.errors import GraphRAGError, is_interrupt
 from graphrag_pipeline.core.rows import one_line
 from graphrag_pipeline.pages.pictures import Picture
+from graphrag_pipeline.store.index_store import IndexStore
 
 OWNERS = ["team:graphrag"]
 _CELL = 90
@@ -23,6 +24,11 @@ _LONGEST_WHY = 200
 _MARKUP = re.compile(r"([\\`*_~\[\]<>|!&#$@])")
 _LINK = re.compile(r"(?<=:)(?=//)|(?<=www)(?=\.)|(?=@)", re.IGNORECASE)
 _INVISIBLE = "\u2060"
+_COLUMNS = """
+SELECT table_name,
+       list({name: column_name, type: data_type, description: comment} ORDER BY column_index)
+FROM duckdb_columns() WHERE schema_name = 'main' AND NOT internal GROUP BY table_name
+"""
 
 
 def adorned(name: str, make: Callable[[], Mapping[Any, Any]]) -> Mapping[Any, Any]:
@@ -53,14 +59,16 @@ def facts(
     return {n: round(v, 3) if isinstance(v, float) else v for n, v in values.items()}
 
 
-def column_schema(con: duckdb.DuckDBPyConnection, table: str) -> dict[str, object]:
-    """Return a table's columns with types and comments, as metadata."""
-    rows = con.execute(
-        """SELECT column_name, data_type, comment FROM duckdb_columns()
-           WHERE table_name = ? AND schema_name = 'main' ORDER BY column_index""",
-        [table],
-    ).fetchall()
-    columns = [dg.TableColumn(name, kind, description=about) for name, kind, about in rows]
+def column_schema(
+    con: duckdb.DuckDBPyConnection, store: IndexStore, table: str
+) -> dict[str, object]:
+    """Return a table's columns with types and comments, as metadata; a run reads all at once."""
+    known = store.recall(_COLUMNS)
+    tables = known if isinstance(known, dict) else {}
+    if table not in tables:
+        tables = dict(con.execute(_COLUMNS).fetchall())
+        store.remember(_COLUMNS, tables)
+    columns = [dg.TableColumn(**column) for column in tables.get(table, ())]
     return {"dagster/column_schema": dg.TableSchema(columns=columns)}
 
 

@@ -27,6 +27,7 @@ from graphrag_pipeline.pages.pictures import Picture
 from graphrag_pipeline.pipeline import stages as engine
 from graphrag_pipeline.releases import invariants
 from graphrag_pipeline.resources import IndexResource, readable_failures
+from graphrag_pipeline.store.index_store import IndexStore
 from graphrag_pipeline.store.spending import Spent
 from graphrag_pipeline.structures.structure import Check, Preview
 
@@ -124,14 +125,14 @@ class StageTable:
         )
 
     def shown(
-        self, con: duckdb.DuckDBPyConnection, parameters: Mapping[str, Any]
+        self, store: IndexStore, con: duckdb.DuckDBPyConnection, parameters: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Return what the table's rows are shown by."""
         shown: dict[str, Any] = {}
         if self.facts:
             shown |= adorned("counts", lambda: facts(con, self.facts, parameters))
         if self.table:
-            shown |= adorned("columns", lambda: column_schema(con, self.table))
+            shown |= adorned("columns", lambda: column_schema(con, store, self.table))
         for name, preview in self.previews.items():
             shown |= adorned(name, partial(_preview, con, name, preview, parameters))
         return shown
@@ -206,7 +207,9 @@ class AssetStage:
             outcome = self.work(index, *inputs)
         metadata |= {**outcome.facts, **s.metadata}
         with self._connection(index) as con:
-            tables = {t.key: t.shown(con, t.parameters) if con else {} for t in self.tables}
+            tables = {
+                t.key: t.shown(index.store, con, t.parameters) if con else {} for t in self.tables
+            }
             checks = {
                 t.key: [
                     _check_result(c, t.key, con, t.parameters, outcome, names) for c in t.checks
@@ -252,7 +255,7 @@ class AssetStage:
                 metadata |= {
                     **outcome.facts,
                     **spending.metadata,
-                    **table.shown(con, {"key": batch}),
+                    **table.shown(index.store, con, {"key": batch}),
                 }
             n_failed += outcome.failed
             context.add_asset_metadata(metadata, asset_key=key, partition_key=batch)
