@@ -16,7 +16,7 @@ from graphrag_pipeline.pipeline.stages import PUBLISH
 from graphrag_pipeline.releases.diff import diff_releases
 from graphrag_pipeline.releases.kept_releases import list_releases
 from graphrag_pipeline.releases.publishing import PublishedRelease
-from graphrag_pipeline.releases.quality import model_quality, quality_line
+from graphrag_pipeline.releases.quality import quality_line
 from graphrag_pipeline.releases.table_diffs import CHANGES
 from graphrag_pipeline.resources import IndexResource
 
@@ -69,19 +69,12 @@ def _tell(index: IndexResource, release: PublishedRelease) -> StageOutcome:
             "release": release.id,
             "new_release": release.created,
             **(adorned("what_changed", lambda: _changes(index)) if release.created else {}),
-            **adorned("quality", lambda: _quality(index)),
+            **({"quality": quality_line(release.quality.figures())} if release.quality else {}),
             **adorned("releases", lambda: {"releases": _releases(index.home)}),
             "path": dg.MetadataValue.path(str(path)),
             **adorned("size_mb", lambda: {"size_mb": round(path.stat().st_size / 1e6, 3)}),
         }
     )
-
-
-def _quality(index: IndexResource) -> dict[str, str]:
-    """Return what the model made of the corpus as one line; nothing where none was asked."""
-    with index.workspace.store.read() as con:
-        quality = model_quality(con)
-    return {"quality": quality_line(quality.figures())} if quality else {}
 
 
 def _changes(index: IndexResource) -> dict[str, dg.MetadataValue | str | int]:

@@ -243,6 +243,7 @@ def run_pending(workspace: Workspace) -> IndexOutcome:
     if uses_model(settings):
         shared[LEDGER_TAG] = str(ledger_position(settings))
     with (
+        workspace.store.session(),
         workspace.coordinating(),
         told_of_history(workspace.home),
         opened_instance(settings) as instance,

@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Generic, TypeVar
 
-import duckdb
-
 from graphrag_pipeline.core.errors import CheckFailedError
 from graphrag_pipeline.core.hardening.memory import return_freed_memory
 from graphrag_pipeline.core.settings import Settings
@@ -36,7 +34,7 @@ from graphrag_pipeline.structures.structure import Check, Outcome, Step, Structu
 from graphrag_pipeline.structures.updating import embed_table, in_order
 
 T = TypeVar("T")
-Counts = Callable[[duckdb.DuckDBPyConnection, Workspace, T], Mapping[str, int]]
+Counts = Callable[[Workspace, T], Mapping[str, int]]
 """Counts what is against those checks of a stage that no query counts, after its update."""
 Checked = tuple[tuple[str, ...], str]
 """The key of an asset and the name of a check of it."""
@@ -102,18 +100,16 @@ class Stage(Generic[T]):
 
         ``outcome`` is what the update returned.
         """
-        if not any(self.checks.values()):
-            return {}
-        with workspace.store.read() as con:
-            counted = self.counts(con, workspace, outcome) if self.counts else {}
-            return {
-                (key, check.name): invariants.violations(con, check.broken, check.parameters)
-                if check.broken
-                else counted[check.name]
-                for key, checks in self.checks.items()
-                for check in checks
-                if not check.warns
-            }
+        counted = self.counts(workspace, outcome) if self.counts else {}
+        found = {(key, name): number for key in self.checks for name, number in counted.items()}
+        stopping = ((k, c) for k, checks in self.checks.items() for c in checks if not c.warns)
+        asked = [(key, check) for key, check in stopping if check.broken]
+        if asked:
+            with workspace.store.read() as con:
+                for key, check in asked:
+                    number = invariants.violations(con, check.broken, check.parameters)
+                    found[key, check.name] = number
+        return found
 
     def update_and_check(self, workspace: Workspace) -> tuple[T, Mapping[Checked, int]]:
         """Bring its tables up to date; return the outcome, and what is then against each check.
@@ -211,9 +207,7 @@ def unchanged_release(workspace: Workspace) -> PublishedRelease | None:
     return current_release(workspace)
 
 
-def _count_unreadable(
-    con: duckdb.DuckDBPyConnection, workspace: Workspace, release: PublishedRelease
-) -> Mapping[str, int]:
+def _count_unreadable(workspace: Workspace, release: PublishedRelease) -> Mapping[str, int]:
     home = workspace.home
     # Another process may have gone back to an older one since.
     is_there = published_release(home) == release.id or is_rolled_back(home, release.id)
@@ -327,10 +321,9 @@ def _report_stage(level: int, levels: int) -> ReportStage:
 
 
 def _vector_stage(table: VectorTable, tables: Sequence[VectorTable]) -> VectorStage:
-    def counts(
-        con: duckdb.DuckDBPyConnection, workspace: Workspace, changes: VectorChanges
-    ) -> Mapping[str, int]:
-        found = invariants.vector_violations(con, workspace.vectors, table)
+    def counts(workspace: Workspace, changes: VectorChanges) -> Mapping[str, int]:
+        with workspace.store.read() as con:
+            found = invariants.vector_violations(con, workspace.vectors, table)
         return dict(zip((check.name for check in _VECTOR_CHECKS), found, strict=True))
 
     name = f"{table.name}_vectors"

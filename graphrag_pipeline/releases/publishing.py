@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from importlib import resources
@@ -120,11 +120,12 @@ _NEWEST = "SELECT id, content_hash, config_hash FROM releases ORDER BY created_a
 
 @dataclass(frozen=True)
 class PublishedRelease:
-    """A published release: its id, whether it was made now, and its counts."""
+    """A published release: its id, whether it was made now, its counts, what a model made of it."""
 
     id: str
     created: bool
     counts: dict[str, int]
+    quality: ModelQuality | None = None
 
 
 def publish(workspace: Workspace, *, anew: bool = False) -> PublishedRelease:
@@ -169,13 +170,14 @@ def publish_while_changing(workspace: Workspace, *, anew: bool) -> PublishedRele
     release = same or _new_release(workspace, content, config, quality)
     stays = is_same and is_rolled_back(home, release)
     if stays or before == release:
-        return _published(store, before or release, created=False)
+        return replace(_published(store, before or release, created=False), quality=quality)
+    published = replace(_published(store, release, created=True), quality=quality)
     publish_copy(store, home)
     keep_published(home)
     _let_go_of_old(workspace, before)
     record_sums(home)
     store_as_changes(home, store.limits)
-    return _published(store, release, created=True)
+    return published
 
 
 @cache

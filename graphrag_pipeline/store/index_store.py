@@ -202,11 +202,13 @@ class IndexStore:
             replacing(target) as beside,
             self._used() as turn,
         ):
-            # Within a session DuckDB may still be ending what a closed cursor has written.
-            turn.close()
-            self._open(turn).execute("CHECKPOINT")
             # DuckDB's lock on a file it has open is lost when the file is read beside it.
+            was_open = turn.database is not None
             turn.close()
+            # As it was closed all went into the file, unless DuckDB's log stayed beside it.
+            if not was_open or self.path.with_name(f"{self.path.name}.wal").exists():
+                self._open(turn).execute("CHECKPOINT")
+                turn.close()
             (write or shutil.copyfile)(self.path, beside)
             if meanwhile is not None:
                 meanwhile()

@@ -14,7 +14,8 @@ def _measure(workspace: Workspace) -> dict[str, float | str]:
     from graphrag_pipeline.query.release import open_release
 
     store, limits = EvaluationStore(workspace.home), workspace.store.limits
-    with open_release(workspace.home, settings=workspace.settings, limits=limits) as release:
+    opened = open_release(workspace.home, settings=workspace.settings, limits=limits)
+    with opened as release, store.session():
         id = release.facts.id
         metrics = known_metrics(store, id) or measure_index(release, store)
     values = {
