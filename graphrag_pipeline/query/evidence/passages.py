@@ -34,6 +34,7 @@ from graphrag_pipeline.query.evidence.asked_sections import told_by_section
 from graphrag_pipeline.query.evidence.code_lines import by_code_lines
 from graphrag_pipeline.query.evidence.divisions import told_by_division
 from graphrag_pipeline.query.evidence.document_facts import tell_titles, told_by_metadata
+from graphrag_pipeline.query.evidence.entries import tell_entries
 from graphrag_pipeline.query.evidence.extremes import told_of_extremes
 from graphrag_pipeline.query.evidence.findings import (
     found_findings,
@@ -214,18 +215,23 @@ def _ranked(
         return []
     weigh_fields(question, units, scores)
     totals = _totals(question, units, scores, names, wanted)
+    best = by_worth(units, totals, most, wanted)
+    if best and wanted is not None and wanted.defines:
+        floor = LEAST_SHARE * best[0][1]
+        best.sort(key=lambda row: row[1] < floor or not _defines(units[row[0]], wanted))
     ranking: _Ranking = []
-    for place, score, leans in by_worth(units, totals, most, wanted):
+    for place, score, leans in best:
         sentence = units[place].sentence
         leans = leans and not sentence.announces
         passage = RankedPassage(units[place].shown, score, sentence.citation)
         ranking.append((passage, sentence._replace(leans=leans)))
-    if ranking and wanted is not None and wanted.defines:
-        floor = LEAST_SHARE * ranking[0][0].score
-        ranking.sort(key=lambda row: row[0].score < floor or not wanted.holds(row[1]))
     for order in _ORDERS:
         ranking = order(index, question, ranking)
     return ranking
+
+
+def _defines(unit: Unit, wanted: AskedFor) -> bool:
+    return unit.kind == DEFINITION or bool(wanted.holds(unit.sentence))
 
 
 def _totals(
@@ -386,6 +392,7 @@ _TELLS: tuple[Callable[[Release, AnalysedQuestion, Sequence[Unit]], None], ...] 
     tell_owners,
     tell_run_in_heads,
     tell_headings,
+    tell_entries,
     tell_titles,
     tell_months,
     tell_records,

@@ -1,0 +1,119 @@
+"""Entries of reference pages: what stands below *work_mem (integer)* says what its default is.
+
+Sentences of an entry hardly say again what it is called. A question that says the name of an option
+or a setting, as it is written, asks for what its entry says.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from graphrag_pipeline.core.patterns import pattern_of
+from graphrag_pipeline.core.text import terms
+from graphrag_pipeline.query.evidence.units import DEFINITION
+from graphrag_pipeline.query.question import NAME_OF_CODE, words_pattern
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.evidence.units import Unit
+    from graphrag_pipeline.query.question import AnalysedQuestion
+    from graphrag_pipeline.query.release import Release
+
+# An option with what it takes, a name with its type or by itself, also before what is said of it;
+# any other heading, and any other short line that stands alone.
+_LINES = pattern_of(
+    r"^(?:(?:#{1,6} +)?[`*]{0,3}(?P<option>--?[^\W\d_][^\n:]{0,80})(?:(?<![.!?;,])$|:(?=\s))"
+    r"|(?:#{1,6} +)?[`*]{0,3}(?P<name>[\w$][\w.$/-]{0,80})[`*]{0,3}(?P<type> \([^()\n]{1,40}\))?"
+    r"(?:$|:(?=\s))"
+    r"|#{1,6} [^\n]*$|(?<=\n\n)[^\n]{1,60}(?<![.!?:;,])(?=\n\n))",
+    re.MULTILINE,
+)
+_OPTION = pattern_of(r"(?<![\w-])--?[^\W\d_][\w-]*")
+_KINDS = pattern_of(words_pattern("entry_kinds"))
+_WITHIN = 0.5
+_AROUND = "?.,;:!()\"'`*"
+_REMEMBERED = 1024
+
+
+class _Entry(NamedTuple):
+    """An entry of a text: where it begins, where the lines with its names end, and these."""
+
+    start: int
+    body: int
+    names: tuple[str, ...]
+
+
+def tell_entries(index: Release, question: AnalysedQuestion, units: Sequence[Unit]) -> None:
+    """Tell units with the name of the entry that they stand in, if the question says it.
+
+    Who asks no more is told what the entry begins with; else what says something else of the
+    question, which counts most where it begins so: *The default is*.
+    """
+    said = frozenset(word.strip(_AROUND).lower() for word in question.split())
+    words = frozenset(question.without(_KINDS).terms)
+    for unit in units:
+        start = unit.sentence.start - unit.row["window_start"]
+        entry = _entry_at(unit.row["text"], start)
+        name = next((name for name in entry.names if name.lower() in said), "") if entry else ""
+        if not (entry and name):
+            continue
+        others = words.difference(terms(name), terms(unit.title))
+        end = unit.sentence.end - unit.row["window_start"]
+        if end <= entry.body:
+            unit.told = ""
+        elif start < entry.body:
+            if not others:
+                _begin_at(unit, entry.start + unit.row["window_start"])
+                unit.told, unit.kind, unit.section = f"{unit.told} {name}", DEFINITION, 1.0
+        elif told := others.intersection(terms(unit.told)):
+            is_subject = terms(unit.told)[0] in told
+            unit.kind = DEFINITION if is_subject else unit.kind
+            unit.section = max(unit.section, 1.0 if is_subject else _WITHIN)
+            unit.told = f"{unit.told} {name}"
+
+
+def _begin_at(unit: Unit, start: int) -> None:
+    """Let a unit begin with the first of the names below each other, in place of the last."""
+    sentence = unit.sentence
+    if start < sentence.start:
+        quote = sentence.window.text(start, sentence.end)
+        unit.sentence = sentence._replace(start=start, quote=quote)
+        unit.shown = quote
+
+
+def _entry_at(text: str, start: int) -> _Entry | None:
+    entries = _entries(text)
+    place = bisect_right(entries, start, key=lambda entry: entry.start)
+    return entries[place - 1] if place else None
+
+
+@lru_cache(_REMEMBERED)
+def _entries(text: str) -> list[_Entry]:
+    """Return the entries of a text, and what ends one: they have no names.
+
+    Lines of several names one below the other begin one entry.
+    """
+    entries: list[_Entry] = []
+    for line in _LINES.finditer(text):
+        names = _called(line)
+        if names is None:
+            continue
+        start, above = line.start(), entries[-1] if entries else None
+        if names and above and above.names and not text[above.body : start].strip():
+            start, names = above.start, above.names + names
+            entries.pop()
+        entries.append(_Entry(start, line.end(), names))
+    return entries
+
+
+def _called(line: re.Match[str]) -> tuple[str, ...] | None:
+    """Return what a line calls the entry that it begins, () if it ends one; None of others."""
+    name = line["name"] or ""
+    if line["option"]:
+        return tuple(_OPTION.findall(line["option"]))
+    if line["type"] or NAME_OF_CODE.search(name) or "." in name.rstrip("."):
+        return (name,)
+    return None if line[0].endswith(":") else ()
