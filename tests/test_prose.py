@@ -17,6 +17,9 @@ SENTENCES = [
     "“Marley was dead,” said the clerk, and closed the door.",
     "Moe recommends slate from Delabole.",
     "The clock chimes three times.",
+    "Employees get 25 days of leave.",
+    "The older seals rest at the point in winter.",
+    "Crews carry the boats to the northern shed.",
     "Logging is provided by the method debug() of each logger in the tree.",
     "Limit all lines to a maximum of 79 characters.",
     "Never use tabs for indentation here.",
@@ -35,6 +38,7 @@ FRAGMENTS = [
     "Yes, so it is.",
     "The Kestrel Bridge repairs of Rurik Astley.",
     "Moorings and lanterns north from Marlow.",
+    "Moorings list of the older boats.",
     "Limit switch of the second crane.",
     "",
 ]

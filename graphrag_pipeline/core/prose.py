@@ -111,6 +111,8 @@ _NO_SUBJECT = r"(?!(?:of|and|or|for|in|to|&) )"
 _PRESENT_VERB = (
     rf"^(?:\p{{Lu}}[^\s,;:]* )+(?:{_NO_SUBJECT}[a-z]+ )?[a-z]{{2,}}[b-hj-rt-z]s {_NO_SUBJECT}"
 )
+_MANY = re.compile(r"[^\W\d_]+[^\W\d_su]s|people|children|women|men|police", re.IGNORECASE)
+_SUBJECT_WORDS = 4
 _POINTER = _first_word("pointer")
 # "Limit all lines", "Use 4 spaces", "Never use tabs".
 _ORDER = (
@@ -279,9 +281,27 @@ def _has_verb(text: str, small: str) -> bool:
     return (
         _says_any("verb", small)
         or _has(_PRESENT_VERB, text)
+        or _says_what_many_do(text.split())
         or _has(_REGULAR_VERB, small)
         or _has(_ORDER, small)
     )
+
+
+def _says_what_many_do(words: Sequence[str]) -> bool:
+    """Whether a plural among the first words has a verb: "Employees get", no "games list of"."""
+    first = zip(words[:_SUBJECT_WORDS], words[1:], words[2:], strict=False)
+    return any(
+        verb in _base_forms() and after not in ("of", "and", "or") and _MANY.fullmatch(subject)
+        for subject, verb, after in first
+    )
+
+
+@cache
+def _base_forms() -> frozenset[str]:
+    """Return the known verbs as they stand after a plural: get of gets, carry of carries."""
+    singular = [word for word in _WORDS["verb"] if len(word) > 3 and word.endswith("s")]
+    bases = (re.sub("(?<=o|h|s)es$|s$", "", re.sub("ies$", "ys", word)) for word in singular)
+    return _WORDS["order"].union(bases)
 
 
 def _is_foreign(text: str, small: str) -> bool:

@@ -21,7 +21,7 @@ from graphrag_pipeline.store.frames import put_rows
 from graphrag_pipeline.store.hierarchy import GRAPH, Hierarchy
 from graphrag_pipeline.store.index_store import IndexStore
 
-EXTRACTIVE_VERSION = "14"
+EXTRACTIVE_VERSION = "15"
 _READER = "extractive:reader"
 _TITLES_SHOWN = 3
 # Of so many sentences of a community, the best by score, it is asked what they read as.
