@@ -6,7 +6,9 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+from asked_files import index_asked
 
+from benchmarks.answers import passages_of
 from graphrag_pipeline import Index
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.query import QueryEngine
@@ -126,6 +128,26 @@ def test_a_newer_version_that_one_may_not_see_hides_no_older_one(home: Path):
     question = "How many days a week may one work from home by the latest version?"
     assert found(home, question, labels=["public"]) == {"policy/2019/remote.md"}
     assert found(home, question, labels=["staff"]) == {"policy/2023/remote.md"}
+
+
+def test_what_is_of_another_time_comes_after_where_few_documents_have_one(
+    tmp_path_factory: pytest.TempPathFactory,
+):
+    chosen = {
+        "march.md": "---\ndate: 2024-03-11\n---\nThe council chose Tuva Rask as treasurer.\n",
+        "may.md": "---\ndate: 2024-05-20\n---\nThe council chose Nils Aker as treasurer.\n",
+        "old.md": "# Old\n\nIn 1988 the council chose Pia Holt as treasurer.\n",
+    }
+    notes = {f"note-{n}.md": f"# Note {n}\n\nThe pump has {n} bolts.\n" for n in range(9)}
+    engines = index_asked(chosen | notes, tmp_path_factory)
+    engine = next(engines)
+    asked = "Who was chosen as treasurer"
+    for question, named in {
+        f"{asked} before April 2024?": "Tuva Rask",
+        f"{asked} after April 2024?": "Nils Aker",
+        f"{asked} before 1990?": "Pia Holt",
+    }.items():
+        assert named in passages_of(engine.answer(question, "bm25").text)[0], question
 
 
 def test_a_time_of_no_document_is_said_and_all_are_looked_at(home: Path):

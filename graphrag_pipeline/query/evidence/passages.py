@@ -54,6 +54,7 @@ from graphrag_pipeline.query.evidence.series import told_of_series
 from graphrag_pipeline.query.evidence.table_rows import by_rows
 from graphrag_pipeline.query.evidence.times import (
     latest_first,
+    of_asked_time_first,
     tell_months,
     tell_times,
 )
@@ -399,5 +400,6 @@ _TELLS: tuple[Callable[[Release, AnalysedQuestion, Sequence[Unit]], None], ...] 
 )
 _ORDERS: tuple[Callable[[Release, AnalysedQuestion, _Ranking], _Ranking], ...] = (
     latest_first,
+    of_asked_time_first,
     _by_turns,
 )

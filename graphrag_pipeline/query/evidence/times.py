@@ -15,7 +15,12 @@ from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.records import SEPARATOR, field_words
 from graphrag_pipeline.core.text import terms, terms_batch
 from graphrag_pipeline.core.word_lists import word_lists
-from graphrag_pipeline.query.asked_dates import asked_months, asked_periods
+from graphrag_pipeline.query.asked_dates import (
+    asked_bounds,
+    asked_months,
+    asked_periods,
+    dates_in,
+)
 from graphrag_pipeline.query.asked_documents import KEYS
 from graphrag_pipeline.query.evidence.latest import asks_for_latest, version_of
 from graphrag_pipeline.query.evidence.units import CELL_END
@@ -135,6 +140,36 @@ def latest_first(index: Release, question: AnalysedQuestion, ranking: _Ranking) 
     for key in (_said_version, _title_version, partial(_date, dates)):
         best = _sorted_within(best, [key(sentence) for _, sentence in best])
     return [*best, *others]
+
+
+def of_asked_time_first(index: Release, question: AnalysedQuestion, ranking: _Ranking) -> _Ranking:
+    """Put what is of another time than a question asks for after what answers it as well.
+
+    "Before April": a passage is of the time of its document, and of the dates that it says.
+    """
+    bounds = question.read(_bounds) if ranking else {}
+    if not bounds:
+        return ranking
+    floor = AS_GOOD * ranking[0][0].score
+    dates = _dates(index, [sentence for passage, sentence in ranking if passage.score >= floor])
+
+    def is_other(row: tuple[RankedPassage, Sentence]) -> bool:
+        sentence = row[1]
+        days = (_date(dates, sentence), *_said_dates(sentence.quote), *dates_in(sentence.quote))
+        return any(days) and not any(_is_within(day, bounds) for day in days if day)
+
+    best = [row for row in ranking if row[0].score >= floor]
+    return [*sorted(best, key=is_other), *(row for row in ranking if row[0].score < floor)]
+
+
+def _bounds(question: str) -> dict[str, str]:
+    return asked_bounds(question, datetime.now(UTC).date())
+
+
+def _is_within(day: str, bounds: Mapping[str, str]) -> bool:
+    """Whether a day, month or year may be in a time: 2024 in what begins with May 2024."""
+    sides = ((sign, day[: len(end)], end[: len(day)]) for sign, end in bounds.items())
+    return all(when >= end if sign == ">" else when <= end for sign, when, end in sides)
 
 
 def _sorted_within(rows: Sequence[_T], keys: Sequence[object]) -> list[_T]:
