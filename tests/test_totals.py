@@ -72,6 +72,9 @@ FILES = {
     "marks.csv": "form,mark\n7A,61\n7B,55\n8A,72\nAll forms,62.7\n",
     "rents.md": "# Rents\n\n| Room | Rent |\n|---|---|\n"
     "| Loft | $20 |\n| Hall | €15 |\n| Barn | €9 |\n",
+    "bills.csv": "no,client,net,share\nB1,Mill,€ 4.00,10 %\nB2,Hall,€ 6.50,20 %\n"
+    "B3,Barn,€ -1.50,60 %\n"
+    "Total,,€ 9.00,\n",
     "yard.md": "# Yard\n\nThe yard has 14 slips in total. An average refit takes nine weeks.\n",
 }
 
@@ -84,15 +87,15 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryEngine]:
 @pytest.mark.parametrize(
     ("question", "told"),
     [
-        ("What is the average freight?", "freight: 520 on average, in 5 records"),
+        ("What is the average freight?", "freight: $520 on average, in 5 records"),
         (
             "What is the average freight of the voyages from Port Rowan?",
-            "freight: 466.67 on average, in 3 of 5 records with harbour: Port Rowan",
+            "freight: $466.67 on average, in 3 of 5 records with harbour: Port Rowan",
         ),
-        ("What is the total freight?", "freight: 2,600 in all, in 5 records"),
+        ("What is the total freight?", "freight: $2,600 in all, in 5 records"),
         (
             "What is the total freight of the open voyages?",
-            "freight: 900 in all, in 2 of 5 records with state: open",
+            "freight: $900 in all, in 2 of 5 records with state: open",
         ),
         ("How many voyages are there?", "5 records"),
         ("How many voyages are open?", "2 of 5 records with state: open"),
@@ -137,6 +140,9 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryEngine]:
         ("What is the total planned?", "planned: 60 in all, in 3 records"),
         ("What is the total spent?", "spent: 40 in all, in 2 of 3 records"),
         ("How many posts are there?", "3 records"),
+        ("What is the average net of the bills?", "net: € 3 on average, in 3 records"),
+        ("What is the average share of the bills?", "share: 30 % on average, in 3 records"),
+        ("What is the total net of the bills?", "net: € 9 in all, in 3 records"),
         ("What is the average sail area?", "area: 30 on average, in 3 records"),
     ],
 )

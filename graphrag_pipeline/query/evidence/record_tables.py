@@ -60,13 +60,17 @@ SELECT * FROM ({_PLACES}) SEMI JOIN (SELECT unnest($places::JSON::BIGINT[]) AS p
 """
 _OF_DOCUMENTS = f"""
 -- DuckDB fails within itself where such rows are numbered in a query that is read twice.
-lines AS MATERIALIZED (SELECT place, unnest(string_split(text, chr(10))) AS line FROM ({_PLACES})),
-parts AS (SELECT place, split_part(line, ': ', 1) AS field, substr(line, strlen(field) + 3) AS value
+lines AS MATERIALIZED (SELECT place, unnest(string_split(text, chr(10))) AS line,
+                              generate_subscripts(string_split(text, chr(10)), 1) = 1 AS is_first
+                       FROM ({_PLACES})),
+parts AS (SELECT place, split_part(line, ': ', 1) AS field, substr(line, strlen(field) + 3) AS value,
+                 is_first
           FROM lines WHERE contains(line, ': '))
 """
 _OF_CELLS = """
 parts AS (SELECT unnest(from_json($cells,
-    '[{"place": "INT", "field": "VARCHAR", "value": "VARCHAR"}]'), recursive := true))
+    '[{"place": "INT", "field": "VARCHAR", "value": "VARCHAR", "is_first": "BOOLEAN"}]'),
+    recursive := true))
 """
 _WORDS = word_lists("questions.txt")
 _IN_ALL, _TOTALS = (
@@ -77,14 +81,15 @@ _YES, _NO = _WORDS["yes"], _WORDS["no"] | {""}
 _VALUES = "SELECT DISTINCT trim(said) AS said FROM cells WHERE field = $field"
 _KEYS = _WORDS["key_field"]
 _OF = f"({'|'.join(sorted(_WORDS['total_of']))})"
-# Cells are those without rows that are called a total, as at the end of a table. Others may be
-# totals too: "Subtotal North", and what another column calls a total.
+# Cells are those without rows that are called a total, as at the end of a table, by what stands first
+# in them. Others may be totals too: "Subtotal North", and what another column calls a total.
 _CELLS = rf"""
-said AS MATERIALIZED (SELECT place, field, value, {_PLAIN.format("value")} AS said FROM parts),
+said AS MATERIALIZED (
+    SELECT place, field, value, is_first, {_PLAIN.format("value")} AS said FROM parts),
 cells AS (SELECT * FROM said WHERE place NOT IN (
-    SELECT place FROM said WHERE field = $first AND trim(said) IN ({_TOTALS}))),
+    SELECT place FROM said WHERE is_first AND trim(said) IN ({_TOTALS}))),
 totals AS (
-    SELECT DISTINCT place FROM cells WHERE trim(said) IN ({_IN_ALL}) OR field = $first
+    SELECT DISTINCT place FROM cells WHERE trim(said) IN ({_IN_ALL}) OR is_first
        AND regexp_matches(said, '^ {_OF}( \S+){{1,2}} $|^( \S+){{1,2}} {_OF} $'))
 """
 _UNSAID = "'', '-', '--', '–', '—', '?', '…', '...', 'n/a', 'na', 'n.a.', 'nan', 'null', 'k.a.'"
@@ -110,6 +115,8 @@ kept AS (SELECT place FROM cells c JOIN wanted w ON w.field IN ('', c.field)
          UNION SELECT place FROM cells WHERE $n_chosen = 0),
 written AS (
     SELECT place, replace(value, '−', '-') AS as_is, regexp_extract(value, '[$€£¥%]') AS sign,
+           regexp_extract(value, '([$€£¥]\s?)[-−.\d]', 1) AS before,
+           regexp_extract(value, '\d(\s?[$€£¥%])', 1) AS after,
            bool_or(regexp_matches(value,
                '\d,(\d{{1,2}}|\d{{4,}})\D*$|(^|\D)0,\d|\d\.\d{{3}}\.\d{{3}}')) OVER () AS has_comma,
            regexp_matches(value, '\d\.\d') AS has_point,
@@ -117,7 +124,7 @@ written AS (
                '^\D*[1-9]\d{{0,2}}\.\d{{3}}\D*$')) OVER () AND NOT has_comma AS is_unsure
     FROM cells WHERE field = $field),
 -- What all figures end in, 40 kW and 75 kW, is no part of them.
-units AS (SELECT place, has_comma, is_unsure,
+units AS (SELECT place, has_comma, is_unsure, before, after,
                  regexp_replace(regexp_replace(as_is, '[$€£¥%\s]', '', 'g'),
                                 '^\((\d.*)\)$', '-\1') AS value,
                  regexp_extract(as_is, '\d\s?([\pL°][\pL/²³]{{0,5}})\s*$', 1) AS own,
@@ -129,7 +136,8 @@ units AS (SELECT place, has_comma, is_unsure,
                      AS is_unclear
           FROM written SEMI JOIN kept USING (place)),
 bare AS (SELECT *, left(value, len(value) - len(unit)) AS bare_value FROM units),
-figures AS MATERIALIZED (SELECT place, value, unit, is_unsure OR is_unclear AS is_unsure,
+figures AS MATERIALIZED (SELECT place, value, before,
+       rtrim(' ' || unit) || after AS after, is_unsure OR is_unclear AS is_unsure,
        lower(value) NOT IN ({_UNSAID}) AS is_said,
        TRY_CAST(regexp_replace(CASE
            WHEN is_unclear OR NOT regexp_matches(value, '\d') THEN NULL
@@ -199,23 +207,22 @@ class RecordTable:
             parts, rows = _OF_DOCUMENTS, {"source": self.source}
         else:
             cells = [
-                {"place": place, "field": field, "value": value}
+                {"place": place, "field": field, "value": value, "is_first": not n}
                 for place, row in enumerate(self.rows)
-                for field, value in zip(self.columns, cells_of(self._drawn(row)), strict=False)
-                if value
+                for n, (field, value) in enumerate(self._said_in(row))
             ]
             parts, rows = _OF_CELLS, {"cells": json.dumps(cells)}
         comma = "" if select.lstrip().startswith("SELECT") else ","
         sql = f"WITH {parts}, {_CELLS}{comma}{select}"
-        return index.rows(sql, first=self.columns[0], **rows, **parameters)
+        return index.rows(sql, **rows, **parameters)
 
     def figures(
         self, index: Release, select: str, field: str, choices: Sequence[Choice]
     ) -> list[dict[str, Any]]:
         """Return what a statement selects of ``figures``: a field of the chosen rows as a number.
 
-        Its columns are ``place``, ``value`` (without signs of money and shares), whether it
-        ``is_said``, ``figure``, and whether figures may be others: ``is_unsure``. That of ``added``
+        Its columns are ``place``, ``value`` (without signs of money and shares), what stands
+        ``before`` and ``after`` figures, whether it ``is_said``, ``figure``, and whether figures may be others: ``is_unsure``. That of ``added``
         is whether one is the total of the others: ``is_added``.
         """
         chosen = [{"n": n, **dataclasses.asdict(choice)} for n, choice in enumerate(choices)]
@@ -249,6 +256,10 @@ class RecordTable:
             text = record_line(self.name, told)
             passages.insert(0, dataclasses.replace(passages[0], text=text))
         return passages
+
+    def _said_in(self, row: tuple[int, int]) -> list[tuple[str, str]]:
+        cells = zip(self.columns, cells_of(self._drawn(row)), strict=False)
+        return [(field, value) for field, value in cells if value]
 
     def _drawn(self, row: tuple[int, int]) -> str:
         return self.document["text"][slice(*row)] if self.document else ""

@@ -47,7 +47,7 @@ _MEASURES, _MONIES, _COUNTS, _NAMES = (
 _FIGURES = """
 SELECT count(DISTINCT value) FILTER (is_said) AS n_values, count(figure) AS n_figures,
        count(*) FILTER (is_said) AS n_said, bool_or(is_unsure) AS is_unsure,
-       sum(figure) AS total, avg(figure) AS average, max(unit) AS unit,
+       sum(figure) AS total, avg(figure) AS average, max(before) AS before, max(after) AS after,
        (SELECT count(*) FROM kept) AS n_chosen, (SELECT count(DISTINCT place) FROM cells) AS n_all,
        (SELECT count(*) FROM totals SEMI JOIN kept USING (place)) AS n_totals,
        (SELECT is_added FROM added) AS is_added
@@ -142,8 +142,11 @@ def _told_of_figures(
     if sum(fold(each[1]) == fold(field) for each in best) > 1:
         # Another table has hours too, written as 7:30.
         return []
-    unit = f" {figures['unit']}" if figures["unit"] else ""
-    said = f"{_written(figures[asked_for], _DECIMALS[asked_for])}{unit} {_HOW[asked_for]}"
+    figure = _written(figures[asked_for], _DECIMALS[asked_for])
+    figure = f"{figures['before']}{figure}".replace(
+        f"{figures['before']}-", f"-{figures['before']}"
+    )
+    said = f"{figure}{figures['after']} {_HOW[asked_for]}"
     rows = _rows(figures["n_figures"], figures["n_all"], choices)
     places = [row["place"] for row in table.figures(index, _ENDS, field, choices)]
     return table.passages(index, question, places, field, f"{field}{SEPARATOR}{said}, {rows}")
