@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pytest
 from bombs import zipped
 from read_files import only, read
 
@@ -280,6 +281,52 @@ def test_an_export_of_slack_in_a_folder_is_read_again_when_its_lists_change(
         "documents/kelm/quays/2024-05-01.json": "change",
         "documents/kelm/D0A/2024-05-02.json": "change",
     }
+
+
+@pytest.mark.parametrize(
+    ("name", "exported"),
+    [
+        (
+            "Quay.csv",
+            '"From","Date/Time","Message"\n"Ana","2024-05-01 09:14","Is the crane here?"\n'
+            '"Bo Li","2024-05-01 09:15","Yes, at quay 4."\n',
+        ),
+        (
+            "Quay.jsonl",
+            '{"from": "Ana", "createdDateTime": "2024-05-01T09:14:00Z", "message": '
+            '"Is the crane here?"}\n{"from": "Bo Li", "createdDateTime": "2024-05-01T09:15:07Z", '
+            '"message": "Yes, at quay 4."}\n',
+        ),
+        (
+            "Quay.csv",
+            "AuthorID,Author,Date,Content,Attachments,Reactions\n"
+            "1,Ana,2024-05-01T09:14:05.1230000+01:00,Is the crane here?,,\n"
+            '2,Bo Li,2024-05-01T09:15:05.1230000+01:00,"Yes, at quay 4.",,ok (1)\n',
+        ),
+        (
+            "Quay.csv",
+            "Sender,Date,Time,Message\nAna,5/1/2024,9:14 AM,Is the crane here?\n"
+            'Bo Li,5/1/2024,9:15 AM,"Yes, at quay 4."\n',
+        ),
+    ],
+)
+def test_a_chat_that_is_exported_as_a_table_is_one_conversation(name: str, exported: str) -> None:
+    document = only(read(name, exported))
+    assert document.text == (
+        "[2024-05-01 09:14] Ana: Is the crane here?\n[2024-05-01 09:15] Bo Li: Yes, at quay 4."
+    )
+    assert (document.key, document.title) == ("", "Quay")
+    assert document.metadata == {"from": "Ana, Bo Li", "date": "2024-05-01T09:14"}
+
+
+@pytest.mark.parametrize(
+    "columns", ["author,date,text", "from,date,message,subject", "from,message,id"]
+)
+def test_a_table_of_texts_with_their_authors_is_no_chat(columns: str) -> None:
+    rows = "Ana,2024-01-02,Good book.,a\nBo,2024-01-03,Bad book.,b\n"
+    n_columns = columns.count(",") + 1
+    cut = "".join(",".join(row.split(",")[:n_columns]) + "\n" for row in rows.splitlines())
+    assert len(read("a.csv", f"{columns}\n{cut}").documents) == 2
 
 
 def test_a_chat_of_teams_is_a_conversation_as_graph_and_as_the_export_of_an_account_give_it() -> (

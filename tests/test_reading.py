@@ -511,9 +511,9 @@ def test_items_of_lists_have_the_numbers_that_a_page_shows():
     later = "<ol start='4'><li>Pay.<li>Go.</ol><ol type=a><li>tea</ol>"
     later += "<ol style='list-style:none'><li>A</ol>"
     text = only(read("a.html", f"<h1>Mooring</h1>{body}{later}<ul><li>end</ul>")).text
-    items = [line for line in text.split("\n") if line.lstrip()[:1] in set("-12345")]
+    items = [line for line in text.split("\n") if line.lstrip()[:1] in set("-12345a")]
     numbered = ["1. Call.", "2. Bring lines", "  - of hemp", "  - of steel", "3. Rest.", "4. Pay."]
-    assert items == [*numbered, "5. Go.", "- tea", "- A", "- end"]
+    assert items == [*numbered, "5. Go.", "a) tea", "- A", "- end"]
 
 
 def test_a_list_of_links_that_the_text_announces_is_read():

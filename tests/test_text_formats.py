@@ -200,6 +200,8 @@ SOUND = {
     ".adoc": GUIDE,
     ".org": NOTES,
     ".emlx": "35\nFrom: a@x.org\nSubject: S\n\nHe sails.\n",
+    ".vue": "<template><p>Hester</p></template>\n<script>\n// of boats\nrun()\n</script>\n",
+    ".svelte": "<p>Hester</p>\n<style>\np { top: 0 }\n</style>\n",
     ".wiki": "'''Kelmouth''' is a [[town]].",
     ".dokuwiki": "====== One ======\n  - two ((three))\n^ a ^ b ^\n| [[c|d]] | ::: |\n",
     ".textile": 'h1. One\n\n## two\n|_. a |\\\\2. b |\n|/2. "c":/d | !e! |\nbc. f',

@@ -61,6 +61,7 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
         "data/fields.txt",
     ),
     f"{_READERS}:code": (*_reading("code"), "data/code.txt"),
+    f"{_READERS}:components": _reading("components"),
     f"{_READERS}:graphs": _reading("code"),
     f"{_READERS}:HTML": _reading("html html_events html_lines html_links preformatted"),
     f"{_READERS}:mail": (
@@ -81,7 +82,9 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
         "ocr pdf pdf_columns pdf_forms pdf_layout pdf_lines pdf_rules pdf_tables pdf_text"
     ),
     f"{_READERS}:records": (
-        *_reading("cell_markup chats library_records record_columns records script_archives"),
+        *_reading(
+            "cell_markup chat_tables chats library_records record_columns records script_archives"
+        ),
         *_reading("slack sql_dumps"),
         *_reading("table_head tables tables_beside"),
         "core/records.py",

@@ -18,7 +18,7 @@ from graphrag_pipeline.core.rows import printable, to_json
 
 _MOST_ROWS = 200
 _NARROWEST = 10
-_MARK_OF_ITEM = pattern_of(r" *(?:(?:[-*]|\d{1,3}[.)]) )?")
+_MARK_OF_ITEM = pattern_of(r" *(?:(?:[-*]|\d{1,3}[.)]|[a-zA-Z]{1,5}\)) )?")
 
 
 def say(text: str = "", style: str | None = None) -> None:

@@ -52,8 +52,11 @@ _SYMBOL_SHARE = 0.02
 _DIGIT_SHARE = 0.25
 _CAPITAL_SHARE = 0.75
 
-_BULLET = r"^\s*(?:[-*+•‣·◦–—]|\(?\d{1,3}[.)]|\(?[a-z][.)]|#{1,6})\s+"
-_ITEM = pattern_of(r"[ \t]*(?:[-*+•‣·◦]|\(?\d{1,3}[.)]|\(?[a-z][.)])[ \t]+")
+LETTERED = r"(?:[a-zA-Z]|[ivx]{2,5}|[IVX]{2,5})\)"
+"""The mark of an item of a list that is counted by letters: "b)", "iv)"."""
+_COUNTED = rf"\(?(?:\d{{1,3}}[.)]|[a-z]\.|{LETTERED})"
+_BULLET = rf"^\s*(?:[-*+•‣·◦–—]|{_COUNTED}|#{{1,6}})\s+"
+_ITEM = pattern_of(rf"[ \t]*(?:[-*+•‣·◦]|{_COUNTED})[ \t]+")
 _MARK_INSTEAD = pattern_of("[+•‣·◦]")
 _NEXT_ITEM = pattern_of(rf"\n+(?={_ITEM.pattern})")
 SPEAKER = r"^(?:\p{Lu}[^\s:]*\s?)+:\s+"

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 else:
     pl = LazyModule("polars")
 
-NLP_VERSION = "33"
+NLP_VERSION = "34"
 _DESCRIPTION = 400
 _CARRIED = 6
 _SLICE = 200  # chunks

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from graphrag_pipeline.core.patterns import pattern_of
+from graphrag_pipeline.core.prose import LETTERED
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.extraction.rules.cjk import is_cjk
 
@@ -23,7 +24,8 @@ _LINK = pattern_of(r"[^\s\[]?\[[^\[\]\n]{1,200}\]\(")
 _WORD_BEFORE = pattern_of(r"[^\W_](?:[\w.&’'-]*[^\W_])?$")
 _NEXT = pattern_of(r"[\s\"'“‘«(\[_*—–-]*(\w?)")
 _FRESH_LINE = pattern_of(
-    r"\s*(?:[-*•‣·–—]\s|\(?\d{1,3}[.)]\s|#{1,6}\s|(?:[^\W\d_]|\d{4}\b)[\w .'’()/%€$£&°²³-]{0,60}:\s"
+    rf"\s*(?:[-*•‣·–—]\s|\(?(?:\d{{1,3}}[.)]|{LETTERED})\s"
+    r"|#{1,6}\s|(?:[^\W\d_]|\d{4}\b)[\w .'’()/%€$£&°²³-]{0,60}:\s"
     r"|\[(?:\d{4}-\d\d-\d\d|\d\d:\d\d|undated)[^\]\n]{0,9}\]\s"
     # An option of a command.
     r"|--?[^\W\d_][\w-]{0,40}(?=[\s,=:\[]|$)"

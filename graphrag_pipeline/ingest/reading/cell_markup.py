@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.core.lazy import LazyModule
 from graphrag_pipeline.core.patterns import pattern_of
+from graphrag_pipeline.core.prose import LETTERED
 from graphrag_pipeline.core.word_lists import word_set
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 from graphrag_pipeline.ingest.reading.html import parse_html
@@ -42,7 +43,7 @@ _SPEAKING = 0.02
 _LOOKED_AT = 2_000
 _DEEPEST = 20
 _SHORT = 400
-_ITEM = pattern_of(r"^ *(?:- |\d+\. |\| |```)", re.M)
+_ITEM = pattern_of(rf"^ *(?:- |\d+\. |{LETTERED} |\| |```)", re.M)
 
 _Columns = Mapping[str, Sequence[str]]
 

@@ -20,7 +20,14 @@ _WORDS = pattern_of(rb"(<w:t[ >])|</w:p>")
 _LEVEL, _LIST, _STYLE = (
     pattern_of(rb'<w:%b w:val="([^"]{1,100})"' % name) for name in (b"ilvl", b"numId", b"pStyle")
 )
-_MARK = pattern_of(r"(<li>)?\ue000(\d+)\ue001")
+_MARK = pattern_of(r"(<li>)?\ue000(\d+)([aAiI]?)\ue001")
+_COUNTED_BY = {
+    "decimal": "",
+    "lowerLetter": "a",
+    "upperLetter": "A",
+    "lowerRoman": "i",
+    "upperRoman": "I",
+}
 _MOST_LEVELS = 9
 
 _Place = tuple[str, int]
@@ -33,22 +40,22 @@ class _Lists:
 
     counted_as: dict[str, str] = field(default_factory=dict)
     """What counts the items of a list: several lists may go on with one count."""
-    firsts: dict[_Place, int] = field(default_factory=dict)
-    """The first numbers of levels that are counted in figures."""
+    firsts: dict[_Place, tuple[int, str]] = field(default_factory=dict)
+    """The first numbers of levels that are counted, and by what: figures, letters."""
     anew: dict[_Place, int] = field(default_factory=dict)
     """The numbers with which a list begins though another one counts its items, too."""
     counts: defaultdict[str, dict[int, int]] = field(default_factory=lambda: defaultdict(dict))
 
-    def number(self, name: str, level: int) -> int | None:
-        """Count an item, and return its number, None where it is none."""
+    def number(self, name: str, level: int) -> str:
+        """Count an item, and return its number and what it is counted by; "" where it has none."""
         counted_as = self.counted_as.get(name, "")
         counts = self.counts[counted_as]
-        first = self.firsts.get((counted_as, level), 1)
+        first, counted_by = self.firsts.get((counted_as, level), (1, None))
         begins = self.anew.pop((name, level), None)
         counts[level] = begins if begins is not None else counts.get(level, first - 1) + 1
         for deeper in range(level + 1, _MOST_LEVELS):
             counts.pop(deeper, None)
-        return counts[level] if (counted_as, level) in self.firsts else None
+        return "" if counted_by is None else f"{counts[level]}{counted_by}"
 
 
 def with_marks(parts: Mapping[str, bytes]) -> dict[str, bytes]:
@@ -70,7 +77,7 @@ def with_marks(parts: Mapping[str, bytes]) -> dict[str, bytes]:
         if place is None or words is None or not words[1]:
             return match[0]
         number = lists.number(*place)
-        run = "" if number is None else f"<w:r><w:t>\ue000{number}\ue001</w:t></w:r>"
+        run = f"<w:r><w:t>\ue000{number}\ue001</w:t></w:r>" if number else ""
         return match[0] + run.encode()
 
     return {**parts, "word/document.xml": _PROPERTIES.sub(marked, body)}
@@ -78,7 +85,12 @@ def with_marks(parts: Mapping[str, bytes]) -> dict[str, bytes]:
 
 def with_values(markup: str) -> str:
     """Return the page that mammoth made, with the marks as values of its items."""
-    return _MARK.sub(lambda mark: f"<li value={mark[2]}>" if mark[1] else "", markup)
+
+    def item(mark: re.Match[str]) -> str:
+        counted_by = f" type={mark[3]}" if mark[3] else ""
+        return f"<li value={mark[2]}{counted_by}>" if mark[1] else ""
+
+    return _MARK.sub(item, markup)
 
 
 def _lists_of(numbering: ElementTree.Element) -> _Lists:
@@ -86,9 +98,10 @@ def _lists_of(numbering: ElementTree.Element) -> _Lists:
     for each in numbering.iter(f"{_W}abstractNum"):
         name = each.get(f"{_W}abstractNumId", "")
         for level in each.iter(f"{_W}lvl"):
-            if _value(level, "numFmt") == "decimal":
+            counted_by = _COUNTED_BY.get(_value(level, "numFmt"))
+            if counted_by is not None:
                 first = _number(_value(level, "start"), 1)
-                lists.firsts[name, _number(level.get(f"{_W}ilvl"), 0)] = first
+                lists.firsts[name, _number(level.get(f"{_W}ilvl"), 0)] = (first, counted_by)
     for each in numbering.iter(f"{_W}num"):
         name = each.get(f"{_W}numId", "")
         lists.counted_as[name] = _value(each, "abstractNumId")

@@ -41,6 +41,7 @@ _READERS = {
     "map_places:MAP": "gpx kml",
     "calendars:CALENDAR": "ics",
     "calendars:CONTACTS": "vcf",
+    "components:COMPONENT": "vue svelte",
     "tables:CSV": "csv tsv tab psv",
     "tables:JSON": "json geojson jsonld",
     "tables:JSONL": "jsonl ndjson",

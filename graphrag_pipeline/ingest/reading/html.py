@@ -31,6 +31,7 @@ from graphrag_pipeline.ingest.reading.html_lines import (
     as_rows,
     heading_of,
     is_data,
+    mark_of,
     render,
 )
 from graphrag_pipeline.ingest.reading.html_links import address_of, marked, with_addresses
@@ -109,9 +110,8 @@ _POWER = pattern_of(r"<sup(?<=\d<sup)\b[^<>]*>(?=\s*(?:<a\b[^<>]*>\s*)?[-+−]?\
 """What begins a number above a number: the power of one, or the mark of a note."""
 _SPAN = pattern_of(r"\b(row|col)span\s*=\s*[\"']?\s*(\d{1,4})", re.I)
 _FIRST_NUMBER = pattern_of(r"(?<![\w-])(?:start|value)\s*=\s*[\"']?\s*([1-9]\d{0,3})\b", re.I)
-_UNNUMBERED = pattern_of(
-    r"\btype\s*=\s*[\"']?[ai]\b|\breversed\b|list-style[^;\"']{0,30}none", re.I
-)
+_UNNUMBERED = pattern_of(r"\breversed\b|list-style[^;\"']{0,30}none", re.I)
+_COUNTED_BY = pattern_of(r"(?<![\w-])type\s*=\s*[\"']?([aAiI])\b")
 _MOST_SPANNED = 50
 _MOST_INDENTED = 8
 _MOST_LINES = 1_000_000  # each takes about 200 bytes
@@ -230,6 +230,7 @@ class _PageParser:
         self.written = self.written_in_links = 0
         self.prefix = ""
         self.numbers: list[int] = []
+        self.counted_by: list[str] = []
         self.cells = Cells()
         self.row = self.cell = self.groups = self.group = self.definition = 0
         self.heading = 0
@@ -432,7 +433,7 @@ class _PageParser:
         self.link_from = None
 
     def _start_list(self, name: str, written: str) -> None:
-        """Note the number of its first item: 0 where items have none, or letters."""
+        """Note the number of its first item, 0 where items have none, and what counts them."""
         group = self.group
         if not group:
             self.groups += 1
@@ -440,14 +441,17 @@ class _PageParser:
         first = _FIRST_NUMBER.search(written)
         is_numbered = name == "ol" and not _UNNUMBERED.search(written)
         self.numbers.append(int(first[1]) if first and is_numbered else int(is_numbered))
+        counted_by = _COUNTED_BY.search(written)
+        self.counted_by.append(counted_by[1] if counted_by else "1")
         self._at_end(lambda: self._leave_list(group))
 
     def _leave_list(self, group: int) -> None:
         self.group = group
         self.numbers.pop()
+        self.counted_by.pop()
 
     def _mark_of_item(self, written: str) -> str:
-        """Return the number of an item, or a dash, after two blanks for each list around it."""
+        """Return the mark of an item, or a dash, after two blanks for each list around it."""
         number = self.numbers[-1] if self.numbers else 0
         indent = "  " * min(len(self.numbers) - 1, _MOST_INDENTED)
         if not number:
@@ -455,7 +459,8 @@ class _PageParser:
         own = _FIRST_NUMBER.search(written)
         number = int(own[1]) if own else number
         self.numbers[-1] = number + 1
-        return f"{indent}{number}. "
+        counted_by = _COUNTED_BY.search(written)
+        return f"{indent}{mark_of(number, counted_by[1] if counted_by else self.counted_by[-1])} "
 
     def _start_table(self, written: str) -> None:
         if self.depth["table"]:

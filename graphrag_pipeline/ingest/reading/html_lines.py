@@ -6,6 +6,7 @@ import functools
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from string import ascii_lowercase
 
 from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.records import field_words
@@ -33,6 +34,10 @@ _LONG_CELL = 400
 _LEAST_ROWS = 3  # of a table whose first row is told by half of its words
 _LABEL_WORDS = 3
 _FIELD = 2  # cells: what a field is called, and what it holds
+_ROMAN = (
+    *("i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x"),
+    *("xi", "xii", "xiii", "xiv", "xv", "xvi", "xvii", "xviii", "xix", "xx"),
+)
 _LABELS = ("label", "key", "person", "place", "organisation", "of_person", "of_place", "of_work")
 
 
@@ -153,6 +158,19 @@ def _outermost(regions: Sequence[Region]) -> Iterable[Region]:
         if region.end > beyond:
             yield region
             beyond = region.end
+
+
+def mark_of(number: int, by: str) -> str:
+    """Return the mark of an item of a list that counts by "1", "a" or "A", or as Rome did.
+
+    >>> mark_of(2, "A"), mark_of(14, "i"), mark_of(3, "1"), mark_of(28, "a")
+    ('B)', 'xiv)', '3.', '28.')
+    """
+    letters = {"a": ascii_lowercase, "i": _ROMAN}.get(by.lower(), ())
+    if number > len(letters):
+        return f"{number}."
+    said = letters[number - 1]
+    return f"{said.upper() if by.isupper() else said})"
 
 
 def heading_of(lines: Sequence[Line]) -> str:

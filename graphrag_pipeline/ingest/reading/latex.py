@@ -14,6 +14,7 @@ from graphrag_pipeline.core.word_lists import word_pairs, word_set
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 from graphrag_pipeline.ingest.reading.decoding import decode
+from graphrag_pipeline.ingest.reading.html_lines import mark_of
 from graphrag_pipeline.ingest.reading.latex_macros import without_macros
 from graphrag_pipeline.ingest.reading.latex_theorems import with_theorems
 from graphrag_pipeline.ingest.reading.markdown import read_as_markdown
@@ -44,7 +45,8 @@ _SHOWN = "\5"
 _HIDDEN = pattern_of(f"{_SHOWN}([0-9]{{1,9}}){_SHOWN}")
 _DOCUMENT = pattern_of(r"\\begin\{document\}(.*?)(?:\\end\{document\}|\Z)", re.S)
 _PREAMBLE = pattern_of(r"\\(title|author|date)\s*(?=[\[{])")
-_LEFT_BLANK = pattern_of(r"\n[ \t\n]*\n[ \t]*")
+_LEFT_BLANK = pattern_of(r"\n[ \t\n]*\n(?:(?! +(?:-|\w{1,5}[.)]) )[ \t]+)?")
+"""Lines without words, and how far to the right the next begins, but for an item of a list."""
 _RULE, _CELL, _ROW, _END = "\0\1\2\3"
 """Marks of a table until its head is told: a line across it, a new cell, a new row, its end."""
 _TABLE = pattern_of(f"{_ROW}([^{_END}]*){_END}?")
@@ -101,6 +103,11 @@ _POWER = pattern_of(r"\\(square|cubic)\s*((?:\\(?:kilo|mega|milli|micro|centi))?
 _UNIT = pattern_of(r"\\([A-Za-z]+)\s*")
 _UNITS = word_pairs("signs.txt", "unit")
 _LONGEST_OPTION = 2_000
+_COUNTED = frozenset(("enumerate",))
+_LISTS = _COUNTED | {"itemize", "description"}
+_LABELS = {"alph": "a", "Alph": "A", "roman": "i", "Roman": "I"}
+_LABEL = re.compile(r"\\(alph|Alph|roman|Roman|arabic)\*|^\W*([aAiI1])\W*$")
+_START = re.compile(r"\bstart\s*=\s*(\d{1,4})\b")
 
 
 def read_latex(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
@@ -198,7 +205,8 @@ class _Converter:
     def __init__(self, source: str, at: int = 0, *, is_math: bool = False) -> None:
         self.source, self.at, self.is_math = source, at, is_math
         self.in_table = 0
-        self.depth_of_lists = 0
+        self.lists: list[tuple[str, int]] = []
+        """What counts the items of the open lists, "" where nothing does, and the last number."""
 
     def text(self) -> str:
         """Return the text of all that is left."""
@@ -228,13 +236,14 @@ class _Converter:
             end = self.source.find(f"\\end{{{name}}}", self.at)
             self.at = len(self.source) if end < 0 else end
             return ""
-        self.skip_option()
+        option = self.skip_option()
         for _ in range(_WITH_COLUMNS.get(name, 0)):
             self.argument()
         if name in _MATHS:
             return f"\n{self._math(f'end{{{name}')}\n"
         self.in_table += name in _TABLES
-        self.depth_of_lists += name in ("itemize", "enumerate", "description")
+        if name in _LISTS:
+            self.lists.append(self._counting(option) if name in _COUNTED else ("", 0))
         if name == "abstract":
             return "\n\n## Abstract\n\n"
         if name in _TABLES:
@@ -245,7 +254,8 @@ class _Converter:
         if name in _TABLES:
             self.in_table -= 1
             return " " if self.in_table > 0 else _END
-        self.depth_of_lists -= name in ("itemize", "enumerate", "description")
+        if name in _LISTS and self.lists:
+            self.lists.pop()
         return "\n\n"
 
     def _command(self, name: str, otherwise: str) -> str:
@@ -335,8 +345,21 @@ class _Converter:
 
     def _item(self) -> str:
         option = self.skip_option()
-        indent = "  " * max(self.depth_of_lists - 1, 0)
-        return f"\n{indent}- {latex_text(option)}{' ' if option else ''}"
+        indent = "  " * max(len(self.lists) - 1, 0)
+        by, last = self.lists[-1] if self.lists else ("", 0)
+        mark = mark_of(last + 1, by) if by and not option else "-"
+        if mark != "-":
+            self.lists[-1] = (by, last + 1)
+        return f"\n{indent}{mark} {latex_text(option)}{' ' if option else ''}"
+
+    def _counting(self, option: str) -> tuple[str, int]:
+        """Return what counts the items of a list that begins, and the number before the first."""
+        if "resume" in option or "\\setcounter{enum" in self.source:
+            return "", 0
+        depth = sum(by != "" for by, _ in self.lists)
+        label, start = _LABEL.search(option), _START.search(option)
+        by = (_LABELS.get(label[1]) or label[2]) if label else "1aiA"[min(depth, 3)]
+        return by or "1", int(start[1]) - 1 if start else 0
 
     def _mark(self, mark: str) -> str:
         """Return a mark of a table; of one within a cell of another a blank; else nothing."""

@@ -165,8 +165,8 @@ class _List:
 class _Lists:
     """The open lists, and what their styles say of their numbers."""
 
-    firsts: dict[tuple[str, int], int] = field(default_factory=dict)
-    """The number of the first item, by style and level, where items have numbers."""
+    firsts: dict[tuple[str, int], tuple[int, str]] = field(default_factory=dict)
+    """The number of the first item and what counts it, by style and level, where any does."""
     style: str = ""
     open: list[_List] = field(default_factory=list)
     ended: dict[tuple[str, int], int] = field(default_factory=dict)
@@ -176,23 +176,25 @@ class _Lists:
         """Note what an element says of a style."""
         if name == "text:list-style":
             self.style = attributes.get("style:name", "")
-        elif name == "text:list-level-style-number" and attributes.get("style:num-format") == "1":
+        elif name == "text:list-level-style-number" and attributes.get("style:num-format"):
             level = _number(attributes.get("text:level"), 1, _MOST_DEPTH)
             first = _number(attributes.get("text:start-value"), 1, _MOST_NUMBERED)
-            self.firsts[self.style, level] = first
+            self.firsts[self.style, level] = (first, attributes["style:num-format"])
 
     def begin(self, attributes: dict[str, str]) -> tuple[str, str]:
         """Return the tags of a list."""
         style = attributes.get("text:style-name", self.open[-1].style if self.open else "")
         place = (style, len(self.open) + 1)
-        number = self.firsts.get(place, 0)
+        number, counted_by = self.firsts.get(place, (0, ""))
         if (
             attributes.get("text:continue-numbering") == "true"
             or "text:continue-list" in attributes
         ):
             number = self.ended.get(place, number)
         self.open.append(_List(style, number))
-        return (f"<ol start={number}>", "</ol>") if number else ("<ul>", "</ul>")
+        if not number:
+            return "<ul>", "</ul>"
+        return f"<ol start={number} type={counted_by}>", "</ol>"
 
     def end(self) -> None:
         """Close a list."""

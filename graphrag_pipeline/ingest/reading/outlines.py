@@ -21,6 +21,7 @@ from graphrag_pipeline.ingest.reading.model import (
     clean_metadata,
 )
 from graphrag_pipeline.ingest.reading.table_head import markdown_lines
+from graphrag_pipeline.ingest.reading.wikitext import ItemNumbers
 
 _ADOC_HEADING = pattern_of(r"(={1,6})[ \t]+(\S.*)$")
 # Lines below the title: who wrote it, and which revision it is.
@@ -34,6 +35,7 @@ _ADOC_UNSEEN = pattern_of(
     r"|(?:include|image|video|audio|toc|ifdef|ifndef|endif|ifeval)::.*)[ \t]*$"
 )
 _ADOC_ITEM = pattern_of(r"[ \t]*(\*{1,5}|\.{1,5}|-)[ \t]+(\S.*)$")
+_ADOC_START = pattern_of(r"\bstart=[\"']?(\d{1,4})\b")
 _ADOC_COLUMNS = pattern_of(r"""cols=(?:"([^"]+)"|'([^']+)'|([^,\]]+))""")
 _ADOC_HEADER = pattern_of(r"%header|options?=[\"']?[^\]]*\bheader|%autowidth\.header")
 _ADOC_CELL = pattern_of(r"(?:^|(?<=\s))(?:(\d+)(?:\.\d+)?[+*]|\.\d+\+)?[<^>.]*[a-z]?\|")
@@ -90,7 +92,8 @@ def _written_by(lines: list[str]) -> dict[str, str]:
 
 def _of_asciidoc(lines: list[str]) -> Iterator[str]:
     fence = attributes = ""
-    in_comment = False
+    in_comment = is_apart = False
+    numbers = ItemNumbers()
     table: list[str] | None = None
     for line in lines:
         if table is not None and not line.startswith("|==="):
@@ -107,8 +110,19 @@ def _of_asciidoc(lines: list[str]) -> Iterator[str]:
         elif line.startswith("|==="):
             yield from ["", *_asciidoc_table(table, attributes), ""] if table else ()
             table = [] if table is None else None
+        elif item := _ADOC_ITEM.match(line):
+            if attributes and len(item[1]) == 1:
+                numbers.end()
+            start = _ADOC_START.search(attributes)
+            is_numbered = item[1].startswith(".")
+            first = int(start[1]) if start else 1
+            mark = numbers.mark(len(item[1]), is_numbered=is_numbered, first=first)
+            yield _asciidoc_links(f"{mark}{item[2]}")
         elif not _ADOC_UNSEEN.match(line) and not _ADOC_BORDER.match(line):
+            if line and is_apart:
+                numbers.end()
             yield _asciidoc_line(line)
+        is_apart = not line
         if table is None:
             attributes = line if line.startswith("[") else ""
     yield from map(_asciidoc_line, table or ())
@@ -145,11 +159,7 @@ def _n_columns(written: str) -> int:
 def _asciidoc_line(line: str) -> str:
     if match := _ADOC_HEADING.match(line):
         return f"{'#' * len(match[1])} {match[2]}"
-    if match := _ADOC_ITEM.match(line):
-        depth = "  " * (len(match[1]) - 1)
-        mark = "1." if match[1].startswith(".") else "-"
-        line = f"{depth}{mark} {match[2]}"
-    elif match := _ADOC_TITLE.match(line):
+    if match := _ADOC_TITLE.match(line):
         line = match[1]
     elif match := _ADOC_TERM.match(line):
         line = f"{match[1]}: {match[2]}"

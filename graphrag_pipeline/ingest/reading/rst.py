@@ -35,6 +35,7 @@ _FIELD = pattern_of(r"^:([^:`\n]{1,80}):[ \t]+(?=\S)")
 _GRID_BORDER = pattern_of(r" *\+(?:[-=]+\+)+$")
 _SIMPLE_BORDER = pattern_of(r" *=+(?: +=+)+$")
 _COLUMN = pattern_of(r"=+")
+_ITEM = pattern_of(r" *(#|\d{1,4})[.)] ")
 _CELL = pattern_of(r" *(?P<row>\* +)?(?P<mark>-)(?: +(?P<said>.*))?$")
 _ROLE = pattern_of(r":(?P<name>[\w:+.-]{1,60}):`(?P<said>[^`]{1,1000})`")
 _LINK = pattern_of(
@@ -95,10 +96,12 @@ class _Converter:
         self.source = text.expandtabs(8).split("\n")
         self.at = 0
         self.levels: dict[tuple[str, bool], int] = {}
+        self.counts: dict[int, int] = {}
+        """The last numbers of the open lists, by how far to the right their items begin."""
 
     def lines(self) -> Iterator[str]:
         while self.at < len(self.source):
-            line = self.source[self.at].rstrip()
+            line = self._counted(self.source[self.at].rstrip())
             if not line:
                 self.at += 1
                 yield ""
@@ -118,6 +121,18 @@ class _Converter:
             else:
                 self.at += 1
                 yield from self._prose(line)
+
+    def _counted(self, line: str) -> str:
+        """Return a line with its number where it is an item that is counted by itself: "#."."""
+        item, indent = _ITEM.match(line), _depth(line)
+        if line:
+            n_before = self.counts.get(indent, 0) if item else 0
+            self.counts = {at: n for at, n in self.counts.items() if at < indent}
+        if not item:
+            return line
+        number = n_before + 1 if item[1] == "#" else int(item[1])
+        self.counts[indent] = number
+        return f"{line[:indent]}{number}{line[item.end(1) :]}"
 
     def _line(self, offset: int) -> str:
         place = self.at + offset

@@ -17,6 +17,7 @@ from graphrag_pipeline.core.lazy import LazyModule
 from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.blocks import Block
+from graphrag_pipeline.ingest.reading.chat_tables import chat_in_rows
 from graphrag_pipeline.ingest.reading.chats import conversations_in
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 from graphrag_pipeline.ingest.reading.decoding import decode
@@ -161,6 +162,9 @@ def _read_table(path: Path, text: str, delimiter: str, options: ReadingOptions) 
         _require_cells(len(names), text.count("\n"), len(text))
         cells = _cells(chain(first[head.n_rows :], rows), names, problems)
     captions = [*above, *head.captions, *below]
+    is_bare = not captions and not problems
+    if is_bare and (chat := chat_in_rows(path, names, cells.iter_rows(named=True))):
+        return chat
     return with_captions(path, captions, read_columns(path, cells, problems, options))
 
 
@@ -424,7 +428,15 @@ def read_jsonl(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     text = without_files(decode(data, options.encoding))
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     numbered = {number: line for number, line in enumerate(lines, 1) if line.strip(" \t\n\0")}
-    return read_records(path, map(_json_record, numbered.values()), options, numbers=[*numbered])
+    records = [*map(_json_record, numbered.values())]
+    return _chat(path, records) or read_records(path, records, options, numbers=[*numbered])
+
+
+def _chat(path: Path, records: Sequence[object]) -> ReadResult | None:
+    rows = [record for record in records if isinstance(record, dict)]
+    if not rows or len(rows) < len(records):
+        return None
+    return chat_in_rows(path, [*rows[0]], rows)
 
 
 def _json_record(line: str) -> object:
@@ -473,7 +485,8 @@ def read_value(path: Path, value: object, options: ReadingOptions, kind: str) ->
     if conversations := conversations_in(value, options.slack_day):
         return _as_chats(conversations)
     if isinstance(value, list):
-        return read_records(path, csl_entries(value) or value, options)
+        chat = _chat(path, value)
+        return chat or read_records(path, csl_entries(value) or value, options)
     if isinstance(value, dict):
         arrays = [item for item in value.values() if isinstance(item, list)]
         if len(arrays) == 1 and (conversations := conversations_in(arrays[0])):

@@ -170,11 +170,15 @@ class ItemNumbers:
     def __init__(self) -> None:
         self._counts: list[int] = []
 
-    def mark(self, depth: int, *, is_numbered: bool) -> str:
-        """Return what stands before an item of a list in so many lists, its own among them."""
+    def mark(self, depth: int, *, is_numbered: bool, first: int = 1) -> str:
+        """Return what stands before an item of a list in so many lists, its own among them.
+
+        Where it is the first one that is numbered, its number is ``first``.
+        """
         del self._counts[depth:]
         self._counts += [0] * (depth - len(self._counts))
-        self._counts[-1] += is_numbered
+        if is_numbered:
+            self._counts[-1] = self._counts[-1] + 1 if self._counts[-1] else first
         return f"{'  ' * (depth - 1)}{f'{self._counts[-1]}.' if is_numbered else '-'} "
 
     def end(self) -> None:

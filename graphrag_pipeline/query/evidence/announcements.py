@@ -17,6 +17,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from graphrag_pipeline.core.patterns import pattern_of
+from graphrag_pipeline.core.prose import LETTERED
 from graphrag_pipeline.core.text import fold
 from graphrag_pipeline.extraction.rules.nouns import is_address
 from graphrag_pipeline.query.question import words_pattern
@@ -35,7 +36,7 @@ _CLOSING = "\"'”’»)]*_"
 _ASKS = frozenset("?？؟")
 _TELLS = frozenset(":：")
 _ENDS = frozenset(".!;,…。！；，、।|–—-")
-LIST_ITEM = pattern_of(r"(?:[-*•‣·◦–—]|\(?\d{1,3}[.)](?!\d)|\(?[a-z][.)])\s|```")
+LIST_ITEM = pattern_of(r"(?:[-*•‣·◦–—]|\(?\d{1,3}[.)](?!\d)|\(?[a-z]\.|\(?" + LETTERED + r")\s|```")
 _HEADING = pattern_of(r"#{1,6} ")
 _SUBHEADING = pattern_of(r"#{2,6} ")
 """One sign may be a prompt, or begin a comment."""

@@ -63,8 +63,8 @@ _OF_DOCUMENTS = f"""
 lines AS MATERIALIZED (SELECT place, unnest(string_split(text, chr(10))) AS line,
                               generate_subscripts(string_split(text, chr(10)), 1) = 1 AS is_first
                        FROM ({_PLACES})),
-parts AS (SELECT place, split_part(line, ': ', 1) AS field, substr(line, strlen(field) + 3) AS value,
-                 is_first
+parts AS (SELECT place, split_part(line, ': ', 1) AS field, is_first,
+                 substr(line, strlen(field) + 3) AS value
           FROM lines WHERE contains(line, ': '))
 """
 _OF_CELLS = """
@@ -81,8 +81,8 @@ _YES, _NO = _WORDS["yes"], _WORDS["no"] | {""}
 _VALUES = "SELECT DISTINCT trim(said) AS said FROM cells WHERE field = $field"
 _KEYS = _WORDS["key_field"]
 _OF = f"({'|'.join(sorted(_WORDS['total_of']))})"
-# Cells are those without rows that are called a total, as at the end of a table, by what stands first
-# in them. Others may be totals too: "Subtotal North", and what another column calls a total.
+# Cells are those without rows that are called a total by what stands first in them, as at the end
+# of a table. Others may be totals too: "Subtotal North", and what another column calls a total.
 _CELLS = rf"""
 said AS MATERIALIZED (
     SELECT place, field, value, is_first, {_PLAIN.format("value")} AS said FROM parts),
@@ -222,8 +222,9 @@ class RecordTable:
         """Return what a statement selects of ``figures``: a field of the chosen rows as a number.
 
         Its columns are ``place``, ``value`` (without signs of money and shares), what stands
-        ``before`` and ``after`` figures, whether it ``is_said``, ``figure``, and whether figures may be others: ``is_unsure``. That of ``added``
-        is whether one is the total of the others: ``is_added``.
+        ``before`` and ``after`` figures, whether it ``is_said``, ``figure``, and whether figures
+        may be others: ``is_unsure``. That of ``added`` is whether one is the total of the others:
+        ``is_added``.
         """
         chosen = [{"n": n, **dataclasses.asdict(choice)} for n, choice in enumerate(choices)]
         return self.select(

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from graphrag_pipeline.core.patterns import pattern_of
+from graphrag_pipeline.core.prose import LETTERED
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
 from graphrag_pipeline.query.evidence.announcements import MESSAGE, OPTION, announcements
 from graphrag_pipeline.query.operators.chunks import chunk_records, document_texts
@@ -24,7 +25,7 @@ _LONGEST_SENTENCE = 600
 _WINDOWS_REMEMBERED = 1024
 _REST = rf".{{0,{_LONGEST_SENTENCE - 1}}}"
 _NUMBER = pattern_of(r"\(?\d{1,3}\.")
-_ITEM_NUMBER = pattern_of(r"\(?\d{1,3}[.)]\s+")
+_ITEM_NUMBER = pattern_of(rf"\(?(?:\d{{1,3}}[.)]|{LETTERED})\s+")
 _PIECE = pattern_of(rf"\S(?:{_REST}(?=\s|$)|{_REST})", re.DOTALL)
 
 # A chunk with some of the document around it, so that sentences at its edges are whole.
