@@ -39,8 +39,9 @@ def chat_in_rows(
     when = [named[kind] for kind in _TIMES if kind in named]
     if not (is_message and who and said and when):
         return None
-    parts = [[row.get(each) or "" for each in (who, said, *when)] for row in rows]
-    if not all(isinstance(part, str) for each in parts for part in each):
+    cells = [[row.get(each) or "" for each in (who, said, *when)] for row in rows]
+    parts = [[cell for cell in row if isinstance(cell, str)] for row in cells]
+    if [*map(len, parts)] != [*map(len, cells)]:
         return None
     lines = [
         f"[{_LATER.sub(' ', ' '.join(times)).strip()}] {one_line(by)}: {words}"

@@ -125,8 +125,8 @@ class _Converter:
     def _counted(self, line: str) -> str:
         """Return a line with its number where it is an item that is counted by itself: "#."."""
         item, indent = _ITEM.match(line), _depth(line)
+        n_before = self.counts.get(indent, 0)
         if line:
-            n_before = self.counts.get(indent, 0) if item else 0
             self.counts = {at: n for at, n in self.counts.items() if at < indent}
         if not item:
             return line
