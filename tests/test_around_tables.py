@@ -54,6 +54,21 @@ def test_rows_stay_rows(content: str, last: str) -> None:
     assert texts("a.csv", content)["row-2"] == last
 
 
+def test_labels_and_values_above_the_bookings_of_a_bank_are_fields() -> None:
+    bookings = (
+        '"Day";"Payee";"Sum (EUR)"\n"03.01.2024";"Otten";"-6,40"\n"05.01.2024";"Falk";"9,00"\n'
+    )
+    read_as = texts("a.csv", f'"Account:";"DE02 120"\n"From:";"01.01.2024"\n\n{bookings}')
+    assert read_as["caption"] == "Account: DE02 120\nFrom: 01.01.2024"
+    assert [*read_as][1:] == ["table-2!row-1", "table-2!row-2"]
+
+
+def test_what_mysql_writes_with_its_null_has_its_escapes() -> None:
+    written = "id\tname\tnote\n1\tPump A\tone\\ntwo\n2\tPump B\tC:\\\\tmp\n3\tPump C\t\\N\n"
+    notes = [text.partition("note: ")[2] for text in texts("a.tsv", written).values()]
+    assert notes == ["one two", "C:\\tmp", ""]
+
+
 def test_units_under_names_belong_to_them() -> None:
     rows = [["Ship", "Length", "Speed"], ["", "m", "kn"], ["Ada", 12, 5], ["Bo", 14, 7]]
     expected = {

@@ -98,6 +98,10 @@ def test_a_day_of_a_channel_as_slack_exports_it_is_one_conversation() -> None:
     assert len(read("a.json", json.dumps(letters)).documents) == 2
 
 
+def test_a_room_of_matrix_is_called_by_its_name() -> None:
+    assert chat({"room_name": "Garden", "messages": CHAT["messages"]}).title == "Garden"
+
+
 def test_what_is_no_conversation_is_read_as_before() -> None:
     poem = {"title": "Tides", "comments": [{"text": "Fine."}], "text": "The tide turns."}
     assert chat(poem).text.startswith("The tide turns.")

@@ -10,6 +10,7 @@ from graphrag_pipeline.core.records import (
     name_columns,
     names_nothing,
 )
+from graphrag_pipeline.extraction.rules.nlp import names_in
 from graphrag_pipeline.extraction.rules.records import names_in_field, type_of_name
 
 
@@ -37,6 +38,24 @@ def test_a_column_says_in_its_language_what_its_values_are(
     assert kind(person, "Wenka Oltrup") == "PERSON"
     assert kind(place, "Varnsum") == "GEO"
     assert kind(firm, "Oltrup Varn") == "ORGANIZATION"
+
+
+def test_a_short_given_name_makes_no_firm_and_a_kafé_is_one() -> None:
+    assert {kind("Tenant", name) for name in ("Mo Abdi", "Bo Li")} == {"PERSON"}
+    assert {kind("customer.name", name) for name in ("Sjø Kafé", "Solveig Hotell")} == {
+        "ORGANIZATION"
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "李秀英是苏州大学的教授。\n公司总部设在上海。\n",
+        "山田太郎は京都大学の教授である。\n雪が降る。\n",
+    ],
+)
+def test_a_sentence_in_a_line_of_its_own_is_no_name(text: str) -> None:
+    assert not [name for name in names_in(text) if name.endswith("。")]
 
 
 def test_first_aid_is_nobody_s_first_name_and_what_begins_with_a_number_no_name() -> None:

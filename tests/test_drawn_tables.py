@@ -94,6 +94,18 @@ def test_columns_below_a_head_are_a_table_where_figures_end_their_rows(
     assert not tables("a.txt", f"{head}\nUne ligne   de mots   seuls")
 
 
+def test_a_text_that_excel_saves_with_tabs_is_a_table() -> None:
+    wages = "Name\tTown\tWage\r\nIna Sol\tBergen\t41,200\r\nPer Lund\tOslo\t39,800\r\n"
+    rows = read_file(Path("wages.txt"), ReadingOptions(), data=wages.encode("utf-16")).documents
+    assert [row.text for row in rows] == [
+        "Name: Ina Sol\nTown: Bergen\nWage: 41,200",
+        "Name: Per Lund\nTown: Oslo\nWage: 39,800",
+    ]
+    verses = "Gen\t1\tIn the beginning it was so.\nGen\t2\tThen it was.\nGen\t3\tMore of it.\n"
+    (text,) = read_file(Path("verses.txt"), ReadingOptions(), data=verses.encode()).documents
+    assert text.text == verses.strip()
+
+
 def test_what_stands_around_a_drawn_table_stays() -> None:
     assert document("a.txt", REPORT).text.endswith("\n\nSource: port office")
     assert document("a.txt", PSQL).text.startswith("Ships of today\n")

@@ -467,5 +467,5 @@ def _is_own_line(text: str, start: int, end: int) -> bool:
     return (
         before in ("", "\n", "\ufeff")
         and text[end : end + 1] in ("\n", "\r")
-        and text[end - 1] not in ".:;,"
+        and text[end - 1] not in ".:;,。：；，、！？।،؛؟"
     )

@@ -65,6 +65,7 @@ _TYPES = (
 )
 _RECORDS_OF = tuple((f"of_{name}", kind) for name, kind in _TYPES if f"of_{name}" in _WORDS)
 _DESCRIPTION = 400
+_SHORTEST_WORD = 3
 _MOST_PIECES = 32
 _BETWEEN = pattern_of(r"\s*[;|]\s*")
 _COMMA = pattern_of(r"\s*,\s*(?:and\s+)?|\s+(?:and|&)\s+")
@@ -360,12 +361,13 @@ def _is_firm(title: str) -> bool:
     first, *others = title.split()
     if not others:
         return False
-    says_what = usually_lower(first.casefold()) and not (
-        is_listed_given(first) or is_surname(first)
+    # Mo Abdi, Bo Li: a word of two letters says nothing.
+    says_what, says_in = (
+        len(word) >= _SHORTEST_WORD and usually_lower(word.casefold()) and not is_surname(word)
+        for word in (first, others[-1])
     )
-    if "of" in others:
-        return says_what
-    return says_what or (usually_lower(others[-1].casefold()) and not is_surname(others[-1]))
+    says_what = says_what and not is_listed_given(first)
+    return says_what if "of" in others else says_what or says_in
 
 
 def type_of_name(title: str) -> str:

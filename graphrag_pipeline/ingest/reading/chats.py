@@ -19,7 +19,7 @@ from graphrag_pipeline.ingest.reading.model import (
 )
 
 _MESSAGES = ("messages", "chat_messages", "conversation", "comments", "replies", "MessageList")
-_TITLES = ("title", "name", "topic", "subject", "displayName", "channel")
+_TITLES = ("title", "name", "room_name", "topic", "subject", "displayName", "channel")
 _WHO = [
     "author",
     "displayName",

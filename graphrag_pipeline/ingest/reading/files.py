@@ -34,6 +34,7 @@ from graphrag_pipeline.ingest.reading.model import (
     readable_name,
     whole_document,
 )
+from graphrag_pipeline.ingest.reading.table_head import LOOKED_AT, head_of
 from graphrag_pipeline.ingest.reading.text_tables import with_tables
 from graphrag_pipeline.store.sources import ending_of
 
@@ -49,6 +50,7 @@ _DOKUWIKI = pattern_of(rb"\s*={5,6} [^=\r\n]{1,300} ={5,6}\s*\n")
 _HOLDS_FILES = pattern_of(
     rb"\A" + _BEGINS_MAIL + rb".*?(?:name[*\d]{0,4}\s{0,9}=|base64)", re.I | re.S
 )
+_LOOKED_AT, _FEWEST_TABS, _FEWEST_ROWS = 2_000, 2, 3
 _NOT_READ = "are not read, only"
 _OUT_OF_MEMORY = "there is not enough memory to read the file"
 
@@ -64,12 +66,25 @@ def _read_text(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     if chat := (as_chat(irc_messages(written, path.stem)) or chat):
         return whole_document(path, chat[0], title, chat[1], line_blocks(chat[0], markdown=False))
     if path.suffix.lower() != _LOG:
+        if _is_tabbed(written) and (table := FORMATS.find("tsv")):
+            return table.read(path.with_suffix(".tsv"), data, options)
         written = with_whole_words(written)
     text = with_tables(without_files(clean_text(written)))
     metadata = head_fields(text)
     title = take_title(metadata, path) or title
     text, blocks = with_facts(with_fields_apart(text), title, markdown=False)
     return whole_document(path, text, title, metadata, blocks)
+
+
+def _is_tabbed(text: str) -> bool:
+    """Whether a text is a table as Excel saves it as text: columns with names, a tab between."""
+    if text.count("\t", 0, _LOOKED_AT) < _FEWEST_TABS * _FEWEST_ROWS:
+        return False
+    rows = [line.split("\t") for line in text.rstrip("\n").split("\n")]
+    is_even = len(rows) >= _FEWEST_ROWS and {*map(len, rows)} == {len(rows[0])}
+    if not is_even or len(rows[0]) <= _FEWEST_TABS or not all(map(str.strip, rows[0])):
+        return False
+    return bool(head_of(rows[:LOOKED_AT]).names)
 
 
 TEXT = FileFormat(_read_text, versions.of("text"), SMALL, _HOLDS_FILES)

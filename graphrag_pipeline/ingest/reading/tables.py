@@ -150,6 +150,8 @@ def _read_table(path: Path, text: str, delimiter: str, options: ReadingOptions) 
         raise Unreadable(f"the header is broken: {first[0]}")
     sound = takewhile(lambda row: not isinstance(row, str), first)
     whole = [row for row in sound if not isinstance(row, str)]
+    if len(whole) == len(first) and (fields := _labelled(whole)):
+        return whole_document(path, fields).under(f"{_CAPTION}!")
     if beside := _beside(text, delimiter, escapes, whole):
         read = one_below_other([read_part(path, part, (), options) for part in beside])
         return with_captions(path, [*above, *below], read)
@@ -166,6 +168,17 @@ def _read_table(path: Path, text: str, delimiter: str, options: ReadingOptions) 
     if is_bare and (chat := chat_in_rows(path, names, cells.iter_rows(named=True))):
         return chat
     return with_captions(path, captions, read_columns(path, cells, problems, options))
+
+
+def _labelled(rows: Sequence[list[str]]) -> str:
+    """Return rows of a label with a colon and a value as lines of fields; "" of all others.
+
+    Banks write so whose the table below is, and of when.
+    """
+    cells = [[cell.strip() for cell in row if cell.strip()] for row in rows]
+    pairs = [row for row in cells if len(row) == _FEWEST_COLUMNS and row[0].endswith(":")]
+    is_all = len(pairs) == len(cells) < LOOKED_AT
+    return "\n".join(f"{label} {value}" for label, value in pairs) if is_all else ""
 
 
 def _beside(
@@ -407,7 +420,13 @@ def _top(text: str) -> list[str]:
 
 
 def _has_escapes(text: str, delimiter: str) -> bool:
-    """Whether more of the first rows are whole where a backslash keeps the character after it."""
+    """Whether more of the first rows are whole where a backslash keeps the character after it.
+
+    MySQL writes so where it writes NULL as a backslash and N.
+    """
+    mark = re.escape(delimiter)
+    if "\\N" in text and re.search(rf"(?:^|{mark})\\N(?:{mark}|$)", text, re.M):
+        return True
     if not any(f"\\{kept}" in text for kept in ('"', delimiter)):
         return False
     lines = _top(text)

@@ -35,13 +35,13 @@ VERSIONS = {
     "Outlook": "3",
     "packed": "2",
     "PDF": "12",
-    "plain": "18",
+    "plain": "19",
     "records": "30",
     "references": "2",
     "reStructuredText": "7",
     "RTF": "5",
     "subtitles": "2",
-    "text": "18",  # of .txt alone, which once stood for what all readers share
+    "text": "19",  # of .txt alone, which once stood for what all readers share
     "web archives": "2",
     "wikis": "4",
     "XLS": "5",
