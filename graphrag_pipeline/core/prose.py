@@ -114,7 +114,7 @@ _NO_SUBJECT = r"(?!(?:of|and|or|for|in|to|&) )"
 _PRESENT_VERB = (
     rf"^(?:\p{{Lu}}[^\s,;:]* )+(?:{_NO_SUBJECT}[a-z]+ )?[a-z]{{2,}}[b-hj-rt-z]s {_NO_SUBJECT}"
 )
-_MANY = re.compile(r"[^\W\d_]+[^\W\d_su]s|people|children|women|men|police", re.IGNORECASE)
+_MANY = pattern_of(r"[^\W\d_]+[^\W\d_su]s|people|children|women|men|police", re.IGNORECASE)
 _SUBJECT_WORDS = 4
 _POINTER = _first_word("pointer")
 # "Limit all lines", "Use 4 spaces", "Never use tabs".

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.ingest.reading.chat_logs import chat_in_lines
 from graphrag_pipeline.ingest.reading.cleaning import one_line
@@ -13,8 +13,8 @@ from graphrag_pipeline.ingest.reading.model import ReadResult, readable_name, wh
 
 _WORDS = word_lists("nlp_records.txt")
 _TIMES = ("chat_when", "chat_hour")
-_LATER = re.compile(r"(?<=\d)T(?=\d)|(?<=:\d\d)(?:\.\d+)?(?:Z| ?[+-]\d\d:?\d\d| UTC)$")
-_NO_LETTER = re.compile(r"[\W\d_]")
+_LATER = pattern_of(r"(?<=\d)T(?=\d)|(?<=:\d\d)(?:\.\d+)?(?:Z| ?[+-]\d\d:?\d\d| UTC)$")
+_NO_LETTER = pattern_of(r"[\W\d_]")
 
 
 def chat_in_rows(

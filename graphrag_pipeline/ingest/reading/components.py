@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.cleaning import with_newlines
 from graphrag_pipeline.ingest.reading.code import code_blocks
@@ -18,11 +19,11 @@ from graphrag_pipeline.ingest.reading.model import (
     whole_document,
 )
 
-_CODE = re.compile(
+_CODE = pattern_of(
     r"^<(?P<name>script|style|template(?=[^>]*\blang=[\"']?pug))\b[^>]*>(?P<code>.*?)^</(?P=name)>",
     re.DOTALL | re.MULTILINE,
 )
-_SHOWN = re.compile(r"(?<=<)(/?)(?:template|button)\b")
+_SHOWN = pattern_of(r"(?<=<)(/?)(?:template|button)\b")
 """Elements that a page hides, or leaves out as no text of it."""
 
 

@@ -106,8 +106,8 @@ _LONGEST_OPTION = 2_000
 _COUNTED = frozenset(("enumerate",))
 _LISTS = _COUNTED | {"itemize", "description"}
 _LABELS = {"alph": "a", "Alph": "A", "roman": "i", "Roman": "I"}
-_LABEL = re.compile(r"\\(alph|Alph|roman|Roman|arabic)\*|^\W*([aAiI1])\W*$")
-_START = re.compile(r"\bstart\s*=\s*(\d{1,4})\b")
+_LABEL = pattern_of(r"\\(alph|Alph|roman|Roman|arabic)\*|^\W*([aAiI1])\W*$")
+_START = pattern_of(r"\bstart\s*=\s*(\d{1,4})\b")
 
 
 def read_latex(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
