@@ -72,6 +72,7 @@ FILES = {
     "marks.csv": "form,mark\n7A,61\n7B,55\n8A,72\nAll forms,62.7\n",
     "rents.md": "# Rents\n\n| Room | Rent |\n|---|---|\n"
     "| Loft | $20 |\n| Hall | €15 |\n| Barn | €9 |\n",
+    "gipfel.csv": "Gipfel;Höhe\nUlm;2713\nRot;3657\nAst;2941\n",
     "bills.csv": "no,client,net,share\nB1,Mill,€ 4.00,10 %\nB2,Hall,€ 6.50,20 %\n"
     "B3,Barn,€ -1.50,60 %\n"
     "Total,,€ 9.00,\n",
@@ -140,6 +141,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryEngine]:
         ("What is the total planned?", "planned: 60 in all, in 3 records"),
         ("What is the total spent?", "spent: 40 in all, in 2 of 3 records"),
         ("How many posts are there?", "3 records"),
+        ("Was ist die durchschnittliche Höhe?", "Höhe: 3,103.67 on average, in 3 records"),
         ("What is the average net of the bills?", "net: € 3 on average, in 3 records"),
         ("What is the average share of the bills?", "share: 30 % on average, in 3 records"),
         ("What is the total net of the bills?", "net: € 9 in all, in 3 records"),

@@ -33,11 +33,14 @@ if TYPE_CHECKING:
 _FEWEST_ROWS, _FEWEST_COLUMNS, _FEWEST_SAID = 3, 2, 2
 _MOST_WORDS, _LONGEST_NAME, _FEW = 20, 3, 4
 _MOST_TABLES, _LONGEST_TABLE, _ABOVE = 40, 100_000, 400
-_SOURCES = """
-SELECT source, text FROM documents SEMI JOIN (
+# A file may hold several tables: sheets and parts (rent.xlsx#Flats!row-1), files within it.
+_TABLE = r"""regexp_extract(uri, '^[^#]*#(?:.*(?:\.\w{1,8}|attachment-\d+)/)?(?:.*!)?')"""
+_SOURCES = f"""
+SELECT source, {_TABLE} AS part, text FROM documents SEMI JOIN (
     SELECT min(human_readable_id) AS human_readable_id FROM documents
-    WHERE contains(uri, '#') GROUP BY source HAVING count(*) >= $fewest) USING (human_readable_id)
-ORDER BY source
+    WHERE contains(uri, '#') AND uri <> {_TABLE} || 'caption'
+    GROUP BY source, {_TABLE} HAVING count(*) >= $fewest) USING (human_readable_id)
+ORDER BY source, part
 """
 _BLOCKS = """
 SELECT document_id, start_char, end_char FROM blocks
@@ -51,9 +54,9 @@ SEMI JOIN (SELECT unnest($ids::JSON::VARCHAR[]) AS id) USING (id)
 """
 _PLAIN = r"' ' || trim(regexp_replace(strip_accents(lower({})), '[^\pL\pM\pN]+', ' ', 'g')) || ' '"
 """What a value says, word by word: it begins and ends with a space, as do its words."""
-_PLACES = """
+_PLACES = f"""
 SELECT *, row_number() OVER (ORDER BY length(uri), uri) - 1 AS place
-FROM documents WHERE source = $source
+FROM documents WHERE source = $source AND {_TABLE} = $part AND uri <> $part || 'caption'
 """
 _AT = f"""
 SELECT * FROM ({_PLACES}) SEMI JOIN (SELECT unnest($places::JSON::BIGINT[]) AS place) USING (place)
@@ -64,7 +67,7 @@ lines AS MATERIALIZED (SELECT place, unnest(string_split(text, chr(10))) AS line
                               generate_subscripts(string_split(text, chr(10)), 1) = 1 AS is_first
                        FROM ({_PLACES})),
 parts AS (SELECT place, split_part(line, ': ', 1) AS field, is_first,
-                 substr(line, strlen(field) + 3) AS value
+                 substr(line, length(field) + 3) AS value
           FROM lines WHERE contains(line, ': '))
 """
 _OF_CELLS = """
@@ -168,6 +171,7 @@ class RecordTable:
     about: str
     columns: Sequence[str]
     source: str = ""
+    part: str = ""
     document: Mapping[str, Any] | None = None
     caption: str = ""
     rows: Sequence[tuple[int, int]] = ()
@@ -204,7 +208,7 @@ class RecordTable:
         self, index: Release, select: str, parameters: Mapping[str, object]
     ) -> list[dict[str, Any]]:
         if self.document is None:
-            parts, rows = _OF_DOCUMENTS, {"source": self.source}
+            parts, rows = _OF_DOCUMENTS, {"source": self.source, "part": self.part}
         else:
             cells = [
                 {"place": place, "field": field, "value": value, "is_first": not n}
@@ -248,7 +252,8 @@ class RecordTable:
         The citation of that is the first row's.
         """
         if self.document is None:
-            found = index.rows(_AT, source=self.source, places=json.dumps([*places]))
+            asked_for = json.dumps([*places])
+            found = index.rows(_AT, source=self.source, part=self.part, places=asked_for)
             of_place = {row["place"]: row for row in found}
             passages = [_of_record(index, of_place[place], field) for place in places]
         else:
@@ -314,7 +319,10 @@ def _sources(index: Release) -> list[RecordTable]:
         columns = [column for column, mark, _ in lines if mark]
         if all(mark for _, mark, _ in lines[:_FEWEST_COLUMNS]) and len(columns) >= _FEWEST_COLUMNS:
             folder, name = f"/{row['source']}".rsplit("/", 2)[-2:]
-            tables.append(RecordTable(name, _apart(f"{folder} {name}"), columns, row["source"]))
+            within = row["part"].partition("#")[2].rstrip("/!").rpartition("/")[2]
+            name = within if re.search(r"\.\w{1,8}$", within) else f"{name} {within}".strip()
+            about = _apart(f"{folder} {name}")
+            tables.append(RecordTable(name, about, columns, row["source"], row["part"]))
     return tables
 
 

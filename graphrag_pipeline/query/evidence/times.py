@@ -187,7 +187,10 @@ def _date(dates: Mapping[str, str], sentence: Sentence) -> str:
 
 
 def _title_version(sentence: Sentence) -> tuple[tuple[int, ...], str] | None:
-    return version_of(sentence.window.row["title"])
+    """Return the version in a document's title, or else in the name of its file: spec_v1.10.md."""
+    row = sentence.window.row
+    name = row["uri"].partition("#")[0].rpartition("/")[2].rpartition(".")[0]
+    return version_of(row["title"]) or version_of(name.replace("_", " "))
 
 
 def _said_version(sentence: Sentence) -> tuple[tuple[int, ...], str] | None:
