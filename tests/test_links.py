@@ -120,6 +120,13 @@ def test_a_link_relates_two_documents_and_its_sentence_is_the_evidence():
     ]
 
 
+def test_a_document_that_a_link_calls_by_a_common_word_is_more_than_a_concept():
+    text = "The gearbox is in [gearbox](gearbox.md)."
+    chunks = pl.DataFrame({"id": ["a"], "text": [text], "title": ["Turbine handbook"]})
+    named = extract_nlp(chunks, NlpOptions()).entities
+    assert {"Turbine handbook", "gearbox"} <= {*named.filter(type="OTHER")["title"]}
+
+
 def test_no_relationship_is_made_by_links_to_other_sites_pictures_and_the_page_itself():
     addresses = ("https://a.org/b.md", "//a.org/b.md", "mailto:a@b.md", "#x", "b.png", "Quay-4.md")
     text = " ".join(f"See [it]({address}). " for address in (*addresses, "README.md"))

@@ -221,10 +221,14 @@ class _Reading:
     def linked_entities(
         self, title: str, linked: Sequence[tuple[str, str, str, float, int, int, str]]
     ) -> Iterator[tuple[str, str, str, int | None, int | None]]:
-        """Return what links relate and no sentence of the chunk names."""
+        """Return what links relate and no sentence of the chunk names, but as a concept.
+
+        Concepts of one chunk are no nodes, and a document is one: the gearbox, in gearbox.rst.
+        """
         if not linked:
             return
-        names = {name for mentions in self.mentions.values() for name in mentions}
+        named = (row for mentions in self.mentions.values() for row in mentions.items())
+        names = {name for name, (_, mention) in named if mention.type != CONCEPT}
         for about in [title] + [row[1] for row in linked]:
             if (name := normalize_title(about)) not in names:
                 names.add(name)
