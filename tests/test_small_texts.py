@@ -81,6 +81,14 @@ def test_notes_of_rtf_are_read_and_the_head_of_its_tables_is_told() -> None:
     assert "| Item | Qty | Price |\n| --- | --- | --- |\n| Bolt | 200 | 0.12 |" in written
 
 
+def test_items_of_rtf_have_the_marks_that_wordpad_and_word_write() -> None:
+    pytest.importorskip("striprtf")
+    old = r"{\pntext\f0 a.\tab}{\*\pn\pnlvlbody{\pntxta.}}Tar\par{\pntext\f1\'B7\tab}Rope\par"
+    new = r"{\listtext 2.\tab}Oakum\par" + "\n" + r"{\listtext iv.\tab}Paint\par"
+    written = r"{\rtf1\ansi " + old + new + "}"
+    assert text("list.rtf", written.encode()) == "a) Tar\n- Rope\n2. Oakum\niv) Paint"
+
+
 def test_what_was_deleted_while_changes_were_tracked_is_no_text_of_rtf() -> None:
     pytest.importorskip("striprtf")
     change = r"{\deleted\revauthdel1 2.80}{\revised\revauth1 3.10}{\deleted0  metres}"

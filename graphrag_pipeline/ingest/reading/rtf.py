@@ -28,6 +28,8 @@ _ROWS = pattern_of(r"^[^\n]*\|$(?:\n[^\n]*\|$)*", re.M)
 _TABLES = pattern_of(r"^\|[^\n]*\|$(?:\n\|[^\n]*\|$)*", re.M)
 _NOTE = pattern_of(r"(?:\\\*)?\\footnote(?![A-Za-z])")
 _DELETED, _UNSEEN = pattern_of(r"\\deleted(?![A-Za-z0])"), r"\\*\\deleted"
+_OLD_MARK = pattern_of(r"\\pntext(?![A-Za-z])")
+_ITEM = pattern_of(r"^ ?(?:(\d{1,4}[.)])|([A-Za-z]{1,5})[.)]|[·•§o-])\t", re.M)
 _DASH = r"\\u8211? "
 
 
@@ -44,9 +46,15 @@ def read_rtf(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
         match[1]: _text(f"{{\\rtf1\\ansi{code_page[0] if code_page else ''} {match[2]}}}")
         for match in _INFO.finditer(written, 0, 100_000)
     }
-    text = _ROWS.sub(_table, _text(_DELETED.sub(_UNSEEN, _NOTE.sub(_DASH, written))))
+    written = _OLD_MARK.sub(r"\\listtext", _NOTE.sub(_DASH, written))
+    text = _ITEM.sub(_mark, _ROWS.sub(_table, _text(_DELETED.sub(_UNSEEN, written))))
     blocks = [Block(*match.span(), "table") for match in _TABLES.finditer(text)]
     return whole_document(path, text, about.pop("title", ""), {**about}, blocks)
+
+
+def _mark(item: re.Match[str]) -> str:
+    """Return the mark of an item, before its words, as other readers write it."""
+    return f"{item[1] or (f'{item[2]})' if item[2] else '-')} "
 
 
 def _text(written: str) -> str:

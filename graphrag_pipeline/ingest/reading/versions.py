@@ -39,7 +39,7 @@ VERSIONS = {
     "records": "30",
     "references": "2",
     "reStructuredText": "7",
-    "RTF": "5",
+    "RTF": "6",
     "subtitles": "2",
     "text": "19",  # of .txt alone, which once stood for what all readers share
     "web archives": "2",
