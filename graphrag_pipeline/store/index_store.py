@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 _SMALL_BYTES = 512 * 2**20
 _LARGE_BYTES = 64 * 2**20
 _FEW_BYTES = 256 * 2**20
+_PLAIN_BYTES = 16 * 2**20
+"""A copy of so small a file is hardly smaller compressed: each column has a block of its own."""
 _IDLE_SECONDS = 2.0
 _WATCH_SECONDS = 0.05
 remember_absent_pandas()
@@ -614,6 +616,8 @@ def copying(
     try:
         _spare_threads(con, limits or DatabaseLimits(), source)
         con.execute(f"ATTACH {sql_literal(source)} AS whole (READ_ONLY)")
+        if source.stat().st_size <= _PLAIN_BYTES:
+            con.execute("SET force_compression = 'uncompressed'")
         (block_size,) = con.execute(_BLOCK_SIZE).fetchall()[0]
         con.execute(f"ATTACH {sql_literal(target)} AS packed (BLOCK_SIZE {int(block_size)})")
         yield con
