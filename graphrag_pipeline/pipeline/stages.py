@@ -26,6 +26,7 @@ from graphrag_pipeline.releases.kept_releases import is_rolled_back, published_r
 from graphrag_pipeline.releases.publishing import PublishedRelease, current_release, publish
 from graphrag_pipeline.reports.levels import LevelReports, update_reports
 from graphrag_pipeline.reports.model_writer import report_writer
+from graphrag_pipeline.store.frames import value_of
 from graphrag_pipeline.store.index_store import IndexStore
 from graphrag_pipeline.store.vector_store import VectorChanges
 from graphrag_pipeline.store.workspace import Workspace
@@ -40,7 +41,11 @@ Checked = tuple[tuple[str, ...], str]
 """The key of an asset and the name of a check of it."""
 
 _ALL_DEEPER = 1_000_000
-_SECONDS_BEFORE = "SELECT runs, seconds FROM stage_seconds WHERE stage = ?"
+_MORE_SECONDS = """
+UPDATE stage_seconds SET runs = runs + 1, seconds = seconds + $seconds, finished_at = $now
+WHERE stage = $stage
+"""
+_FIRST_SECONDS = "INSERT INTO stage_seconds VALUES ($stage, 1, $seconds, $now)"
 _ENTITY_CHECKS = (
     Check("ids_unique", "No repeated ids.", invariants.ENTITY_IDS_UNIQUE, "repeated ids"),
     Check(
@@ -127,10 +132,9 @@ class Stage(Generic[T]):
 
     def _note_seconds(self, store: IndexStore, seconds: float) -> None:
         with store.transaction(is_counted=False) as con:
-            before = con.execute(_SECONDS_BEFORE, [self.name]).fetchone() or (0, 0.0)
-            con.execute("DELETE FROM stage_seconds WHERE stage = ?", [self.name])
-            row = [self.name, before[0] + 1, before[1] + seconds, datetime.now(UTC)]
-            con.execute("INSERT INTO stage_seconds VALUES (?, ?, ?, ?)", row)
+            row = {"stage": self.name, "seconds": seconds, "now": datetime.now(UTC)}
+            if not value_of(con, _MORE_SECONDS, row):
+                con.execute(_FIRST_SECONDS, row)
 
     def run(self, workspace: Workspace) -> T:
         """Bring its tables up to date. Raises CheckFailedError where a check then fails."""
