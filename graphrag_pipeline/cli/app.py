@@ -44,7 +44,7 @@ EXIT_CODES = (
 )
 _RESUMABLE = ("index", "import-graphrag", "import-extractions", "forget", "purge")
 _INTERRUPTED = 130
-_OBJECTS_BETWEEN_COLLECTIONS = 100_000
+_OBJECTS_BETWEEN_COLLECTIONS = 200_000
 _COLLECTIONS_BETWEEN_DEEPER_ONES = 50
 
 

@@ -81,6 +81,8 @@ class Patterns:
 
     def decide(self, name: str, path: str, *, is_folder: bool) -> Decision | None:
         """Return what the patterns say of an entry; None if none of them names it."""
+        if self.is_empty:
+            return None
         best: Decision | None = None
         slash = "/" if is_folder else ""
         candidates = reversed(self._plain.get(name, ()))
