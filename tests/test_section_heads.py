@@ -93,6 +93,14 @@ Wer die Prüfung nicht besteht, hat noch 3 Versuche.
 """,
 }
 
+FILES["steam.html"] = """<html><head><title>Steam at the quay</title></head><body>
+<h1>Steam at the quay</h1><p>Whoever wants to fire the second boiler should ask the master first. To
+sound the whistle of the old boiler is not allowed since it burst.</p>
+<h2>4.1. Firing the Boiler</h2><p>Lay coal on the grate, open the draught, and wait until the needle
+trembles.</p><p>Coal is in the shed.</p>
+<h2>4.2. Sounding the Whistle</h2><p>Before the tide turns, pull the cord for as long as a breath
+lasts.</p></body></html>"""
+
 
 @pytest.fixture(scope="module")
 def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryEngine]:
@@ -108,6 +116,8 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryEngine]:
         ("How long does a warning typically last?", "How long does a warning typically last? Warn"),
         ("When are crew reviews?", "Reviews of the crew: You’ll meet with the master for formal"),
         ("How much wreck pay do I get after 5 years?", "Wreck pay: Whoever has been with the yard"),
+        ("How do I fire the boiler?", "Firing the Boiler: Lay coal on the grate"),
+        ("When should I sound the whistle?", "Sounding the Whistle: Before the tide turns"),
         ("Wie lange dauert die Einarbeitung?", "Neue Kranführer haben eine sechswöchige"),
         ("Wie oft ist die Prüfung der Seile?", "Die Prüfung der Seile geschieht viertel"),
     ],

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
 
 _WHY = pattern_of(words_pattern("why"))
+_NUMBER = pattern_of(r"^(?:[A-Z]\.)?(?:\d{1,3}\.)+(?:\d{1,3})?\s+")
+"""The number of a section, which no question needs to say."""
 _LEAST = 0.5
 """The share of the words of a heading and a question that both have, from which it is said."""
 
@@ -40,7 +42,8 @@ def tell_headings(index: Release, question: AnalysedQuestion, units: Sequence[Un
     bare = frozenset(question.without_time_and_number.terms)
     shares: dict[str, float] = {}
     words_of: dict[str, frozenset[str]] = {}
-    for heading, line in zip(distinct, terms_batch(readable(distinct)), strict=True):
+    unnumbered = [_NUMBER.sub("", heading) for heading in readable(distinct)]
+    for heading, line in zip(distinct, terms_batch(unnumbered), strict=True):
         words = words_of[heading] = frozenset(line.split())
         if _WHY.search(fold(heading)) is None or _WHY.search(question.folded):
             shares[heading] = max(_alike(words, asked), _BARE * _alike(words, bare))
@@ -57,17 +60,22 @@ def _headings_above(units: Sequence[Unit]) -> list[str]:
 
     The title of its document is none: that is said in another way.
     """
-    known: dict[int, tuple[list[int], list[str]]] = {}
-    headings: list[str] = []
+    known: dict[int, dict[int, str]] = {}
     for unit in units:
-        window = unit.sentence.window
+        window, text = unit.sentence.window, unit.row["text"]
         if id(window) not in known:
-            found = [*HEADING.finditer(window.row["text"])]
-            heads = [match[1].strip("#*_ ") for match in found]
-            known[id(window)] = [match.start() for match in found], heads
-        starts, heads = known[id(window)]
-        n_before = bisect_right(starts, unit.sentence.start - window.row["window_start"])
-        heading = heads[n_before - 1] if n_before else ""
+            marked = HEADING.finditer(text)
+            known[id(window)] = {match.start(): match[1].strip("#*_ ") for match in marked}
+        start = unit.sentence.start - unit.row["window_start"]
+        if unit.kind == "heading" and not text.startswith("#", start):
+            known[id(window)][start] = unit.sentence.first
+    headings: list[str] = []
+    starts_of = {window: sorted(heads) for window, heads in known.items()}
+    for unit in units:
+        window = id(unit.sentence.window)
+        starts = starts_of[window]
+        n_before = bisect_right(starts, unit.sentence.start - unit.row["window_start"])
+        heading = known[window][starts[n_before - 1]] if n_before else ""
         headings.append("" if heading == unit.title else heading)
     return headings
 
