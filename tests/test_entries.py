@@ -21,6 +21,8 @@ FILES = {
 <p>The default is 81.5 degrees, which is above what the usual rope_slack brings about.</p></dd>
 <dt><code>brake</code> (<code>boolean</code>)</dt><dd>Holds the drum when nobody is near. On by
 default. It is let go by hand.</dd>
+<dt><code>slack_alarm</code> (<code>enum</code>)</dt><dd><p>Rings where the rope is too loose.
+Bell, whistle (the default) and none are possible.</p></dd>
 <dt>Hand crank</dt>
 <dd><p>Turns the drum where there is no steam at all.</p><p>The default is two men.</p></dd>
 </dl></body></html>""",
@@ -95,6 +97,7 @@ def test_what_another_entry_says_is_not_told_of_one(asked: QueryEngine) -> None:
     for question, others in {
         "What is the default value of rope_slack?": ("81.5", "two men", "12 fathoms"),
         "What is the default of brake?": ("two men", "forty", "81.5"),
+        "What is the default of slack_alarm?": ("two men", "forty", "81.5", "to wait"),
         "What is the default of netSize?": ("to wait", "forty"),
     }.items():
         told = first(asked, question)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.query.evidence.units import DEFINITION
+from graphrag_pipeline.query.names_of_code import names_of_code
 from graphrag_pipeline.query.question import NAME_OF_CODE, words_pattern
 
 if TYPE_CHECKING:
@@ -50,29 +51,36 @@ def tell_entries(index: Release, question: AnalysedQuestion, units: Sequence[Uni
     """Tell units with the name of the entry that they stand in, if the question says it.
 
     Who asks no more is told what the entry begins with; else what says something else of the
-    question, which counts most where it begins so: *The default is*.
+    question, which counts most where it begins so: *The default is*. Below the name of another
+    entry that is the default of another.
     """
     said = frozenset(word.strip(_AROUND).lower() for word in question.split())
     words = frozenset(question.without(_KINDS).terms)
-    for unit in units:
-        start = unit.sentence.start - unit.row["window_start"]
-        entry = _entry_at(unit.row["text"], start)
-        name = next((name for name in entry.names if name.lower() in said), "") if entry else ""
-        if not (entry and name):
-            continue
-        others = words.difference(terms(name), terms(unit.title))
-        end = unit.sentence.end - unit.row["window_start"]
-        if end <= entry.body:
+    entries = [_entry_of(unit) for unit in units]
+    names = [next((name for name in entry.names if name.lower() in said), "") for entry in entries]
+    asks_by_name = any(names) or question.read(names_of_code)
+    others = words.difference(*map(terms, names))
+    for unit, entry, name in zip(units, entries, names, strict=True):
+        if name:
+            _tell(unit, entry, name, words)
+        elif asks_by_name and entry.names and not others.isdisjoint(terms(unit.told)[:1]):
             unit.told = ""
-        elif start < entry.body:
-            if not others:
-                _begin_at(unit, entry.start + unit.row["window_start"])
-                unit.told, unit.kind, unit.section = f"{unit.told} {name}", DEFINITION, 1.0
-        elif told := others.intersection(terms(unit.told)):
-            is_subject = terms(unit.told)[0] in told
-            unit.kind = DEFINITION if is_subject else unit.kind
-            unit.section = max(unit.section, 1.0 if is_subject else _WITHIN)
-            unit.told = f"{unit.told} {name}"
+
+
+def _tell(unit: Unit, entry: _Entry, name: str, words: frozenset[str]) -> None:
+    offset = unit.row["window_start"]
+    others = words.difference(terms(name), terms(unit.title))
+    if unit.sentence.end - offset <= entry.body:
+        unit.told = ""
+    elif unit.sentence.start - offset < entry.body:
+        if not others:
+            _begin_at(unit, entry.start + offset)
+            unit.told, unit.kind, unit.section = f"{unit.told} {name}", DEFINITION, 1.0
+    elif told := others.intersection(terms(unit.told)):
+        is_subject = terms(unit.told)[0] in told
+        unit.kind = DEFINITION if is_subject else unit.kind
+        unit.section = max(unit.section, 1.0 if is_subject else _WITHIN)
+        unit.told = f"{unit.told} {name}"
 
 
 def _begin_at(unit: Unit, start: int) -> None:
@@ -84,10 +92,11 @@ def _begin_at(unit: Unit, start: int) -> None:
         unit.shown = quote
 
 
-def _entry_at(text: str, start: int) -> _Entry | None:
-    entries = _entries(text)
+def _entry_of(unit: Unit) -> _Entry:
+    entries = _entries(unit.row["text"])
+    start = unit.sentence.start - unit.row["window_start"]
     place = bisect_right(entries, start, key=lambda entry: entry.start)
-    return entries[place - 1] if place else None
+    return entries[place - 1] if place else _Entry(0, 0, ())
 
 
 @lru_cache(_REMEMBERED)
