@@ -79,10 +79,10 @@ def test_what_an_entry_says_answers_a_question_that_says_its_name(
 @pytest.mark.parametrize(
     ("question", "told"),
     [
-        ("What does rope_slack do?", "Sets how much rope is left loose"),
+        ("What does rope_slack do?", "rope_slack (integer): Sets how much rope"),
         ("What does the brake setting do?", "Holds the drum when nobody is near."),
-        ("What does the --side option of haul do?", "-s nets --side=nets Bring in the nets of one"),
-        ("What does the -s option of haul do?", "-s nets --side=nets Bring in the nets of one"),
+        ("What does the --side option of haul do?", "-s nets --side=nets: Bring in the nets of"),
+        ("What does the -s option of haul do?", "-s nets --side=nets: Bring in the nets of"),
         ("What does haul --no-count do?", "Leave out the tally of the fish."),
         ("What does the --side option of mend do?", "Mends the torn side of a net only"),
     ],

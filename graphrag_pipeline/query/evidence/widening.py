@@ -33,8 +33,11 @@ _MOST_LEANED = 2
 _MOST_AFTER = 2
 _MOST_TO_WANTED, _CHARS_TO_WANTED = 4, 250
 _LONGEST_JOINED, _LONGEST_ITEM = 1_200, 100
-# A line without an end before a paragraph: as one text they are told apart by a colon.
-_HEADING = pattern_of(r"\A(?:[^\n]*[^\W_](?=\n\n)|#{1,6} [^\n]*[^\W_][*_)]*(?=\n))")
+# A line without an end before a paragraph, and options below each other: as one text they are told
+# apart by a colon.
+_HEADING = pattern_of(
+    r"\A(?:(?:--?[^\W\d_][^\n]*\n)*[^\n]*[^\W_][)>\]]?(?=\n\n)|#{1,6} [^\n]*[^\W_][*_)]*(?=\n))"
+)
 
 
 @dataclass(frozen=True)
