@@ -50,6 +50,12 @@ Nothing here is about nets. The default is to wait.
 """,
 }
 
+FILES["orders.csv"] = """order_id,customer,unit_price,status
+4711,Haldor Nets,12.50,open
+4712,Brine and Sons,9.75,sent
+4713,Quayside Ropes,31.00,open
+"""
+
 
 @pytest.fixture(scope="module")
 def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryEngine]:
@@ -102,3 +108,12 @@ def test_what_another_entry_says_is_not_told_of_one(asked: QueryEngine) -> None:
     }.items():
         told = first(asked, question)
         assert not any(other in told for other in others), told
+
+
+def test_fields_of_records_are_no_entries(asked: QueryEngine) -> None:
+    for question, told in {
+        "What is the status of order_id 4712?": "status: sent",
+        "What is the unit_price of Quayside Ropes?": "unit_price: 31.00",
+        "Which customer has order_id 4711?": "Haldor Nets — order_id: 4711",
+    }.items():
+        assert told in first(asked, question)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.text import terms
-from graphrag_pipeline.query.evidence.units import DEFINITION
+from graphrag_pipeline.query.evidence.units import DEFINITION, OF_RECORDS
 from graphrag_pipeline.query.names_of_code import names_of_code
 from graphrag_pipeline.query.question import NAME_OF_CODE, words_pattern
 
@@ -93,7 +93,8 @@ def _begin_at(unit: Unit, start: int) -> None:
 
 
 def _entry_of(unit: Unit) -> _Entry:
-    entries = _entries(unit.row["text"])
+    """Return the entry that a unit stands in; fields of records stand in none."""
+    entries = [] if unit.kind in OF_RECORDS else _entries(unit.row["text"])
     start = unit.sentence.start - unit.row["window_start"]
     place = bisect_right(entries, start, key=lambda entry: entry.start)
     return entries[place - 1] if place else _Entry(0, 0, ())
