@@ -16,7 +16,7 @@ from lancedb.index import FTS
 from graphrag_pipeline.core import progress
 from graphrag_pipeline.llm.embedders import HashingEmbedder, Storing
 from graphrag_pipeline.store import vector_store as vectors
-from graphrag_pipeline.store.full_text import full_text
+from graphrag_pipeline.store.full_text import full_text, hits_of, no_hits
 from graphrag_pipeline.store.vector_store import VectorStore, VectorStoreError, row_schema
 
 
@@ -680,3 +680,9 @@ def test_each_form_of_a_word_counts_as_rare_as_the_word_is_and_not_as_itself():
 
     assert scores(("haus", "hus")) == scores(("boot",))
     assert len(scores(("haus",), ("hus",))) == 2
+
+
+def test_no_hits_are_a_table_as_hits_are() -> None:
+    some = hits_of(["a"], np.array([0.5]))
+    assert no_hits().schema == some.schema
+    assert pa.concat_tables([no_hits(), some]).to_pylist() == [{"id": "a", "score": 0.5}]

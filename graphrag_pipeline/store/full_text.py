@@ -214,7 +214,8 @@ def hits_of(ids: Sequence[str], scores: npt.NDArray[np.float64]) -> pa.Table:
     import pyarrow as pa
 
     # As an array, PyArrow would load what NumPy has for masked ones: .05 CPU s.
-    return pa.table({"id": pa.array(ids, pa.string()), "score": pa.array(scores.tolist())})
+    score = pa.array(scores.tolist(), pa.float64())
+    return pa.table({"id": pa.array(ids, pa.string()), "score": score})
 
 
 def no_hits() -> pa.Table:

@@ -16,7 +16,7 @@ from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.query.evidence.units import DEFINITION, OF_RECORDS
 from graphrag_pipeline.query.names_of_code import names_of_code
-from graphrag_pipeline.query.question import NAME_OF_CODE, words_pattern
+from graphrag_pipeline.query.question import NAME_OF_CODE, bare_word, words_pattern
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.evidence.units import Unit
@@ -35,7 +35,6 @@ _LINES = pattern_of(
 _OPTION = pattern_of(r"(?<![\w-])--?[^\W\d_][\w-]*")
 _KINDS = pattern_of(words_pattern("entry_kinds"))
 _WITHIN = 0.5
-_AROUND = "?.,;:!()\"'`*"
 _REMEMBERED = 1024
 
 
@@ -54,7 +53,7 @@ def tell_entries(index: Release, question: AnalysedQuestion, units: Sequence[Uni
     question, which counts most where it begins so: *The default is*. Below the name of another
     entry that is the default of another.
     """
-    said = frozenset(word.strip(_AROUND).lower() for word in question.split())
+    said = frozenset(bare_word(word).lower() for word in question.split())
     words = frozenset(question.without(_KINDS).terms)
     entries = [_entry_of(unit) for unit in units]
     names = [next((name for name in entry.names if name.lower() in said), "") for entry in entries]
