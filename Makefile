@@ -55,11 +55,15 @@ dev: $(VENV)/.installed-dev ## Install, with the tools for development
 demo: install ## Index the sample corpus and answer two questions
 	@$(BIN)/python -m graphrag_pipeline.cli.demo
 
-test: dev ## Run the tests (or TESTS=...), but for the dearest
+test: dev ## Run the tests (or TESTS=...), but for the dearest (DEAR=too: those, and all of TESTS)
+ifdef DEAR
+	@DEAR_TOO="$(TESTS:beside=$(BESIDE))" $(BIN)/python -m pytest -n auto --dist worksteal -m 'dear and not nightly'
+else
 	@$(BIN)/python -m pytest $(TESTS:beside=$(BESIDE)) -n auto --dist worksteal -m 'not nightly and not dear'
+endif
 
-dear: dev ## Run the tests that take most time (ALSO=beside: and all of those)
-	@DEAR_TOO="$(ALSO:beside=$(BESIDE))" $(BIN)/python -m pytest -n auto --dist worksteal -m 'dear and not nightly'
+dear: ## Run the tests that take most time
+	@$(MAKE) --no-print-directory test DEAR=too
 
 core: dev ## Run the core's own tests with none of the packages beside installed
 	@$(PIP) uninstall --quiet --yes $(patsubst packages/%/pyproject.toml,graphrag-pipeline-%,$(wildcard packages/*/pyproject.toml))
