@@ -41,14 +41,46 @@ LICENCE = (
     'The "Mud Source" for a work in wet form means all the mud that is needed to make it.\n\n'
     'A "dry work" is either the sand or a work based on the sand. The Mud Source need not hold '
     "any water. No dry work shall be wet, and a dry work in Mud Source stays a dry work.\n\n"
-    '"Warden" shall mean the owner of the mud. A copy goes to the Warden.\n'
+    '"Warden" shall mean the owner of the mud. A copy goes to the Warden.\n\n'
+    '"Flow Notes" for a Tide Product means any notes that a sailor needs with the Tide Product. '
+    "Whoever sells a Tide Product, or the part which is the dry work, tells the Warden.\n\n"
+    'A "Tide Product" is any good that floats. The "Fixed Parts" are certain parts of the mud '
+    "whose names are listed. Nobody renames any Fixed Part, and each Fixed Part stays.\n"
 )
+
+DICTIONARY = (
+    "Words of the harbour\n\n"
+    + "".join(f"quayling\nmudlark {n}\n\n" for n in range(3))
+    + "Every quayling sings, says the song of the quayling, and no quayling is old.\n\n"
+    ":quayling: /kee'ling/, n.\n\n[from Port Rowan] A young gull that lives below a quay.\n\n"
+    ":OLG: /O-L-G/, imp.\n\nAbbreviation for oars leave gulls.\n\n"
+    "The OLG is said by pilots, for an OLG is short, and each OLG is loud.\n"
+)
+MANUAL = {
+    "dredge.md": "dredge\n\ndredge-log - show what was dredged\n\nNobody calls dredge-log twice.\n",
+    "brush.md": (
+        "# 3.12. Sponge\n\nFigure 14.90. Sponge icon in the box\n\nIt takes water from a picture. "
+        "Use it well.\n\n# 3.13. Others\n\nThe Sponge tool goes with the sponge tool of others.\n"
+    ),
+    "fields.md": (
+        "# Fields\n\nThere are some.\n\n# Tide\n\nThis says how high the water stands. It is a number.\n\n# Files\n\nThe value of "
+        "the Tide field is taken from the log, and the Tide field is always there.\n\nSeen:\n\n"
+        "Rain\nTide\n\nHowever, sailors forget to fill in the tide field of the log.\n"
+    ),
+}
 
 
 @pytest.fixture(scope="module")
 def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryEngine]:
     yield from index_asked(
-        {"paper.txt": PAPER, "notizen.txt": NOTES, "guide.md": GUIDE, "licence.txt": LICENCE},
+        {
+            "paper.txt": PAPER,
+            "notizen.txt": NOTES,
+            "guide.md": GUIDE,
+            "licence.txt": LICENCE,
+            "dictionary.txt": DICTIONARY,
+            **MANUAL,
+        },
         tmp_path_factory,
     )
 
@@ -67,6 +99,14 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryEngine]:
         ("What is Mud Source?", "means all the mud that is needed"),
         ("What is a dry work?", "is either the sand or"),
         ('What does "Warden" mean?', "shall mean the owner of the mud"),
+        ("What is a Tide Product?", "any good that floats"),
+        ("What is a Fixed Part?", "are certain parts of the mud"),
+        ("Who is a warden under the Mud Licence?", "shall mean the owner of the mud"),
+        ("What is a quayling?", "A young gull that lives below a quay"),
+        ("What does OLG stand for?", "Abbreviation for oars leave gulls"),
+        ("What does dredge-log do?", "show what was dredged"),
+        ("What does the sponge tool do?", "It takes water from a picture"),
+        ("What is the tide field for?", "how high the water stands"),
         ("Was ist das Ebbwerk?", "ein Verfahren namens Ebbwerk"),
     ],
 )

@@ -30,6 +30,8 @@ MESSAGE = pattern_of(
 """How a message of a chat begins, as readers write it: by whom, and when."""
 OPTION = pattern_of(r"(?:[-*•] )?[`*]{0,3}--?[^\W\d_][\w-]{0,40}(?=[\s,=:`*\[]|$)")
 """How an option of a command begins with what it does: each stands for itself."""
+CAPTION = pattern_of(rf"(?:{words_pattern('captions')})\s+[A-Z]?[\d.]{{1,9}}\.", re.IGNORECASE)
+"""How the caption of a figure begins, of which no sentence ends with its number."""
 _LONGEST = 200
 _LONGEST_FIRST = 480
 _CLOSING = "\"'”’»)]*_"
@@ -44,6 +46,10 @@ _SAYS = pattern_of(r"[^\W\d_]{2}")
 _FENCE = pattern_of(r"`{3,}\w*")
 # The word, and up to three after it.
 _FOLLOWS = pattern_of(rf"(?:{words_pattern('follows')})((?:\s+[\w-]+){{0,3}})\W*$")
+_TERM = pattern_of(
+    rf"[^\n]{{1,60}}?\s(?:/[^/\n]{{1,40}}/[^\n]{{0,12}}|\(?(?:{words_pattern('parts_of_speech')})\.\)?)"
+)
+"""How a dictionary begins what it says of a word: harbour /har-b@r/, n."""
 _WHEN = pattern_of(words_pattern("spans_of_time"))
 _LAST_WORDS = 60
 _TAIL = 8
@@ -79,8 +85,10 @@ def _sign(text: str, spans: Sequence[Span], place: int) -> str:
         return _NONE if _greets(text[start:end]) else _COLON
     if last == "." and _says_follows(text[max(start, end - _LAST_WORDS) : end]):
         return _COLON
-    if "\n" not in text[end:following] or last in _ENDS:
+    if "\n" not in text[end:following]:
         return _NONE
+    if last in _ENDS:
+        return _LINE if _TERM.fullmatch(text, start, end) else _NONE
     if not LIST_ITEM.match(text, start):
         if LIST_ITEM.match(text, following):
             return _LIST
@@ -117,6 +125,7 @@ def _last(text: str, spans: Sequence[Span], signs: Sequence[str], place: int) ->
         or (signs[first] == _QUESTION and "\n" not in text[spans[first - 1][1] : spans[first][0]])
     ):
         first += 1
+    first = _after_captions(text, spans, first)
     if first == n or signs[first] in (_QUESTION, _LINE) or not _says(text, spans[first]):
         return place
     is_heading = first == place + 1 and _HEADING.match(text, spans[first][0])
@@ -135,6 +144,13 @@ def _last(text: str, spans: Sequence[Span], signs: Sequence[str], place: int) ->
             break
         last += 1
     return last
+
+
+def _after_captions(text: str, spans: Sequence[Span], first: int) -> int:
+    """Return the place of the first sentence that is no caption of a figure."""
+    while first < len(spans) and CAPTION.match(text, spans[first][0]):
+        first += 1
+    return first
 
 
 def _says(text: str, span: Span) -> bool:

@@ -48,8 +48,9 @@ WHERE type IN (SELECT unnest($types::JSON::VARCHAR[])) GROUP BY chunk_id
 
 # "the maximum number" or "the default size", but not "the city of a large population".
 _MEASURES = pattern_of(rf"(?:the )?(?:\w+ )?(?:{words_pattern('quantity')})")
-# Whoever is asked for by "the architect of the bridge" has a name.
-_DESCRIBED = pattern_of(words_pattern("articles"))
+# Whoever is asked for by "the architect of the bridge" has a name; "a contributor" is a word.
+_ANY = pattern_of(words_pattern("one"))
+_DESCRIBED = pattern_of(rf"(?!{words_pattern('one')})(?:{words_pattern('articles')})")
 _CLOCK = r"\b\d{1,2}(?:[:h]\d\d|(?:[.:]\d\d)?\s?(?:h|uhr|uur|am|pm))\b|\d\s*[時点时시]"
 _A_TIME = f"{_YEAR}|{_CLOCK}|{_CJK_DATE}|{words_pattern('date_words')}"
 _HOW_LONG, _HOW_OFTEN = (pattern_of(words_pattern(each)) for each in ("how_long", "how_often"))
@@ -86,7 +87,8 @@ def wanted_of(index: Release, question: AnalysedQuestion, chunks: Sequence[str])
     if kind == "person" and _DESCRIBED.match(subject):
         subject = ""
     if subject and not _MEASURES.match(subject):
-        return AskedFor(says_what_is(subject, is_person=kind == "person"), defines=True)
+        is_person = kind == "person" and not _ANY.match(subject)
+        return AskedFor(says_what_is(subject, is_person=is_person), defines=True)
     if subject or kind in ("time", "number"):
         patterns = (_IS_A_NUMBER,) if subject else _said_where(question.folded, kind)
         return AskedFor(partial(_share_held, patterns))

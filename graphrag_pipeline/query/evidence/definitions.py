@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.evidence.sentences import Sentence
 
 _DEFINES = pattern_of(words_pattern("defines"))
-_MEANS = pattern_of(words_pattern("means"))
+_MEAN = words_pattern("means")
+_MEANS = pattern_of(rf"(?<!the )(?:{_MEAN})")
 # What a contract says between a term and what it means: the "Source" for a work in any form means.
 _BETWEEN = 90
 _LEADS = pattern_of(rf"\s(?:{words_pattern('leads_to_name')})\s")
@@ -25,10 +26,21 @@ _SAYS_OF_ONESELF = r"\b(?:i['’]m|i am|my name is)\b"
 # "Ada King (1815-52)" and "Ada King, born in London," are Ada King.
 _INSERTED = pattern_of(r"\([^)]*\)|,.*,\s*$")
 # "For a harbour, a quay is": the subject may stand behind a clause, or in quotes.
-_CLAUSE, _CLOSING = pattern_of('[,、«„“「『"]'), '»”“」』" '
+_CLAUSE, _CLOSING = pattern_of(r'[,、„«「『]|[“"](?=\S)'), '»”“」』" '
 _ARTICLE = pattern_of(rf"(?:{words_pattern('articles')})\s+")
+_ANY = pattern_of(rf"(?:{words_pattern('one')})\s+")
+# The urgency field and the command status are what stands below *Urgency* and *status*.
+_KIND = words_pattern("kinds_of_names")
+_OF_A_KIND = pattern_of(rf"(?:{_KIND})\s+(?=\S)|(?<=\S)\s+(?:{_KIND})$")
+# A term in quotes that a sentence begins with: "Contributor" means each ...
+_TERM = pattern_of(rf"\W*(?:{_ARTICLE.pattern})?[\"“„«']+([^\"”“»]{{1,80}})[\"”“»'’]+")
+# How a manual begins: git-log - Show commit logs.
+_DASHED = pattern_of(r"([^\n.,;:]{1,60}?)\s+(?:—|–|--?)\s+(?=\w)")
+# How dictionaries say one: heisenbug /hi:'zen-buhg/, n.
+_SPOKEN = pattern_of(rf"\s/[^/\n]+/|[\s(](?:{words_pattern('parts_of_speech')})\.")
 _ONE, _NAMED, _THAT_IS = map(words_pattern, ("one", "introduces", "that_is"))
 _IS = words_pattern("is")
+_IS_NEXT = pattern_of(rf"\s+(?:{_IS})")
 _LEADING = pattern_of(words_pattern("leads_to_name"))
 _QUOTES = "\"'“”«»„‘’"
 _APART = pattern_of(r"[\s-]+")
@@ -44,17 +56,19 @@ def says_what_is(subject: str, *, is_person: bool) -> Callable[[Sentence], float
 
     It begins with the subject, or some of its words and no others, and goes on with "is a" or the
     like; or it announces what follows and says no other words itself, as a heading or a term does;
-    or it introduces the subject (see :func:`_introduces`), or says last who or what is it. Of a
-    person, also an apposition ("King, the first ...") and what is said of oneself.
+    or it is an entry of a manual or a dictionary, or begins with the subject in quotes and what
+    that means; or it introduces the subject (see :func:`_introduces`), or says last who or what is
+    it. Of a person, also an apposition ("King, the first ...") and what is said of oneself.
     """
     words = terms(subject)
-    ends = (words, terms(_LEADS.split(subject)[0]))
+    named = terms(_name_of(subject))
+    ends = (words, terms(_LEADS.split(subject)[0])) if named == words else ()
     heads = words if is_person else [said[-1] for said in ends if said]
     introduced = _introduces(_ARTICLE.sub("", subject, count=1))
     bare = re.escape(_ARTICLE.sub("", subject, count=1))
     # The pilot of the harbour was Ann Lee, ...; a boat is seaworthy if ...
     inverted = re.compile(
-        rf"(?:^|[.;:]\s+)(?:{_ARTICLE.pattern})[^.,;:]{{3,{_BETWEEN}}}\s(?:{_IS})\s+"
+        rf"(?:^|[.;:]\s+)(?:{_ARTICLE.pattern})[^.,;:]{{3,{_BETWEEN}}}(?<!which)(?<!that)\s(?:{_IS})\s+"
         rf"(?:(?:{_NAMED})\s+)?(?:{_ARTICLE.pattern})?{bare}"
         rf"(?=[,.;]|$|\s+(?:{_SUPPOSES.pattern}))"
     )
@@ -63,10 +77,16 @@ def says_what_is(subject: str, *, is_person: bool) -> Callable[[Sentence], float
         r"(?:who|an?|the|chief|senior|professor|director|founder|president|ceo|cto)\b"
     )
 
+    def stands(said: list[str]) -> float:
+        return float(said == named) or _stands_for(said, words, heads)
+
     def holds(sentence: Sentence) -> float:
-        if sentence.announces and _stands_for(_named_by(sentence.first), words, heads) == 1.0:
+        if _is_head(sentence) and stands(_named_by(sentence.first)) == 1.0:
             return 1.0
         text = fold(sentence.quote)
+        entry = _DASHED.match(text)
+        if entry and terms(entry[1]) in (words, named):
+            return _INTRODUCED
         if words and inverted.search(text):
             return _INTRODUCED
         begin = text[: len(subject) + _BEGINNING]
@@ -75,10 +95,13 @@ def says_what_is(subject: str, *, is_person: bool) -> Callable[[Sentence], float
         before, clause = terms(said), terms(_CLAUSE.split(said.rstrip(_CLOSING))[-1])
         before = clause if clause == words else before
         means = _MEANS.search(text[: len(subject) + _BETWEEN])
+        term = _TERM.match(text)
+        if term and (means or _IS_NEXT.match(text, term.end())) and stands(terms(term[1])) == 1.0:
+            return _INTRODUCED
         is_meant = means is not None and terms(text[: means.start()])[: len(words)] == words
         if is_meant or (is_person and apposition.search(text)):
             return float(bool(words))
-        sure = 0.0 if _SUPPOSES.match(text) else _stands_for(before, words, heads)
+        sure = 0.0 if _SUPPOSES.match(text) else stands(before)
         # What a longer name contains says less of the subject than what it is.
         is_said = sure == 1.0 or (defines is not None and " " in defines[0])
         return max(sure * is_said, introduced(text, sentence.quote))
@@ -86,8 +109,21 @@ def says_what_is(subject: str, *, is_person: bool) -> Callable[[Sentence], float
     return holds
 
 
+def _is_head(sentence: Sentence) -> bool:
+    """Whether a sentence announces what follows, and is not the last of lines below each other."""
+    if not sentence.announces or sentence.is_marked or sentence.first.startswith("#"):
+        return sentence.announces
+    line = sentence.window.line_start(sentence.start)
+    return sentence.window.text(max(line - 2, 0), line).strip() == ""
+
+
 def _named_by(heading: str) -> list[str]:
-    return terms(_NUMBERING.sub("", heading))
+    return terms(_SPOKEN.sub("", _NUMBERING.sub("", heading)))
+
+
+def _name_of(subject: str) -> str:
+    """Return what stands for a subject in a heading: "the clone tool" is Clone, "a tool" a tool."""
+    return subject if _ANY.match(subject) else _OF_A_KIND.sub("", _ARTICLE.sub("", subject))
 
 
 def _stands_for(said: list[str], subject: list[str], heads: Collection[str]) -> float:
@@ -105,13 +141,16 @@ def _stands_for(said: list[str], subject: list[str], heads: Collection[str]) -> 
 
 def definition_pattern(subject: str) -> str:
     """Return a pattern (of RE2) of texts that may say what a subject, case folded, is."""
-    words = _ARTICLE.sub("", subject, count=1).strip(_QUOTES).split()
-    name = rf"[{_QUOTES}]?" + rf"[{_QUOTES}]?\s+[{_QUOTES}]?".join(map(re.escape, words))
+    names = dict.fromkeys((_ARTICLE.sub("", subject, count=1), _name_of(subject)))
+    between = rf"[{_QUOTES}]?\s+[{_QUOTES}]?"
+    name = "|".join(between.join(map(re.escape, n.strip(_QUOTES).split())) for n in names)
+    name = rf"[{_QUOTES}]?(?:{name})(?:e?s)?"
     inserted = r"(?:\s*\([^()]{1,80}\)|,[^.,]{1,80},|(?:\s+[\w/+-]+){1,2})?"
     begins = rf"(?:^|\n|[.!?:;\"”»)\]])\s*(?:{_ARTICLE.pattern})?{name}[{_QUOTES}]?"
     return (
         rf"(?i){begins}{inserted}\s+(?:{_DEFINES.pattern})|{begins}\s*(?::|–|—|--)\s|"
-        rf"\b(?:{_IS})\s+(?:{_ARTICLE.pattern})?{name}\s*(?:[,.;]|\b(?:{_SUPPOSES.pattern}))|{begins}[^.;:]{{0,{_BETWEEN}}}\b(?:{_MEANS.pattern})|"
+        rf"(?:^|\n)\W*(?:[\d.]+\s+)?{name}\W*(?:\s/[^/\n]+/[^\n]{{0,20}})?(?:\n|$)|"
+        rf"\b(?:{_IS})\s+(?:{_ARTICLE.pattern})?{name}\s*(?:[,.;]|\b(?:{_SUPPOSES.pattern}))|{begins}[^.;:]{{0,{_BETWEEN}}}\b(?:{_MEAN})|"
         rf"(?:{_NAMED})\s+(?:[^.,;()]{{1,80}}\()?{name}\b|"
         rf"\b{name}(?:\s+\([^()]{{1,80}}\))?,\s+(?:{_ONE})\s"
     )
@@ -133,7 +172,8 @@ def _introduces(name: str) -> Callable[[str, str], float]:
     apposition = re.compile(
         rf"(?:(\S+)\s)?[\"'“«„]?{bare}[\"'”»“]?(?: \([^()]{{1,80}}\))?, (?:{_ONE})\s"
     )
-    short = re.compile(rf"([^.;:()]{{3,80}}) \({bare}|{bare} \(([^()]{{3,80}})\)")
+    several = rf"(?<![\w-]){re.escape(name)}s?(?![\w-])"
+    short = re.compile(rf"([^.;:()]{{3,80}}) \({several}|{bare} \(([^()]{{3,80}})\)")
 
     def introduces(text: str, written: str) -> float:
         if name not in text:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.prose import LETTERED
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
-from graphrag_pipeline.query.evidence.announcements import MESSAGE, OPTION, announcements
+from graphrag_pipeline.query.evidence.announcements import CAPTION, MESSAGE, OPTION, announcements
 from graphrag_pipeline.query.operators.chunks import chunk_records, document_texts
 from graphrag_pipeline.query.results import Citation
 
@@ -254,7 +254,7 @@ def _short_spans(text: str) -> Sequence[tuple[int, int]]:
     spans: list[tuple[int, int]] = []
     number = -1
     for begin, end in sentence_spans(text):
-        if _NUMBER.fullmatch(text, begin, end):
+        if _NUMBER.fullmatch(text, begin, end) or CAPTION.fullmatch(text, begin, end):
             number = begin
             continue
         start = number if number >= 0 and "\n" not in text[number:begin] else begin
