@@ -63,8 +63,9 @@ MANUAL = {
         "Use it well.\n\n# 3.13. Others\n\nThe Sponge tool goes with the sponge tool of others.\n"
     ),
     "fields.md": (
-        "# Fields\n\nThere are some.\n\n# Tide\n\nThis says how high the water stands. It is a number.\n\n# Files\n\nThe value of "
-        "the Tide field is taken from the log, and the Tide field is always there.\n\nSeen:\n\n"
+        "# Fields\n\nThere are some.\n\n# Tide\n\nThis says how high the water stands. It is a "
+        "number.\n\n# Files\n\nThe value of the Tide field is taken from the log, and "
+        "the Tide field is always there.\n\nSeen:\n\n"
         "Rain\nTide\n\nHowever, sailors forget to fill in the tide field of the log.\n"
     ),
 }

@@ -19,7 +19,7 @@ from graphrag_pipeline.core.text import fold, terms
 from graphrag_pipeline.query.evidence.document_facts import called_whole, subject_of
 from graphrag_pipeline.query.evidence.units import BLOCKS_OF, HEADING
 from graphrag_pipeline.query.evidence.widening import RankedPassage
-from graphrag_pipeline.query.operators.chunks import cite_text
+from graphrag_pipeline.query.operators.chunks import cite_text, documents_of
 from graphrag_pipeline.query.question import AnalysedQuestion, words_pattern
 
 if TYPE_CHECKING:
@@ -35,10 +35,6 @@ _NUMBERED = pattern_of(r"\(?1[.)]\s")
 _FIRST_UNSPACED = "\u2e80"
 _LONGEST, _LONGEST_PROSE, _FAR = 1_200, 420, 200  # characters
 _MOST = 2
-_DOCUMENTS = """
-SELECT id, title, uri, text FROM documents
-SEMI JOIN (SELECT unnest($ids::JSON::VARCHAR[]) AS id) USING (id)
-"""
 
 
 @dataclass(frozen=True)
@@ -86,7 +82,7 @@ def told_by_section(
     said = {key: len(own.intersection(question.terms)) for key, own in about.items()}
     most = max(said.values(), default=0)
     named = [key for key, n in said.items() if n == most][:_MOST]
-    documents = index.rows(_DOCUMENTS, ids=named) if named else []
+    documents = documents_of(index, named)
     blocks = index.rows(BLOCKS_OF, ids=named) if named else []
     told: list[RankedPassage] = []
     for document in documents:

@@ -31,7 +31,7 @@ _ARTICLE = pattern_of(rf"(?:{words_pattern('articles')})\s+")
 _ANY = pattern_of(rf"(?:{words_pattern('one')})\s+")
 # The urgency field and the command status are what stands below *Urgency* and *status*.
 _KIND = words_pattern("kinds_of_names")
-_OF_A_KIND = pattern_of(rf"(?:{_KIND})\s+(?=\S)|(?<=\S)\s+(?:{_KIND})$")
+_OF_A_KIND = pattern_of(rf"^(?:{_KIND})\s+(?=\S)|(?<=\S)\s+(?:{_KIND})$")
 # A term in quotes that a sentence begins with: "Contributor" means each ...
 _TERM = pattern_of(rf"\W*(?:{_ARTICLE.pattern})?[\"“„«']+([^\"”“»]{{1,80}})[\"”“»'’]+")
 # How a manual begins: git-log - Show commit logs.

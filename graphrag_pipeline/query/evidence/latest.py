@@ -6,7 +6,7 @@ from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.query.asked_dates import LATEST
 from graphrag_pipeline.query.question import AnalysedQuestion, words_pattern
 
-_VERSION = pattern_of(r"(?<![\w.,-])v?(\d{1,4}(?:\.\d{1,4}){1,4})(-?[a-z]+\.?\d*)?(?![\w,]|\.\d)")
+VERSION = pattern_of(r"(?<![\w.,-])v?(\d{1,4}(?:\.\d{1,4}){1,4})(-?[a-z]+\.?\d*)?(?![\w,]|\.\d)")
 _NOW = pattern_of(f"{LATEST.pattern}|{words_pattern('now')}")
 # "What is the latest version of" asks for its number, once it asks no more for the latest.
 _ASKS_VERSION = pattern_of(
@@ -53,7 +53,7 @@ def version_of(text: str) -> tuple[tuple[int, ...], str] | None:
     >>> version_of("Lumen 1.9") < version_of("Lumen 1.10-rc1") < version_of("Lumen 1.10")
     True
     """
-    if found := _VERSION.search(text.lower()):
+    if found := VERSION.search(text.lower()):
         numbers = [int(number) for number in found[1].split(".")]
         return tuple(numbers), (found[2] or _LAST_OF_ALL).lstrip("-")
     return None

@@ -31,6 +31,7 @@ from graphrag_pipeline.query.evidence.asked_fields import (
 )
 from graphrag_pipeline.query.evidence.asked_figures import tell_figures
 from graphrag_pipeline.query.evidence.asked_sections import told_by_section
+from graphrag_pipeline.query.evidence.changelogs import told_by_changelog
 from graphrag_pipeline.query.evidence.code_lines import by_code_lines
 from graphrag_pipeline.query.evidence.divisions import told_by_division
 from graphrag_pipeline.query.evidence.document_facts import tell_titles, told_by_metadata
@@ -122,12 +123,12 @@ def find_evidence(
     summary stands for the best chunks below it. Of a retrieval without text, the relationships are
     ranked by the first two and cite the chunk that supports them most.
 
-    How a division begins that the question calls by its number comes before all (``divisions``), or
-    which of a series it asks for (``series``), what all rows of a table have most of or in all
-    (``extremes``, ``totals``), what metadata say of a document that it calls by its title
-    (``document_facts``), or a section that it says (``asked_sections``). Each then gets the
-    sentences around it that it needs, and an answer that is long enough has no more: see
-    ``widening``. Each brings ``context`` sentences on either side.
+    What answers better than any sentence comes before all: how a division begins that the
+    question calls by its number (``divisions``), which of a series it asks for (``series``),
+    what all rows of a table have most of or in all (``extremes``, ``totals``), the version of a
+    change (``changelogs``), what metadata say of a document, or a section that it says
+    (``document_facts``, ``asked_sections``). Each gets the sentences around it that it needs
+    (``widening``), and ``context`` on either side.
     """
     asked = AnalysedQuestion.of(question)
     findings = [record for record in records if record.kind == "finding"]
@@ -156,6 +157,7 @@ def find_evidence(
         told_of_series,
         told_of_extremes,
         told_of_totals,
+        told_by_changelog,
         by_metadata,
         told_by_section,
     )

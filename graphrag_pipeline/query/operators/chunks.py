@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 _OF_ENTITIES = "SELECT entity_id AS id, chunk_id FROM entity_chunks"
 _OF_RELATIONSHIPS = "SELECT relationship_id AS id, chunk_id FROM relationship_chunks"
 _DECIMALS = 9
+_WHOLE = """
+SELECT id, title, uri, text FROM documents
+SEMI JOIN (SELECT unnest($ids::JSON::VARCHAR[]) AS id) USING (id)
+"""
 _LENGTHS = "SELECT id, n_tokens FROM chunks"
 _DOCUMENTS = "SELECT id, text FROM documents"
 _RECORDS = """
@@ -154,6 +158,12 @@ def document_texts(index: Release, ids: Iterable[str]) -> dict[str, str] | None:
     rows, places = table.having("id", keys)
     columns = zip(rows.tolist(), places.tolist(), strict=True)
     return {keys[place]: texts[row] for row, place in columns}
+
+
+@operator
+def documents_of(index: Release, ids: Collection[str]) -> list[dict[str, Any]]:
+    """Return the id, title, uri and text of distinct documents."""
+    return list(index.rows(_WHOLE, ids=list(ids))) if ids else []
 
 
 @operator
