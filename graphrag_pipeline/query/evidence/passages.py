@@ -127,8 +127,7 @@ def find_evidence(
     question calls by its number (``divisions``), which of a series it asks for (``series``),
     what all rows of a table have most of or in all (``extremes``, ``totals``), the version of a
     change (``changelogs``), what metadata say of a document, or a section that it says
-    (``document_facts``, ``asked_sections``). Each gets the sentences around it that it needs
-    (``widening``), and ``context`` on either side.
+    (``document_facts``, ``asked_sections``). Each gets the sentences around it that it needs.
     """
     asked = AnalysedQuestion.of(question)
     findings = [record for record in records if record.kind == "finding"]
