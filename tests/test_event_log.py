@@ -62,7 +62,7 @@ def test_a_run_writes_the_same_events_where_files_are_kept_open(tmp_path, monkey
             [f"{kept}.db", "index.db", "runs.db"]
         )
         assert (
-            not {"_connect", "store_event", *event_log._ASKED_OFTEN}
+            not {"_connect", "store_event", "get_asset_records", *event_log._ASKED_OFTEN}
             & vars(instance.event_log_storage).keys()
         )
         assert "connect" not in vars(instance.run_storage)
@@ -176,6 +176,55 @@ def test_an_index_or_a_column_that_dagster_has_made_is_asked_for_once(tmp_path, 
         assert log.has_asset_key_col("cached_status_data")
 
 
+def test_what_is_known_of_an_asset_is_read_again_once_it_has_changed(tmp_path, monkeypatch):
+    asked = []
+    read = SqliteEventLogStorage.get_asset_records
+
+    def count(log, keys=None):
+        asked.append(keys)
+        return read(log, keys)
+
+    monkeypatch.setattr(SqliteEventLogStorage, "get_asset_records", count)
+    with (
+        dg.DagsterInstance.local_temp(str(tmp_path)) as another,
+        dg.DagsterInstance.local_temp(str(tmp_path)) as instance,
+        kept_open(instance),
+    ):
+
+        def latest(keys):
+            return [record.asset_entry.last_run_id for record in instance.get_asset_records(keys)]
+
+        assert latest([one.key, two.key]) == []
+        first = run(instance)
+        asked.clear()
+        assert latest([one.key, two.key]) == latest([two.key, one.key]) == [first, first]
+        assert asked == [[two.key]]  # the first was read for the second
+        instance.report_runless_asset_event(dg.AssetMaterialization(two.key, metadata={"n": 3}))
+        asked.clear()
+        assert latest([one.key, two.key]) == [first, ""]
+        assert asked == [[two.key]]
+        second = run(another)
+        assert latest([one.key, two.key]) == [second, second]
+        assert len(instance.get_asset_records()) == 2
+
+
+def test_a_stage_says_what_it_was_made_from_as_without_files_kept_open(tmp_path):
+    def made_from(instance):
+        run(instance)
+        record = instance.get_latest_materialization_event(two.key)
+        assert record is not None
+        assert record.asset_materialization is not None
+        tags = record.asset_materialization.tags or {}
+        return tags["dagster/input_event_pointer/one"]
+
+    with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
+        plain = int(made_from(instance))
+        with kept_open(instance):
+            kept = [int(made_from(instance)) for _ in range(2)]
+        ones = instance.fetch_materializations(one.key, limit=3).records
+        assert [plain, *kept] == [record.storage_id for record in reversed(ones)]
+
+
 def test_any_other_event_log_is_left_alone():
     with dg.DagsterInstance.ephemeral() as instance:
         before = dict(vars(instance.event_log_storage))
@@ -189,8 +238,9 @@ def test_any_other_event_log_is_left_alone():
 LEANS_ON = (
     *("_connect", "_initdb", "conn_string_for_shard", "has_asset_key_col", "has_secondary_index"),
     *("has_table", "index_connection", "run_connection", "store_event", "path_for_shard"),
+    "get_asset_records",
 )
-AS_READ = "77609500f4854efe"
+AS_READ = "b9ebdc014110d535"
 
 
 def test_dagster_opens_its_files_as_it_did_when_this_was_written():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,8 @@ from alembic.script import ScriptDirectory
 from dagster._core.events.log import EventLogEntry
 from dagster._core.storage import sql
 from dagster._core.storage.event_log import SqliteEventLogStorage
+from dagster._core.storage.event_log.base import AssetRecord
+from dagster._core.storage.event_log.sqlite.sqlite_event_log import INDEX_SHARD_NAME
 from dagster._core.storage.runs import SqliteRunStorage
 from dagster._core.storage.sql import create_engine
 from sqlalchemy.engine import Engine
@@ -98,11 +100,14 @@ class _OpenLog:
         self._turn = threading.RLock()
         self._gathered: list[EventLogEntry] = []
         self._together: dict[str, Connection] | None = None
+        self._records: dict[dg.AssetKey, AssetRecord] = {}
+        self._by_others = -1
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
         """Let the log do as this does."""
         names = {"_connect": self.connect, "store_event": self.store}
+        names |= {"get_asset_records": self.asset_records}
         names |= {name: partial(self._is_there, name) for name in _ASKED_OFTEN}
         for name, method in names.items():
             setattr(self._log, name, method)
@@ -129,6 +134,25 @@ class _OpenLog:
                     self._together[shard].begin()
                 yield self._together[shard]
 
+    def asset_records(self, asset_keys: Sequence[dg.AssetKey] | None = None) -> list[AssetRecord]:
+        """Return what is known of assets: of each it is read once until something is written of it.
+
+        Dagster asks as a stage begins, and again for its checks. Whatever another process has
+        written to the file may be of any.
+        """
+        read = partial(type(self._log).get_asset_records, self._log)
+        if asset_keys is None:
+            return [*read()]
+        with self._turn, self.connect(INDEX_SHARD_NAME) as connection:
+            by_others = connection.exec_driver_sql("PRAGMA data_version").scalar_one()
+            if by_others != self._by_others:
+                self._by_others = by_others
+                self._records.clear()
+        with self._turn:
+            if unread := [key for key in asset_keys if key not in self._records]:
+                self._records |= {record.asset_entry.asset_key: record for record in read(unread)}
+            return [self._records[key] for key in asset_keys if key in self._records]
+
     def _is_there(self, asked: str, of: str | Connection) -> bool:
         """Say whether a table, a column or an index is there: none is ever dropped."""
         key = asked, of if isinstance(of, str) else ""
@@ -154,6 +178,8 @@ class _OpenLog:
             try:
                 for event in events:
                     type(self._log).store_event(self._log, event)
+                    if event.dagster_event and event.dagster_event.asset_key:
+                        self._records.pop(event.dagster_event.asset_key, None)
                 for connection in self._together.values():
                     transaction = connection.get_transaction()
                     assert transaction is not None
