@@ -10,6 +10,7 @@ from benchmarks.answers import Answered, describe, is_unrelated, passages_of
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
 from graphrag_pipeline.query import QueryEngine
 from graphrag_pipeline.query.evidence.announcements import announcements
+from graphrag_pipeline.query.evidence.sentences import _short_spans
 from graphrag_pipeline.query.evidence.widening import CHARS_EACH
 
 FAQ = """Contents
@@ -170,6 +171,13 @@ def test_a_place_cited_is_what_is_announced_too(harbour):
 )
 def test_what_announces_what_follows(text, announced):
     assert announcements(text, sentence_spans(text)) == announced
+
+
+def test_a_caption_is_whole_and_announces_nothing():
+    text = "Anchors\n\nFigure 4.9. The anchor of a ship\n\nIt holds.\n\nTable 2. Rope\n\nIt holds."
+    spans = _short_spans(text)
+    assert [text[a:b] for a, b in spans][1] == "Figure 4.9. The anchor of a ship"
+    assert announcements(text, spans) == {0: (2, False)}
 
 
 def test_what_is_announced_ends_with_its_paragraph_and_is_not_long():

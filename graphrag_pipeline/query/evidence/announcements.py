@@ -83,6 +83,8 @@ def _sign(text: str, spans: Sequence[Span], place: int) -> str:
         return _COLON
     if last in _TELLS:
         return _NONE if _greets(text[start:end]) else _COLON
+    if CAPTION.match(text, start):
+        return _NONE
     if last == "." and _says_follows(text[max(start, end - _LAST_WORDS) : end]):
         return _COLON
     if "\n" not in text[end:following]:

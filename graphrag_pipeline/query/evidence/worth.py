@@ -7,6 +7,7 @@ from functools import cache
 
 from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.prose import Prose, grade_of
+from graphrag_pipeline.query.evidence.announcements import CAPTION
 from graphrag_pipeline.query.evidence.answer_kinds import AskedFor
 from graphrag_pipeline.query.evidence.sentences import Sentence
 from graphrag_pipeline.query.evidence.units import (
@@ -89,7 +90,7 @@ def _grade(sentence: Sentence, reads_as: Prose, kind: str) -> Prose:
 
     A record's line is read with the record's title, which makes it whole; a key alone says little.
     What stands with what it announces says as much as an item of a list, and so does a message or a
-    line of a log, however it is written.
+    line of a log, however it is written; a caption says less.
     """
     best = _best_of(kind, sentence.announces)
     if kind in OF_RECORDS or kind in (OPTION, DEFINITION):
@@ -99,7 +100,7 @@ def _grade(sentence: Sentence, reads_as: Prose, kind: str) -> Prose:
         reads_as < Prose.ITEM and _STAMPED.match(sentence.first)
     ):
         reads_as = Prose.ITEM
-    return min(best, reads_as)
+    return min(best, reads_as, Prose.FRAGMENT if CAPTION.match(sentence.first) else best)
 
 
 @cache
