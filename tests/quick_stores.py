@@ -6,9 +6,10 @@ the time of a small test. What a store is asked, and what it answers, is as outs
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -106,8 +107,25 @@ def _inode(path: Path) -> int:
     return path.stat().st_ino if path.exists() else -1
 
 
-def make_bare_tables(con: duckdb.DuckDBPyConnection) -> None:
+_bare: list[duckdb.DuckDBPyConnection] = []
+
+
+@contextlib.contextmanager
+def bare_tables() -> Iterator[duckdb.DuckDBPyConnection]:
+    """Lend a database in memory with the tables of a new index; what is done to it is undone."""
+    con = _bare.pop() if _bare else _with_bare_tables()
+    con.execute("BEGIN")
+    try:
+        yield con
+    finally:
+        con.execute("ROLLBACK")
+        _bare.append(con)
+
+
+def _with_bare_tables() -> duckdb.DuckDBPyConnection:
     """Make the tables and views of an index without comments, which take most of the time."""
+    con = duckdb.connect(config={"threads": 1})
     for statement in con.extract_statements(schema_sql()):
         if not statement.query.lstrip().startswith("COMMENT ON"):
             con.execute(statement)
+    return con

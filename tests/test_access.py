@@ -7,6 +7,8 @@ import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import asdict
+from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -207,10 +209,15 @@ def test_relationships_weigh_what_visible_chunks_say(engine):
 OF_STRUCTURES = ("raptor", "hirag", "archrag")
 
 
-def test_a_view_of_everything_is_the_release_itself(index, monkeypatch):
-    rules = [{"match": "*", "labels": ["all"]}]
-    everything = Index(settings_of(index.home, access={"mode": "filtered", "rules": rules}))
-    everything.update(index.home.parent / "documents")
+def copied(index: Index, folder: Path, rules: list[dict[str, Any]]) -> Index:
+    """Return a copy of an index under other rules, not updated yet."""
+    shutil.copytree(index.home.parent, folder, dirs_exist_ok=True)
+    return Index(settings_of(folder / "home", access={"mode": "filtered", "rules": rules}))
+
+
+def test_a_view_of_everything_is_the_release_itself(index, monkeypatch, tmp_path):
+    everything = copied(index, tmp_path, [{"match": "*", "labels": ["all"]}])
+    everything.update(tmp_path / "documents")
 
     def found(engine: QueryEngine, spec: str) -> list[object]:
         name, options = read_method(spec)
@@ -218,45 +225,37 @@ def test_a_view_of_everything_is_the_release_itself(index, monkeypatch):
         text = engine.answer(QUESTIONS[0], name, **options).text if name in METHODS else ""
         return [text, *((r.kind, r.id, r.title, r.text) for r in retrieval.records)]
 
-    try:
-        with everything.open() as engine:
-            assert not engine.view({"all"}).index.is_limited
-            # What is made by rule is the same where a view is made though nothing is hidden.
-            never = "SELECT false, (SELECT count(*) FROM kept_documents)"
-            monkeypatch.setattr(limited, "_N_KEPT", never)
-            engine.index._limits.clear()
-            view = engine.view({"all"})
-            assert view.index.is_limited
-            for spec in SPECS:
-                if not spec.startswith(OF_STRUCTURES):
-                    assert found(view, spec) == found(engine, spec), spec
-    finally:
-        monkeypatch.undo()
-        index.update(index.home.parent / "documents")
+    with everything.open() as engine:
+        assert not engine.view({"all"}).index.is_limited
+        # What is made by rule is the same where a view is made though nothing is hidden.
+        never = "SELECT false, (SELECT count(*) FROM kept_documents)"
+        monkeypatch.setattr(limited, "_N_KEPT", never)
+        engine.index._limits.clear()
+        view = engine.view({"all"})
+        assert view.index.is_limited
+        for spec in SPECS:
+            if not spec.startswith(OF_STRUCTURES):
+                assert found(view, spec) == found(engine, spec), spec
 
 
-def test_new_rules_are_published_and_pay_nothing_again(index):
+def test_new_rules_are_published_and_pay_nothing_again(index, tmp_path):
     before = index.releases()[0].id
     assert not index.update(index.home.parent / "documents").is_new
-    tighter = [*RULES, {"match": "public/**", "labels": ["legal"]}]
-    changed = Index(settings_of(index.home, access={"mode": "filtered", "rules": tighter}))
+    changed = copied(index, tmp_path, [*RULES, {"match": "public/**", "labels": ["legal"]}])
     tables = ("chunks", "extractions", "entities", "relationships", "community_reports")
     hashes = [index.sql(f"SELECT bit_xor(hash(t)) FROM {table} t")[1] for table in tables]
     vectors = index.sql("SELECT vector_versions FROM releases ORDER BY created_at DESC LIMIT 1")[1]
-    update = changed.update(index.home.parent / "documents")
-    try:
-        assert update.is_new
-        assert update.release != before
-        same = [changed.sql(f"SELECT bit_xor(hash(t)) FROM {table} t")[1] for table in tables]
-        assert same == hashes
-        now = "SELECT vector_versions FROM releases ORDER BY created_at DESC LIMIT 1"
-        assert changed.sql(now)[1] == vectors
-        with changed.open() as engine, pytest.raises(AccessError, match="no document is open"):
-            engine.view({"staff"})
-        with pytest.raises(AccessError, match="callers with labels see only the published release"):
-            QueryEngine(settings=changed.settings, release=before, labels=["hr"])
-    finally:
-        index.update(index.home.parent / "documents")
+    update = changed.update(tmp_path / "documents")
+    assert update.is_new
+    assert update.release != before
+    same = [changed.sql(f"SELECT bit_xor(hash(t)) FROM {table} t")[1] for table in tables]
+    assert same == hashes
+    now = "SELECT vector_versions FROM releases ORDER BY created_at DESC LIMIT 1"
+    assert changed.sql(now)[1] == vectors
+    with changed.open() as engine, pytest.raises(AccessError, match="no document is open"):
+        engine.view({"staff"})
+    with pytest.raises(AccessError, match="callers with labels see only the published release"):
+        QueryEngine(settings=changed.settings, release=before, labels=["hr"])
 
 
 def test_a_view_answers_questions_and_refuses_all_else(index):

@@ -15,7 +15,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import dagster as dg
 import duckdb
 import numpy as np
 import pyarrow as pa
@@ -28,7 +27,6 @@ from graphrag_pipeline.cli.app import app
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.hardening.temporary import temporary_folder
 from graphrag_pipeline.core.settings import EmbeddingSettings, HierarchySettings
-from graphrag_pipeline.definitions import build_definitions
 from graphrag_pipeline.exchange.importing import import_graphrag
 from graphrag_pipeline.ingest.stages import INGESTION
 from graphrag_pipeline.llm.database import open_database
@@ -627,7 +625,8 @@ def test_between_two_stages_what_is_behind_is_a_note_and_no_problem(index, monke
         for stage in INGESTION:
             ingest(index, stage, key)
             assert lines(index) == []
-    for stage in refresh_stages(index.settings):
+    names = [stage.name for stage in refresh_stages(index.settings)]
+    for stage in refresh_stages(index.settings)[: names.index("reports_level_0") + 1]:
         stage.run(index)
         if stage.name in ("graph", "communities", "reports_level_0"):
             checked = check(index)
@@ -781,19 +780,6 @@ def test_what_the_next_run_clears_is_told_and_is_no_problem(index, monkeypatch):
     Index(index.settings).update(documents)
     assert not left.exists()
     assert check(index).notes == ()
-
-
-def test_the_nightly_check_shows_the_lines(index):
-    defs = build_definitions(index.settings)
-    _drop_tag(index)
-    with dg.DagsterInstance.ephemeral() as instance:
-        job = defs.resolve_job_def("check_index")
-        result = job.execute_in_process(instance=instance)
-        (evaluation,) = result.get_asset_check_evaluations()
-    assert result.success
-    assert not evaluation.passed
-    assert evaluation.metadata["problems"].value == 1
-    assert "that releases name and no tag protects" in str(evaluation.metadata["lines"].value)
 
 
 def test_a_question_to_damaged_vectors_is_one_error_that_says_what_to_do(index):

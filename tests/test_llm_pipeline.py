@@ -752,7 +752,7 @@ def test_nothing_is_paid_twice_but_what_was_in_flight(
     and four answers on their way to the disk. The finished tables are those of a run that nobody
     disturbed, vectors and release belong to them, and the ledger has each answer once.
     """
-    files = circles(8)
+    files = circles(5)
     with StrictServer(mind) as server:
         calm = build(server, tmp_path / "calm", files, **KEEPS_SUMMARIES_SHORT)
         undisturbed, calls = tables(calm), asked_for(server) + Counter(embeddings=len(TABLES))

@@ -15,7 +15,7 @@ from graphrag_pipeline.index import Index
 from graphrag_pipeline.ingest.staging import DERIVED
 from graphrag_pipeline.pipeline.stages import ingest
 
-LONG = " ".join(f"{STORY} {OTHER} Number {n}." for n in range(30))
+LONG = " ".join(f"{STORY} {OTHER} Number {n}." for n in range(15))
 RECORDS = f"id,title,text\n1,One,{STORY}\n2,Two,{OTHER}\n"
 FILES = {"a.txt": LONG, "b.txt": OTHER, "sub/c.csv": RECORDS}
 
@@ -103,7 +103,7 @@ def test_a_copied_folder_adds_names_and_no_weight(engine, monkeypatch):
     assert sum(counts) == 0
     rows = engine.rows(
         """SELECT n.uri, n.is_first FROM document_names n JOIN documents d ON d.id = n.document_id
-           WHERE d.text LIKE '%Number 29%' ORDER BY n.uri"""
+           WHERE d.text LIKE '%Number 14%' ORDER BY n.uri"""
     )
     assert rows == [("documents/a.txt", True), ("documents/copy/a.txt", False)]
     records = engine.rows("SELECT uri FROM document_names WHERE uri LIKE '%csv#1' ORDER BY uri")
@@ -164,7 +164,7 @@ def test_a_document_lives_as_long_as_one_of_its_names(engine, tmp_path, monkeypa
         counts.clear()
     engine.write({copy: None, "a.txt": None})
     engine.update()
-    assert engine.rows("SELECT count(*) FROM documents WHERE text LIKE '%Number 29%'") == [(0,)]
+    assert engine.rows("SELECT count(*) FROM documents WHERE text LIKE '%Number 14%'") == [(0,)]
     assert folded(engine) == folded(fresh(engine, tmp_path / "last"))
 
 

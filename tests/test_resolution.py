@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from llm_helpers import KEY
 from model_server import Messages, ModelServer, server_error
-from quick_stores import make_bare_tables
+from quick_stores import bare_tables
 
 from conftest import Engine, build_graph, examples
 from graphrag_pipeline.core.errors import ConfigError
@@ -51,20 +52,20 @@ SCROOGE = {
 }
 
 
-def resolve(*entities: tuple[str, str, str], said: str = "") -> duckdb.DuckDBPyConnection:
+@contextlib.contextmanager
+def resolve(*entities: tuple[str, str, str], said: str = "") -> Iterator[duckdb.DuckDBPyConnection]:
     """Resolve what mentions tell of: (title, type, the documents, one letter each).
 
     ``said`` is what one more document says.
     """
-    con = duckdb.connect()
-    make_bare_tables(con)
     letters = sorted({letter for _, _, letters in entities for letter in letters})
-    for id in (*letters, "said"):
-        put_chunk(con, id, said if id == "said" else "")
-    put_mentions(con, [(e[:2], letter) for e in entities for letter in e[2]])
-    plan_take_in(con)
-    resolve_within(con, Settings(), [])
-    return con
+    with bare_tables() as con:
+        for id in (*letters, "said"):
+            put_chunk(con, id, said if id == "said" else "")
+        put_mentions(con, [(e[:2], letter) for e in entities for letter in e[2]])
+        plan_take_in(con)
+        resolve_within(con, Settings(), [])
+        yield con
 
 
 def put_chunk(con: duckdb.DuckDBPyConnection, id: str, text: str, document: str = "") -> None:
@@ -273,8 +274,7 @@ TITLES += [("whO", C), ("John Smyth", P), ("john smith", C), ("Acme Tool", ORG)]
 @given(st.integers(0, 2**32))
 def test_what_is_decided_after_any_history_is_what_would_be_decided_from_nothing(seed):
     choose = random.Random(seed)
-    with duckdb.connect() as con:
-        make_bare_tables(con)
+    with bare_tables() as con:
         for step in range(5):
             for (id,) in con.execute("SELECT id FROM chunks ORDER BY id").fetchall():
                 if choose.random() < 0.2:
@@ -292,8 +292,7 @@ def check_decided(con: duckdb.DuckDBPyConnection, user: Sequence[UserRow] = ()) 
     """Resolve what is in an index, and compare it with what would be decided from nothing."""
     plan_take_in(con)
     resolve_within(con, Settings(), user)
-    with duckdb.connect() as fresh:
-        make_bare_tables(fresh)
+    with bare_tables() as fresh:
         for table in ("chunks", "extractions", "entity_mentions"):
             insert(fresh, table, con.sql(f"FROM {table}").to_arrow_table())
         plan_take_in(fresh)
@@ -308,8 +307,7 @@ def drop_chunk(con: duckdb.DuckDBPyConnection, id: str) -> None:
 
 def test_an_acronym_is_told_where_only_the_text_that_explains_it_comes_and_goes():
     party, short = ("Democratic Left Party", ORG), ("DSP", ORG)
-    with duckdb.connect() as con:
-        make_bare_tables(con)
+    with bare_tables() as con:
         put_chunk(con, "a", "")
         put_mentions(con, [(party, "a"), (short, "a")])
         check_decided(con)
@@ -323,8 +321,7 @@ def test_an_acronym_is_told_where_only_the_text_that_explains_it_comes_and_goes(
 
 
 def test_what_a_text_explains_is_decided_again_once_it_is_of_another_kind():
-    with duckdb.connect() as con:
-        make_bare_tables(con)
+    with bare_tables() as con:
         put_chunk(con, "a", "They founded the Democratic Left Party (DSP) then.")
         put_mentions(con, [(("Democratic Left Party", ORG), "a"), (("DSP", ORG), "a")])
         check_decided(con)
@@ -338,8 +335,7 @@ def test_what_a_text_explains_is_decided_again_once_it_is_of_another_kind():
 
 @pytest.mark.parametrize("gone", ["a", "b"])
 def test_of_two_that_the_user_joins_one_that_is_gone_is_no_name_of_the_other(gone):
-    with duckdb.connect() as con:
-        make_bare_tables(con)
+    with bare_tables() as con:
         for id, title in (("a", "WHO"), ("b", "DSP")):
             put_chunk(con, id, "")
             put_mentions(con, [((title, ORG), id)])
@@ -370,7 +366,8 @@ def test_twenty_thousand_titles_take_seconds():
         for i in range(20_000)
     ]
     started = time.process_time()
-    resolve(*titles).close()
+    with resolve(*titles):
+        pass
     assert time.process_time() - started < 30
 
 

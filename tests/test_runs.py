@@ -191,13 +191,6 @@ def test_a_run_whose_record_is_removed_meanwhile_is_told_in_one_line_and_the_nex
     assert published_release(pipeline.workspace.home)
 
 
-def test_a_failed_check_is_named(pipeline: Pipeline) -> None:
-    index_folder(pipeline.workspace, pipeline.inbox)
-    pipeline.execute("INSERT INTO entities SELECT * FROM entities LIMIT 1")
-    with pytest.raises(RunFailedError, match=r"graph/entities ids_unique \(1 repeated ids\)"):
-        index_folder(pipeline.workspace, pipeline.inbox)
-
-
 SETTLED = """
 import json, sys
 from pathlib import Path

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import multiprocessing
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -11,7 +10,17 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from llm_helpers import KEY, ask, ask_many, complete_many, options_for, paid, said, with_client
+from llm_helpers import (
+    KEY,
+    ask,
+    ask_many,
+    complete_many,
+    options_for,
+    paid,
+    processes,
+    said,
+    with_client,
+)
 from model_server import ModelServer
 from strict_server import StrictServer
 
@@ -19,12 +28,11 @@ from graphrag_pipeline import Index, Settings
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.ownership import check_values
-from graphrag_pipeline.llm import run_calls
+from graphrag_pipeline.llm import ChatRequest, LlmOptions, ModelClient, run_calls
 from graphrag_pipeline.llm.configured import counted_client, model_options, spending_since
 from graphrag_pipeline.llm.ledger import calls_since
 from graphrag_pipeline.llm.offline import vectors_known
 
-ROOT = Path(__file__).parents[1]
 CANARY = "Quillfeather"
 
 
@@ -112,13 +120,12 @@ def test_what_is_spent_in_several_homes_counts_against_one_budget(
         assert run_calls(lambda: spend("b"))[0] == second[1] - second[0]
 
 
-def _buy(base_url: str, home: str, shared: str, texts: list[str]) -> None:
-    from graphrag_pipeline.llm import ChatRequest, LlmOptions, ModelClient, run_calls
+def _buy(base_url: str, home: Path, shared: str, texts: list[str]) -> None:
+    options = LlmOptions(base_url, KEY, shared_cache=shared)
+    requests = [ChatRequest(said(text), "test") for text in texts]
 
     async def run() -> None:
-        options = LlmOptions(base_url, KEY, shared_cache=shared)
-        async with ModelClient(options, Path(home)) as client:
-            requests = [ChatRequest([{"role": "user", "content": t}], "test") for t in texts]
+        async with ModelClient(options, home) as client:
             await complete_many(client, requests)
 
     run_calls(run)
@@ -127,9 +134,8 @@ def _buy(base_url: str, home: str, shared: str, texts: list[str]) -> None:
 def test_two_processes_at_once_lose_nothing(server: ModelServer, tmp_path: Path) -> None:
     shared = str(tmp_path / "shared")
     texts = [f"question {n}" for n in range(60)]
-    context = multiprocessing.get_context("spawn")
     workers = [
-        context.Process(target=_buy, args=(server.base_url, str(tmp_path / name), shared, part))
+        processes.Process(target=_buy, args=(server.base_url, tmp_path / name, shared, part))
         for name, part in (("a", texts[:40]), ("b", texts[20:]))
     ]
     for worker in workers:
@@ -162,8 +168,8 @@ def _settings(server: StrictServer, home: Path, shared: Path) -> Settings:
 def _documents(tmp_path: Path) -> Path:
     folder = tmp_path / "documents"
     folder.mkdir()
-    for file in sorted((ROOT / "examples" / "corpus" / "press").iterdir())[:2]:
-        shutil.copy(file, folder)
+    (folder / "mill.txt").write_text("Dora Green built the mill. Dora Green met Emil Black there.")
+    (folder / "quay.txt").write_text("Max Miller met Emil Black at the quay and paid Emil Black.")
     (folder / "secret.txt").write_text(f"{CANARY} Tarn met Oskar Kovarna at the {CANARY} mill.")
     return folder
 
@@ -210,7 +216,6 @@ def test_forget_reaches_the_shared_folder_and_names_the_home_of_an_index(
     assert done.answers.shared_dropped
     assert CANARY.lower().encode() not in _texts(shared).lower()
     assert not [place for place in done.elsewhere if str(shared) in place]
-    index.update(folder)
 
     other = Index(_settings(played, tmp_path / "b", tmp_path / "a"))
     other.update(folder)

@@ -7,7 +7,7 @@ import random
 import duckdb
 from hypothesis import given
 from hypothesis import strategies as st
-from quick_stores import make_bare_tables
+from quick_stores import bare_tables
 from take_in_reference import take_in_one_by_one
 
 from conftest import examples
@@ -37,11 +37,9 @@ COLUMNS = {
 class Life:
     """A random life of an index at the level of its tables, in two files that get the same rows."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *sides: duckdb.DuckDBPyConnection) -> None:
         self.random = random.Random(seed)
-        self.sides = [duckdb.connect(), duckdb.connect()]
-        for con in self.sides:
-            make_bare_tables(con)
+        self.sides = sides
         self.contents: dict[str, tuple[str, int]] = {}
         self.batches: dict[str, dict[str, tuple[str, int] | None]] = {}
         self.tries = 0
@@ -213,4 +211,5 @@ class Life:
 @examples(3)
 @given(st.integers(0, 2**32))
 def test_all_batches_at_once_are_as_one_after_the_other(seed):
-    Life(seed).live(steps=20)
+    with bare_tables() as one, bare_tables() as other:
+        Life(seed, one, other).live(steps=20)

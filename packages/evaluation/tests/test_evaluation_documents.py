@@ -157,9 +157,8 @@ def test_a_changed_document_rebuilds_its_index_and_a_removed_one_loses_it(plain:
     (plain.folder / "mill.txt").unlink()
     index = Index(plain.settings)
     kept = len(plain.folders)
-    told = index.forget(plain.folder / "mill.txt", dry_run=True)
+    told = index.forget(plain.folder / "mill.txt")
     assert [name for name in told.dropped_files if name.startswith("document_indexes/")]
-    index.forget(plain.folder / "mill.txt")
     assert len(plain.folders) == kept - 1
     left = b"".join(
         path.read_bytes()
