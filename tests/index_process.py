@@ -140,4 +140,4 @@ def read_and_tell(folder: Path, told: Connection) -> None:
     while not is_last:
         is_last = (folder / STOP).exists()
         told.send(read_once(engine.log.home, engine.settings))
-        time.sleep(0.1)
+        time.sleep(0.4)

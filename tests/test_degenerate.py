@@ -25,6 +25,7 @@ from graphrag_pipeline.ingest.stages import INGESTION
 from graphrag_pipeline.pipeline.stages import ingest
 from graphrag_pipeline.query import QueryEngine, open_release, retrieve
 from graphrag_pipeline.query.release import Release
+from graphrag_pipeline.releases.kept_releases import published_release
 from graphrag_pipeline.releases.publishing import publish
 from graphrag_pipeline.structures.updating import embed_table
 from graphrag_pipeline.structures.vector_tables import TABLES
@@ -329,20 +330,21 @@ def test_a_disk_that_takes_nothing_is_one_error_at_any_stage_and_the_release_sta
     disk: Path,
 ) -> None:
     engine = Engine(disk, SMALL)
-    texts = sorted(CORPUS.rglob("*.md"))
-    engine.write({path.name: path.read_bytes() for path in texts[:2]})
+    texts = {path.name: path.read_bytes()[:1500] for path in sorted(CORPUS.rglob("*.md"))[:5]}
+    engine.write(dict([*texts.items()][:2]))
     first = update(engine)
-    engine.write({path.name: path.read_bytes() for path in texts[2:5]})
+    engine.write(texts)
     for stage, trouble in product(("cut", *STAGES), (full, read_only)):
         with trouble(disk):
             with pytest.raises(StorageError) as caught:
                 run_stage(engine, stage)
             assert "\n" not in str(caught.value), stage
             assert str(disk) in str(caught.value), stage
-            with published(engine) as release:
-                assert release.facts.id == first
-            found = retrieve("Who built the dam?", "basic", home=engine.log.home, settings=SMALL)
-            assert found.records
+            assert published_release(engine.log.home) == first
+            if stage in ("cut", "publish"):
+                with published(engine) as release:
+                    assert release.facts.id == first
+                assert retrieve("A dam?", "basic", home=engine.log.home, settings=SMALL).records
         if trouble is read_only:
             run_stage(engine, stage)
     with published(engine) as release:
