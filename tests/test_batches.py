@@ -8,8 +8,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from artefacts import copy_of
 
-from conftest import Engine, without_privileges
+from conftest import Engine, build_graph, without_privileges
 from graphrag_pipeline.core.errors import InputError, RemovalError, StorageError
 from graphrag_pipeline.core.settings import BatchSettings, InputSettings, Settings
 from graphrag_pipeline.pipeline.stages import ingest
@@ -445,9 +446,8 @@ def test_nine_files_or_a_share_of_many_may_go_unasked(number, of, share, may):
 def test_it_is_asked_for_files_that_are_lost_and_for_no_pages_or_imports(
     tmp_path, root, uri, is_asked
 ):
+    copy_of("a met b", lambda made: build_graph(made, {"b.txt": "Ada met Bob."}), tmp_path)
     engine = Engine(tmp_path, Settings(batches={"max_removed_share": 0}))
-    engine.write({"b.txt": "Ada met Bob."})
-    engine.index()
     batch = make_batch(root, [SourceChange(uri, "add", "0" * 64, 1, 1)])
     engine.log.save(batch)
     with engine.store.transaction() as con:

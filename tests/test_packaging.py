@@ -170,7 +170,10 @@ def test_a_type_checker_sees_the_types_of_the_wheel(built: Path, tmp_path: Path)
 def test_the_wheel_works_beside_packages_of_the_same_names(built: Path, tmp_path: Path) -> None:
     installed = tmp_path / "installed"
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
-    run([*pip, "install", "--no-deps", "--target", installed, built / WHEEL], tmp_path)
+    run(
+        [*pip, "install", "--no-deps", "--no-compile", "--target", installed, built / WHEEL],
+        tmp_path,
+    )
     tops = {path.name for path in installed.iterdir() if path.suffix != ".dist-info"}
     assert tops - {"bin"} == {"graphrag_pipeline"}
     project = tmp_path / "project"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from bombs import zipped
-from index_process import by_model, update
+from index_process import by_model, update_tables
 from llm_helpers import stage_of
 from model_server import ModelServer
 from read_files import only, read, reason
@@ -184,7 +184,7 @@ def test_a_changed_file_of_an_archive_costs_only_itself(
         engine = by_model(tmp_path, server.base_url)
         engine.inbox.mkdir(exist_ok=True)
         (engine.inbox / "a.zip").write_bytes(zipped(said))
-        update(engine)
+        update_tables(engine)
         assert engine.rows("SELECT uri FROM documents WHERE uri LIKE '%3.txt'") == [
             ("documents/a.zip#3.txt",)
         ]
@@ -192,7 +192,7 @@ def test_a_changed_file_of_an_archive_costs_only_itself(
         changed = {**said, "2.txt": "Hugo White left the quarry."}
         (engine.inbox / "a.zip").write_bytes(zipped(changed))
         assert plan_run(engine.workspace, engine.inbox).to_extract == 1
-        update(engine)
+        update_tables(engine)
         asked = [r for r in server.asked() if stage_of(r.messages) == "extract"]
     assert asked
     assert all("Hugo White" in str(request.messages) for request in asked)

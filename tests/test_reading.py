@@ -16,10 +16,11 @@ import openpyxl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from read_files import only, read, reason
 
+from conftest import examples
 from graphrag_pipeline.ingest.reading import (
     ReadDocument,
     ReadingOptions,
@@ -1017,7 +1018,7 @@ def contents(suffix: str):
 
 
 @pytest.mark.parametrize("suffix", sorted((supported_suffixes() - CODE_SUFFIXES) | {".py"}))
-@settings(max_examples=150, deadline=None)
+@examples(50)
 @given(data=st.data())
 def test_reading_never_raises_and_gives_only_clean_text(suffix, data):
     result = read(f"a{suffix}", data.draw(contents(suffix)))

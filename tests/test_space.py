@@ -94,7 +94,7 @@ def test_a_plan_says_what_is_needed_and_free(indexed: Engine, monkeypatch):
 
 def test_what_is_needed_is_no_less_than_what_is_taken(tmp_path):
     engine = Engine(tmp_path)
-    for number in range(40):
+    for number in range(12):
         engine.write({f"{number}.txt": f"{number}: Ada Lovelace met Charles Babbage. " * 200})
     needed = plan_run(engine.workspace, engine.inbox).space.needed
     Index(engine.workspace.settings).update(engine.inbox)

@@ -16,6 +16,7 @@ import dagster as dg
 import numpy as np
 import pyarrow as pa
 import pytest
+from artefacts import copy_of
 from graphrag_cluster.embedding_slices import SpreadEmbedder, order_vectors
 from graphrag_cluster.objects import MissingObjectError, ObjectStore
 from graphrag_cluster.pieces import MakePieces
@@ -196,11 +197,15 @@ def settings_of(folder: Path, server: ModelServer, **llm: Any) -> Settings:
 
 
 def engine_for(folder: Path, server: ModelServer) -> Engine:
-    engine = Engine(folder, settings_of(folder, server))
-    engine.write({"a.txt": crowd()})
-    engine.index()
-    engine.cluster()
-    return engine
+    """Return an index with communities and no report."""
+
+    def make(made: Path) -> None:
+        engine = Engine(made, settings_of(made, server))
+        engine.write({"a.txt": crowd()})
+        engine.index()
+        engine.cluster()
+
+    return Engine(copy_of("crowd", make, folder), settings_of(folder, server))
 
 
 def report(engine: Engine, workers: Workers | None = None) -> LevelReports:
@@ -317,31 +322,27 @@ def test_reports_that_are_no_more_than_a_slice_are_written_by_the_coordinator(
     assert workers.made == []
 
 
-@pytest.mark.parametrize(
-    "otherwise",
-    [
-        {"llm": {"model": "gpt-4o"}},
-        {"llm": {"extra": {"reasoning_effort": "low"}}},
-        {"llm": {"max_output_tokens": 900}},
-        {"llm": {"structured_output": "off"}},
-        {"llm": {"base_url": "http://127.0.0.1:9/v1"}},
-        {"reports": {"max_words": 99}},
-    ],
-    ids=str,
-)
+OTHERWISE: list[tuple[str, dict[str, Any]]] = [
+    ("llm", {"model": "gpt-4o"}),
+    ("llm", {"extra": {"reasoning_effort": "low"}}),
+    ("llm", {"max_output_tokens": 900}),
+    ("llm", {"structured_output": "off"}),
+    ("llm", {"base_url": "http://127.0.0.1:9/v1"}),
+    ("reports", {"max_words": 99}),
+]
+
+
 def test_a_worker_that_would_ask_otherwise_asks_nothing(
-    tmp_path: Path,
-    server: ModelServer,
-    workers: Workers,
-    otherwise: dict[str, dict[str, Any]],
+    tmp_path: Path, server: ModelServer, workers: Workers
 ) -> None:
     engine = engine_for(tmp_path / "spread", server)
-    ((name, values),) = otherwise.items()
-    section = getattr(workers.settings[1], name).model_copy(update=values)
-    workers.settings = [workers.settings[1].model_copy(update={name: section})]
-    with pytest.raises(ConfigError, match="would ask the model otherwise for reports"):
-        report(engine, workers)
-    assert not server.requests
+    own, *_ = workers.settings
+    for name, values in OTHERWISE:
+        section = getattr(own, name).model_copy(update=values)
+        workers.settings = [own.model_copy(update={name: section})]
+        with pytest.raises(ConfigError, match="would ask the model otherwise for reports"):
+            report(engine, workers)
+        assert not server.requests, values
 
 
 def test_an_error_that_all_reports_would_meet_is_the_coordinators(

@@ -127,9 +127,7 @@ def test_each_word_makes_the_marts_outdated_and_the_sensor_waits_for_an_hour(
 def test_a_purge_leaves_no_mart_with_words_on_what_is_gone(home: Path) -> None:
     assert WORDS in {row["words"] for row in feedback(home)["answer_feedback"]}
     (home.parent / "in" / "court.txt").unlink()
-    index = Index(load_settings())
-    index.update(home.parent / "in")
-    index.purge()
+    Index(load_settings()).forget(home.parent / "in" / "court.txt")
     held = b"".join(file.read_bytes() for file in home.rglob("*") if file.is_file())
     assert b"xylotomy" not in held
     build_some(home, *MARTS)
