@@ -193,7 +193,7 @@ def test_a_file_over_the_limit_is_left_out_unread(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("files", [2_500, pytest.param(10_000, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("files", [1_500, pytest.param(10_000, marks=pytest.mark.nightly)])
 def test_thousands_of_tiny_files_take_seconds(engine: Engine, files: int) -> None:
     def note(number: int) -> str:
         person = f"Person{chr(65 + number % 26)}{chr(97 + number % 23)}"

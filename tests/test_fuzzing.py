@@ -182,19 +182,23 @@ class Oracle:
         return ""
 
 
+@pytest.fixture(scope="module")
+def oracle(tmp_path_factory):
+    with Oracle(tmp_path_factory.mktemp("read")) as reading:
+        yield reading
+
+
 @pytest.mark.parametrize("suffix", sorted(SOUND))
-def test_a_damaged_file_gives_documents_or_a_reason(suffix, tmp_path):
+def test_a_damaged_file_gives_documents_or_a_reason(suffix, oracle, tmp_path):
     luck = random.Random(zlib.crc32(suffix.encode()))
-    with Oracle(tmp_path) as oracle:
-        for _ in range(ROUNDS):
-            data = changed(luck, SOUND[suffix])
-            assert oracle.fault(suffix, data) == "", keep(suffix, data, tmp_path)
+    for _ in range(ROUNDS):
+        data = changed(luck, SOUND[suffix])
+        assert oracle.fault(suffix, data) == "", keep(suffix, data, tmp_path)
 
 
 @pytest.mark.parametrize("kept", KEPT, ids=lambda path: path.name)
-def test_what_once_broke_a_reader_breaks_it_no_more(kept, tmp_path):
-    with Oracle(tmp_path) as oracle:
-        assert oracle.fault(kept.suffix, kept.read_bytes()) == ""
+def test_what_once_broke_a_reader_breaks_it_no_more(kept, oracle):
+    assert oracle.fault(kept.suffix, kept.read_bytes()) == ""
 
 
 def faults_of(samples: Sequence[tuple[str, bytes]], luck: random.Random, folder: Path) -> Faults:

@@ -544,24 +544,24 @@ def test_spans_point_at_the_text(text):
 @pytest.mark.parametrize(
     "text",
     [
-        "the Great Ann met old bob and " * 60_000,
-        "A " * 100_000,
-        "A" * 100_000,
-        "Ann of " * 100_000,
-        "'" * 200_000,
-        "“A" * 100_000,
-        "\n" * 200_000 + "Ab\n" * 100_000,
-        ". " * 200_000,
-        "甲·" * 100_000,
-        "钱学森出生于上海，" * 20_000,
-        "red " * 300_000,
+        "the Great Ann met old bob and " * 30_000,
+        "A " * 50_000,
+        "A" * 50_000,
+        "Ann of " * 50_000,
+        "'" * 100_000,
+        "“A" * 50_000,
+        "\n" * 100_000 + "Ab\n" * 50_000,
+        ". " * 100_000,
+        "甲·" * 50_000,
+        "钱学森出生于上海，" * 10_000,
+        "red " * 150_000,
     ],
     ids=lambda text: text[:8].encode("unicode_escape").decode(),
 )
 def test_time_stays_linear_on_pathological_text(text):
     began = time.process_time()
     extract(text)
-    assert time.process_time() - began < 8
+    assert time.process_time() - began < 4
 
 
 @pytest.fixture

@@ -88,7 +88,7 @@ def forgotten(engine):
         con.execute("DELETE FROM report_elements")
 
 
-@examples(5)
+@examples(4)
 @given(history=st.lists(changes, min_size=2, max_size=4), is_paid=st.booleans())
 def test_after_any_history_reports_are_those_made_from_scratch(tmp_path_factory, history, is_paid):
     engine = Engine(tmp_path_factory.mktemp("history"), Settings(**GIVEN))

@@ -359,16 +359,16 @@ def decisions(con: duckdb.DuckDBPyConnection) -> list[list[tuple]]:
     return [con.execute(f"FROM {table} ORDER BY ALL").fetchall() for table in tables]
 
 
-def test_twenty_thousand_titles_take_seconds():
+def test_ten_thousand_titles_take_seconds():
     words = [f"{a}{b}{c}" for a in "BCDFGKLMNP" for b in "aeiou" for c in "bdfgklmnrst"]
     titles = [
         (f"{words[i % 499]} {words[(i * 7) % 541].title()}{i % 97}", C, "abc"[i % 3])
-        for i in range(20_000)
+        for i in range(10_000)
     ]
     started = time.process_time()
     with resolve(*titles):
         pass
-    assert time.process_time() - started < 30
+    assert time.process_time() - started < 15
 
 
 def tables(engine: Engine) -> dict[str, list[tuple]]:

@@ -262,5 +262,5 @@ def test_records_with_plain_fields_come_back_as_they_were(fields):
 )
 def test_hostile_answers_take_linear_time(start, piece):
     begun = time.process_time()
-    parse_tuples(start + piece * (1_000_000 // len(piece)))
-    assert time.process_time() - begun < 10
+    parse_tuples(start + piece * (500_000 // len(piece)))
+    assert time.process_time() - begun < 5

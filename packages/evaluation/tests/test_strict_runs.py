@@ -97,11 +97,16 @@ def test_a_run_with_nothing_to_do_makes_no_call(built: Built) -> None:
     assert len(built.server.requests) == asked
 
 
+@pytest.fixture(scope="module")
+def engine(built: Built) -> Iterator[QueryEngine]:
+    with QueryEngine(built.settings.home_path, settings=built.settings) as opened:
+        yield opened
+
+
 @pytest.mark.parametrize("method", sorted(METHODS | MODEL_METHODS))
-def test_each_method_answers(built: Built, method: str) -> None:
+def test_each_method_answers(built: Built, engine: QueryEngine, method: str) -> None:
     position = last_position(built.settings.home_path)
-    with QueryEngine(built.settings.home_path, settings=built.settings) as engine:
-        answer = engine.answer(QUESTION, method)
+    answer = engine.answer(QUESTION, method)
     calls = calls_since(built.settings.home_path, position)
     assert answer.text.strip()
     assert answer.failures == ()
