@@ -506,6 +506,14 @@ def test_text_is_read_whatever_it_is_marked_as(body):
     assert document.text.count(PROSE.strip()) == body.count(PROSE)
 
 
+def test_a_box_with_an_icon_is_no_table():
+    icon = "<td rowspan='2'><img alt='[Note]' src='note.png'></td>"
+    box = f"<table><tr>{icon}<th>Note</th></tr><tr><td><p>Barley is wet.</p></td></tr></table>"
+    page = only(read("a.html", f"<h1>Barley</h1><p>{PROSE}</p>{box}<p>{PROSE}</p>"))
+    assert "\n\nNote\nBarley is wet.\n\n" in page.text
+    assert "|" not in page.text
+
+
 def test_items_of_lists_have_the_numbers_that_a_page_shows():
     within = "<ul><li>of hemp<li>of steel</ul>"
     body = f"<ol><li>Call.<li>Bring lines {within}</li><li><p>Rest.</p></ol><p>{PROSE}</p>"

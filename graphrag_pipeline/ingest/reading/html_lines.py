@@ -189,11 +189,14 @@ def heading_of(lines: Sequence[Line]) -> str:
 
 
 def is_data(lines: Sequence[Line]) -> bool:
-    """Whether the lines of a `<table>` are rows of cells, and not a page laid out in columns."""
+    """Whether the lines of a `<table>` are rows of cells, and not a page laid out in columns.
+
+    A box with an icon beside *Note* and its text has no two cells in a row.
+    """
     cells = {(line.row, line.cell) for line in lines if line.row}
     rows = {row for row, _ in cells}
     wide = {row for row, cell in cells if cell}
-    if 2 * len(wide) < len(rows) or not rows:
+    if 2 * len(wide) < len(rows) or len(cells) == len(rows):
         return False
     size = sum(len(line.text) for line in lines)
     is_plain = all(line.kind not in ("code", "heading", "table") for line in lines)

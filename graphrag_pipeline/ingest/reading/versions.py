@@ -22,7 +22,7 @@ VERSIONS = {
     "configs": "5",
     "family trees": "2",
     "graphs": "2",
-    "HTML": "14",
+    "HTML": "15",
     "LaTeX": "7",
     "mail": "10",
     "manual pages": "4",
