@@ -54,7 +54,9 @@ DICTIONARY = (
     + "Every quayling sings, says the song of the quayling, and no quayling is old.\n\n"
     ":quayling: /kee'ling/, n.\n\n[from Port Rowan] A young gull that lives below a quay.\n\n"
     ":OLG: /O-L-G/, imp.\n\nAbbreviation for oars leave gulls.\n\n"
-    "The OLG is said by pilots, for an OLG is short, and each OLG is loud.\n"
+    "The OLG is said by pilots, for an OLG is short, and each OLG is loud.\n\n"
+    "cleat: A horn of wood to which ropes are tied. Every cleat holds, and no cleat of a quay, "
+    "nor the cleat of a boat, is ever a cleat alone.\n\nUna: A cleat is wet. Una Berg is a pilot.\n"
 )
 MANUAL = {
     "dredge.md": "dredge\n\ndredge-log - show what was dredged\n\nNobody calls dredge-log twice.\n",
@@ -105,6 +107,8 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryEngine]:
         ("Who is a warden under the Mud Licence?", "shall mean the owner of the mud"),
         ("What is a quayling?", "A young gull that lives below a quay"),
         ("What does OLG stand for?", "Abbreviation for oars leave gulls"),
+        ("What is a cleat?", "A horn of wood"),
+        ("Who is Una?", "Una Berg is a pilot"),
         ("What does dredge-log do?", "show what was dredged"),
         ("What does the sponge tool do?", "It takes water from a picture"),
         ("What is the tide field for?", "how high the water stands"),

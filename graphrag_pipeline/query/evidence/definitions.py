@@ -34,8 +34,8 @@ _KIND = words_pattern("kinds_of_names")
 _OF_A_KIND = pattern_of(rf"^(?:{_KIND})\s+(?=\S)|(?<=\S)\s+(?:{_KIND})$")
 # A term in quotes that a sentence begins with: "Contributor" means each ...
 _TERM = pattern_of(rf"\W*(?:{_ARTICLE.pattern})?[\"“„«']+([^\"”“»]{{1,80}})[\"”“»'’]+")
-# How a manual begins: git-log - Show commit logs.
-_DASHED = pattern_of(r"([^\n.,;:]{1,60}?)\s+(?:—|–|--?)\s+(?=\w)")
+# How a manual begins, and an entry of a glossary: git-log - Show commit logs; docstring: A string
+_ENTRY = pattern_of(r"(?!-)([^\n.,;:]{1,60}?)(?:\s+(?:—|–|--?)|(:))\s+(?=\w)")
 # How dictionaries say one: heisenbug /hi:'zen-buhg/, n.
 _SPOKEN = pattern_of(rf"\s/[^/\n]+/|[\s(](?:{words_pattern('parts_of_speech')})\.")
 _ONE, _NAMED, _THAT_IS = map(words_pattern, ("one", "introduces", "that_is"))
@@ -84,9 +84,9 @@ def says_what_is(subject: str, *, is_person: bool) -> Callable[[Sentence], float
         if _is_head(sentence) and stands(_named_by(sentence.first)) == 1.0:
             return 1.0
         text = fold(sentence.quote)
-        entry = _DASHED.match(text)
+        entry = None if is_person else _ENTRY.match(text)
         if entry and terms(entry[1]) in (words, named):
-            return _INTRODUCED
+            return 1.0 if entry[2] else _INTRODUCED
         if words and inverted.search(text):
             return _INTRODUCED
         begin = text[: len(subject) + _BEGINNING]
