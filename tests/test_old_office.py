@@ -102,6 +102,13 @@ def test_a_share_in_an_old_workbook_is_said_as_the_sheet_shows_it() -> None:
     ]
 
 
+def test_hours_in_an_old_workbook_may_be_more_than_a_day() -> None:
+    file = Path(__file__).parent / "data" / "hours.xls"
+    documents = read(file.name, file.read_bytes()).documents
+    hours = [document.text.rpartition("Hours: ")[2] for document in documents]
+    assert hours == ["30:15", "8:00", "100:00"]
+
+
 def test_an_old_workbook_is_read_as_a_new_one() -> None:
     result = read("boats.xls", SOUND[".xls"])
     texts = {document.key: document.text for document in result.documents}

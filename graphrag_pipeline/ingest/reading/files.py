@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 import stat
 from pathlib import Path
@@ -80,7 +81,8 @@ def _is_tabbed(text: str) -> bool:
     """Whether a text is a table as Excel saves it as text: columns with names, a tab between."""
     if text.count("\t", 0, _LOOKED_AT) < _FEWEST_TABS * _FEWEST_ROWS:
         return False
-    rows = [line.split("\t") for line in text.rstrip("\n").split("\n")]
+    lines = text.rstrip("\n").split("\n")
+    rows = list(csv.reader(lines, delimiter="\t"))
     is_even = len(rows) >= _FEWEST_ROWS and {*map(len, rows)} == {len(rows[0])}
     if not is_even or len(rows[0]) <= _FEWEST_TABS or not all(map(str.strip, rows[0])):
         return False

@@ -60,6 +60,7 @@ def read_columns(
     """
     if cells.is_empty():
         raise Unreadable("the file holds no records")
+    cells = cells if problems else cells.filter(~_is_head_again(cells))
     cells = plain_table(_within_groups(_filled(cells, options)))
     rows, in_column = _rows(cells, options)
     numbered = pl.concat_str(pl.lit("row-"), pl.col("record") + 1)
@@ -67,6 +68,13 @@ def read_columns(
     if rows["key"].n_unique() < len(rows):
         rows = rows.with_columns(key=pl.Series(unique_keys(rows["key"]), dtype=pl.String))
     return _documents(path, rows, problems, options, in_column=in_column)
+
+
+def _is_head_again(cells: pl.DataFrame) -> pl.Expr:
+    """Whether a row says the names of all columns: printed pages and joined files repeat them."""
+    names = cells.columns
+    says = (pl.col(name).fill_null("").str.strip_chars() == name for name in names)
+    return pl.all_horizontal(says) if len(names) > 1 else pl.lit(value=False)
 
 
 def _filled(cells: pl.DataFrame, options: ReadingOptions) -> pl.DataFrame:

@@ -7,6 +7,7 @@ a sheet's corners, and a file of 1 kB with two cells far apart ends the whole pr
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -45,6 +46,8 @@ _MOST_CELLS = 1_000_000  # openpyxl reads about 40,000 a second
 _MOST_ROWS = 200_000  # a document of its own each: about 1 kB
 _UNPACKED_TO_PACKED = 4
 _SHEETS = "xl/worksheets/"
+_LASTS = pattern_of(r"\[(?:h+|m+|s+)]", re.I)
+"""What the format of a time has that is no hour of a day: 26:00."""
 _MERGED = pattern_of(rb'<mergeCell [^>]*?ref="([A-Z]{1,3}\d{1,7}):([A-Z]{1,3}\d{1,7})"')
 _NO_VALUE = pattern_of(
     rb'<c [^>]*?r="([A-Z]{1,3}\d{1,7})"[^>]*><f[^>]*>([^<]*)</f>(?:<v\s*/>|<v></v>)?</c>'
@@ -166,12 +169,14 @@ class _OldSheet:
             return bool(cell.value)
         if cell.ctype == XL_CELL_ERROR:
             return error_text_from_code.get(cell.value, "")
-        if cell.ctype == XL_CELL_DATE:
-            with suppress(XLDateError, ValueError, OverflowError):
-                moment = xldate_as_datetime(cell.value, self._book.datemode)
-                return moment.time() if cell.value < 1 else moment
         style = self._book.xf_list[cell.xf_index]
         format_ = self._book.format_map.get(style.format_key)
+        if cell.ctype == XL_CELL_DATE:
+            with suppress(XLDateError, ValueError, OverflowError):
+                if format_ and _LASTS.search(format_.format_str):
+                    return timedelta(days=cell.value)
+                moment = xldate_as_datetime(cell.value, self._book.datemode)
+                return moment.time() if cell.value < 1 else moment
         shown = format_of_code(format_.format_str) if format_ else None
         return shown.shown(cell.value) if shown else cell.value
 

@@ -35,7 +35,7 @@ _ROUND = pattern_of(r"\d{1,2}(?:[:h](?:00|15|30|45)\b.*| ?[ap]\.?m\.?)", re.IGNO
 _ADDRESS = pattern_of(r"[^@\s,;]+@[^@\s,;]+\.[^@\s,;]+|https?://\S+")
 _LONGEST_UNIT = 12
 _BRACKETED = pattern_of(r"\s*(?:\([^()\d]+\)|\[[^][\d]+])\s*")
-_NOTE = pattern_of(r"[*†‡§¹²³©]|\(?[a-z\d]\)|[^:]{2,20}: ")
+_NOTE = pattern_of(r"[*†‡§¹²³©]|\(?[a-z\d]\)|\[[a-z\d]{1,2}]|[^:]{2,20}: ")
 _SHORT_NAME = pattern_of(r"\b[A-Z]\w{0,3}\.$")
 _NO_VALUE = pattern_of(
     r"n\W?[ad]\W?|nan|null|nil|none|unknown|missing|tb[acd]|not? .*|closed|empty|pending",
@@ -78,6 +78,8 @@ def head_of(rows: Sequence[Row], spans: Spans = ()) -> TableHead:
     if not below or _is_record(below[0], below[1:]):
         return TableHead(captions, (), n_captions)
     n_rows = _height(below, spans, n_captions)
+    if n_rows == 1 and _names_rest(below):
+        captions, below, n_captions = [*captions, *as_lines(below[:1])], below[1:], n_captions + 1
     names = joined_names(below[:n_rows])
     if _names_few(names, below[n_rows:]):
         return TableHead(captions, (), n_captions)
@@ -89,6 +91,20 @@ def head_of(rows: Sequence[Row], spans: Spans = ()) -> TableHead:
             for name, unit in zip(names, units + [""] * len(names), strict=False)
         ]
     return TableHead(captions, names, n_captions + n_rows)
+
+
+def _names_rest(rows: Sequence[Row]) -> bool:
+    """Whether the second row names all columns, and numbers where the first has no name.
+
+    So pivot tables are saved, with what they sum up and the word for columns above these.
+    """
+    second = rows[1] if len(rows) > _LEAST_ROWS else ()
+    named = {place for place, cell in enumerate(rows[0]) if cell.strip()}
+    unnamed = [place for place in range(len(second)) if place not in named]
+    if len(unnamed) < _LEAST_WIDE or not all(cell.strip() and not kind_of(cell) for cell in second):
+        return False
+    below = [[row[place] for row in rows[2:] if place < len(row)] for place in unnamed]
+    return all(cells and all(map(is_number, filter(None, cells))) for cells in below)
 
 
 def _names_few(names: Sequence[str], rows: Sequence[Row]) -> bool:
@@ -140,8 +156,12 @@ def _captions(rows: Sequence[Row], spans: Spans = ()) -> int:
     full = filled.index(max(filled)) if filled else 0
     if full - first >= _MANY_ROWS and names_numbers(rows[full:]):
         first = first if first + _height(rows[first:], spans, first) > full else full
-    several = sum(cells > 1 for cells in filled[first:])
-    is_table = first <= _MOST_CAPTIONS and several >= _MOSTLY * len(filled[first:])
+    over_all = {top for top, last, left, right in spans if top == last and right > left}
+    rest = [
+        cells for n, cells in enumerate(filled) if n >= first and (cells > 1 or n not in over_all)
+    ]
+    several = sum(cells > 1 for cells in rest)
+    is_table = first <= _MOST_CAPTIONS and several >= _MOSTLY * len(rest)
     return first if is_table else 0
 
 

@@ -14,7 +14,7 @@ were refused, and so they are read again."""
 VERSIONS = {
     "bank statements": "2",
     "bibliographies": "3",
-    "calendars": "6",
+    "calendars": "7",
     "catalogues": "2",
     "chat pages": "2",
     "code": "1",
@@ -22,29 +22,29 @@ VERSIONS = {
     "configs": "5",
     "family trees": "2",
     "graphs": "2",
-    "HTML": "15",
+    "HTML": "16",
     "LaTeX": "7",
-    "mail": "10",
+    "mail": "11",
     "manual pages": "4",
     "maps": "3",
     "Markdown": "14",
-    "named": "16",  # files without an ending, known by their whole name
+    "named": "17",  # files without an ending, known by their whole name
     "notebook": "2",
-    "office": "17",
+    "office": "18",
     "outlines": "8",
     "Outlook": "3",
     "packed": "2",
     "PDF": "12",
-    "plain": "19",
-    "records": "30",
+    "plain": "20",
+    "records": "31",
     "references": "2",
-    "reStructuredText": "7",
+    "reStructuredText": "8",
     "RTF": "6",
     "subtitles": "2",
-    "text": "19",  # of .txt alone, which once stood for what all readers share
+    "text": "20",  # of .txt alone, which once stood for what all readers share
     "web archives": "2",
     "wikis": "4",
-    "XLS": "5",
+    "XLS": "6",
     "XML": "12",
 }
 """The version of the reader of each kind of files."""
