@@ -55,6 +55,7 @@ _OF_VERSION = pattern_of(r"v\d{1,3}")
 _WIDE_COLON = "："
 _LONGEST_HEAD = 4  # words
 _IS_VALUE = pattern_of(r"\d|[A-ZÀ-ÖØ-ÞА-Я]|\A[^\w\s]+\Z")
+_PARTS = pattern_of("[!/]")
 _FIGURE = pattern_of(r"[^\w\s]?\s?\d")
 _TITLE_END = record_line("", "")[-3:]
 _PLACES = word_lists("nlp_records.txt")["place"]
@@ -352,9 +353,10 @@ def tell_records(index: Release, question: AnalysedQuestion, units: Sequence[Uni
 
 
 def _file_name(unit: Unit) -> str:
-    """Return the name of the file that a unit is in, without its ending."""
-    name = unit.row["uri"].partition("#")[0].rpartition("/")[2]
-    return name.rpartition(".")[0] or name
+    """Return the name of the file that a unit is in, without its ending, and of the sheet."""
+    path, _, key = unit.row["uri"].partition("#")
+    name = path.rpartition("/")[2]
+    return " ".join((name.rpartition(".")[0] or name, *_PARTS.split(key)[:-1]))
 
 
 def _fields(unit: Unit) -> list[str]:

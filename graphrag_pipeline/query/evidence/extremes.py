@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.evidence.sentences import Sentence
     from graphrag_pipeline.query.release import Release
 
-_SHOWN, _MOSTLY = 3, 0.9
+_SHOWN, _MOSTLY, _FEWEST_SAID, _HALF = 3, 0.9, 2, 2
 _MEASURED = word_pairs("questions.txt", "measured")
 _HIGHEST = """
 , meant AS (SELECT place, figure, is_said FROM figures ANTI JOIN totals USING (place))
@@ -63,12 +63,17 @@ def told_of_extremes(
         return []
     bare = question.without(most if sign > 0 else least)
     asked = frozenset(bare.terms)
-    asked_for = asked_columns(tables, asked | _measured(question))
+    least = min(_FEWEST_SAID, len(asked) // _HALF)
+    asked_for = asked_columns(tables, asked | _measured(question), least)
     if asked_for is None:
         return []
     # Who has the most orders is not the one with the highest number of an order.
     table, said = asked_for
     best = [field for field in said if not is_key(field) and not yes_of(index, table, field)]
+    # Which year has the most visitors is not the highest of the years.
+    which = _which().match(bare.folded)
+    rows = terms(which[1]) if which else ()
+    best = [field for field in best if not said_by_field(frozenset(rows), field)] or best
     found = figure.search(bare.folded)
     if found and not any(found.group() in fold(each) for each in table.columns):
         # The highest average is one of several rows.
@@ -113,6 +118,12 @@ def _measured(question: AnalysedQuestion) -> frozenset[str]:
     """Return the terms of what the longest, the heaviest and the like have most of: the length."""
     words = _MEASURED.keys() & set(map(bare_word, question.folded.split()))
     return frozenset(terms(" ".join(_MEASURED[word] for word in words)))
+
+
+@cache
+def _which() -> re.Pattern[str]:
+    """Return the pattern of which of what a question asks for: the word after it."""
+    return re.compile(rf"\W*(?:{words_pattern('which')})\s+(\w+)")
 
 
 @cache

@@ -30,17 +30,20 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.evidence.sentences import Sentence
     from graphrag_pipeline.query.release import Release
 
-_FEWEST_ROWS, _FEWEST_COLUMNS, _FEWEST_SAID = 3, 2, 2
+_FEWEST_ROWS, _FEWEST_COLUMNS, _FIRST_ROWS = 3, 2, 9
 _MOST_WORDS, _LONGEST_NAME, _FEW = 20, 3, 4
 _MOST_TABLES, _LONGEST_TABLE, _ABOVE = 40, 100_000, 400
 # A file may hold several tables: sheets and parts (rent.xlsx#Flats!row-1), files within it.
 _TABLE = r"""regexp_extract(uri, '^[^#]*#(?:.*(?:\.\w{1,8}|attachment-\d+)/)?(?:.*!)?')"""
+# Columns are those of the first rows, of which some lack some.
 _SOURCES = f"""
-SELECT source, {_TABLE} AS part, text FROM documents SEMI JOIN (
-    SELECT min(human_readable_id) AS human_readable_id FROM documents
-    WHERE contains(uri, '#') AND uri <> {_TABLE} || 'caption'
-    GROUP BY source, {_TABLE} HAVING count(*) >= $fewest) USING (human_readable_id)
-ORDER BY source, part
+SELECT d.source, part, list(text ORDER BY human_readable_id) AS texts FROM documents d JOIN (
+    SELECT source, {_TABLE} AS part, min(human_readable_id) AS first FROM documents
+    WHERE contains(uri, '#') AND uri <> part || 'caption'
+    GROUP BY ALL HAVING count(*) >= $fewest) t
+ON d.source = t.source AND human_readable_id BETWEEN first AND first + $most AND {_TABLE} = part
+   AND uri <> part || 'caption'
+GROUP BY ALL ORDER BY ALL
 """
 _BLOCKS = """
 SELECT document_id, start_char, end_char FROM blocks
@@ -85,16 +88,23 @@ _VALUES = "SELECT DISTINCT trim(said) AS said FROM cells WHERE field = $field"
 _KEYS = _WORDS["key_field"]
 _OF = f"({'|'.join(sorted(_WORDS['total_of']))})"
 # Cells are those without rows that are called a total by what stands first in them, as at the end
-# of a table. Others may be totals too: "Subtotal North", and what another column calls a total.
+# of a table. Others may be totals too: "Subtotal North", what another column calls a total; and
+# rows of a name alone are no records where the first is one: they stand above those of a group.
 _CELLS = rf"""
 said AS MATERIALIZED (
     SELECT place, field, value, is_first, {_PLAIN.format("value")} AS said FROM parts),
-cells AS (SELECT * FROM said WHERE place NOT IN (
-    SELECT place FROM said WHERE is_first AND trim(said) IN ({_TOTALS}))),
+called AS (SELECT place, trim(said) AS name FROM said WHERE is_first AND name IN ({_TOTALS})),
+cells AS (SELECT * FROM said ANTI JOIN called USING (place)),
 totals AS (
     SELECT DISTINCT place FROM cells WHERE trim(said) IN ({_IN_ALL}) OR is_first
-       AND regexp_matches(said, '^ {_OF}( \S+){{1,2}} $|^( \S+){{1,2}} {_OF} $'))
+       AND regexp_matches(said, '^ {_OF}( \S+){{1,2}} $|^( \S+){{1,2}} {_OF} $')
+    UNION SELECT unnest(alone) FROM (
+        SELECT list(place) FILTER (n = 1) AS alone, max(n) AS widest, min(place) AS first
+        FROM (SELECT place, count(*) AS n FROM cells GROUP BY place))
+    WHERE len(alone) > 1 AND widest > 2 AND list_contains(alone, first))
 """
+_BLANK = r"[\s\p{Z}]"
+"""White space, also that which breaks no line: 12 340."""
 _UNSAID = "'', '-', '--', '–', '—', '?', '…', '...', 'n/a', 'na', 'n.a.', 'nan', 'null', 'k.a.'"
 _SAYING = f"""
 SELECT word, field, bool_or(said = plain) AS is_value,
@@ -117,29 +127,30 @@ kept AS (SELECT place FROM cells c JOIN wanted w ON w.field IN ('', c.field)
          GROUP BY place HAVING count(DISTINCT n) = $n_chosen
          UNION SELECT place FROM cells WHERE $n_chosen = 0),
 written AS (
-    SELECT place, replace(value, '−', '-') AS as_is, regexp_extract(value, '[$€£¥%]') AS sign,
-           regexp_extract(value, '([$€£¥]\s?)[-−.\d]', 1) AS before,
-           regexp_extract(value, '\d(\s?[$€£¥%])', 1) AS after,
+    SELECT place, replace(value, '−', '-') AS as_is, regexp_extract(value, '[\p{{Sc}}%‰]') AS sign,
+           regexp_extract(value, '(\p{{Sc}}{_BLANK}?)[-−.\d]', 1) AS before,
+           regexp_extract(value, '\d({_BLANK}?[\p{{Sc}}%‰])', 1) AS after,
            bool_or(regexp_matches(value,
                '\d,(\d{{1,2}}|\d{{4,}})\D*$|(^|\D)0,\d|\d\.\d{{3}}\.\d{{3}}')) OVER () AS has_comma,
            regexp_matches(value, '\d\.\d') AS has_point,
            bool_or(has_point) OVER () AND bool_and(NOT has_point OR regexp_matches(value,
                '^\D*[1-9]\d{{0,2}}\.\d{{3}}\D*$')) OVER () AND NOT has_comma AS is_unsure
-    FROM cells WHERE field = $field),
+    FROM said WHERE field = $field),
 -- What all figures end in, 40 kW and 75 kW, is no part of them.
 units AS (SELECT place, has_comma, is_unsure, before, after,
-                 regexp_replace(regexp_replace(as_is, '[$€£¥%\s]', '', 'g'),
+                 regexp_replace(regexp_replace(as_is, '[\p{{Sc}}%‰''’]|{_BLANK}', '', 'g'),
                                 '^\((\d.*)\)$', '-\1') AS value,
-                 regexp_extract(as_is, '\d\s?([\pL°][\pL/²³]{{0,5}})\s*$', 1) AS own,
+                 regexp_extract(as_is, '\d{_BLANK}?([\pL°][\pL/²³]{{0,5}}){_BLANK}*$', 1) AS own,
                  CASE WHEN min(own) OVER () = max(own) OVER () AND own NOT IN ('K', 'M', 'B')
                      THEN own ELSE '' END AS unit,
                  CASE WHEN regexp_matches(as_is, '[1-9]') THEN sign END AS own_sign,
                  coalesce(min(own_sign) OVER () <> max(own_sign) OVER (), false)
                      OR is_unsure AND bool_or(regexp_matches(value, '\d') AND NOT has_point) OVER ()
                      AS is_unclear
-          FROM written SEMI JOIN kept USING (place)),
+          FROM written SEMI JOIN (
+              FROM kept UNION SELECT place FROM called WHERE $n_chosen = 0) USING (place)),
 bare AS (SELECT *, left(value, len(value) - len(unit)) AS bare_value FROM units),
-figures AS MATERIALIZED (SELECT place, value, before,
+as_numbers AS MATERIALIZED (SELECT place, value, before,
        rtrim(' ' || unit) || after AS after, is_unsure OR is_unclear AS is_unsure,
        lower(value) NOT IN ({_UNSAID}) AS is_said,
        TRY_CAST(regexp_replace(CASE
@@ -150,6 +161,12 @@ figures AS MATERIALIZED (SELECT place, value, before,
        * CASE right(bare_value, 1) WHEN 'K' THEN 1e3 WHEN 'M' THEN 1e6 WHEN 'B' THEN 1e9 ELSE 1 END
        AS figure
     FROM bare),
+figures AS (FROM as_numbers SEMI JOIN kept USING (place)),
+-- Whether a row that is called a total is none of the others: there are taxes between, or gaps.
+at_odds AS (
+    SELECT coalesce(bool_or(abs(n.figure - in_all) > 0.5 + 0.002 * abs(in_all)), false) AS is_odd
+    FROM as_numbers n JOIN called USING (place), (SELECT sum(figure) AS in_all FROM figures)
+    WHERE name IN ({_IN_ALL}) OR regexp_matches(name, 'tot|summe')),
 -- Whether the first row, or the last one, is the total of the others by another name.
 added AS (
     SELECT count(figure) > 3 AND 0.001 * abs(sum(figure)) > least(
@@ -312,11 +329,12 @@ def tables_near(index: Release, sentences: Sequence[Sentence]) -> list[RecordTab
 
 
 def _sources(index: Release) -> list[RecordTable]:
-    """Return the sources of some rows and columns, by the first record of each."""
+    """Return the sources of some rows and columns, by the first records of each."""
     tables: list[RecordTable] = []
-    for row in index.rows(_SOURCES, fewest=_FEWEST_ROWS):
-        lines = [line.partition(SEPARATOR) for line in row["text"].split("\n")]
-        columns = [column for column, mark, _ in lines if mark]
+    for row in index.rows(_SOURCES, fewest=_FEWEST_ROWS, most=_FIRST_ROWS):
+        texts = [text.split("\n") for text in row["texts"]]
+        lines = [line.partition(SEPARATOR) for text in texts for line in text]
+        columns = list(dict.fromkeys(column for column, mark, _ in lines if mark))
         if all(mark for _, mark, _ in lines[:_FEWEST_COLUMNS]) and len(columns) >= _FEWEST_COLUMNS:
             folder, name = f"/{row['source']}".rsplit("/", 2)[-2:]
             within = row["part"].partition("#")[2].rstrip("/!").rpartition("/")[2]
@@ -381,11 +399,11 @@ def said_by_field(asked: Set[str], field: str) -> frozenset[str]:
 
 
 def asked_columns(
-    tables: Sequence[RecordTable], asked: Set[str]
+    tables: Sequence[RecordTable], asked: Set[str], least: int = 2
 ) -> tuple[RecordTable, list[str]] | None:
     """Return the table that says most of a question, and its columns that do.
 
-    None where two tables are alike, or where a table says one word alone.
+    None where two tables are alike, or where a table says fewer words than the ``least``.
     """
     ranked = [
         (len(said_by_field(asked, field)), len(said_by(asked, table.words)), field, table)
@@ -394,7 +412,7 @@ def asked_columns(
     ]
     most = max((each[:2] for each in ranked), default=(0, 0))
     best = [each[2:] for each in ranked if each[:2] == most]
-    if not most[0] or most[1] < _FEWEST_SAID or any(table is not best[0][1] for _, table in best):
+    if not most[0] or most[1] < least or any(table is not best[0][1] for _, table in best):
         return None
     return best[0][1], [field for field, _ in best]
 

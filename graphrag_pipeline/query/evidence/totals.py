@@ -50,7 +50,8 @@ SELECT count(DISTINCT value) FILTER (is_said) AS n_values, count(figure) AS n_fi
        sum(figure) AS total, avg(figure) AS average, max(before) AS before, max(after) AS after,
        (SELECT count(*) FROM kept) AS n_chosen, (SELECT count(DISTINCT place) FROM cells) AS n_all,
        (SELECT count(*) FROM totals SEMI JOIN kept USING (place)) AS n_totals,
-       (SELECT is_added FROM added) AS is_added
+       count(*) FILTER (is_said AND place IN (FROM totals)) AS n_totals_said,
+       (SELECT is_added FROM added) OR (SELECT is_odd FROM at_odds) AS is_added
 FROM figures
 """
 _FIRST = f"""
@@ -87,13 +88,13 @@ def told_of_totals(
         return []
     if average.search(question.folded):
         return _told_of_figures(index, tables, question, average, "average")
+    bare = question.without(how_many)
     if asks := how_many.search(question.folded):
         noun = _noun_after(question.folded[asks.end() :])
-        bare = question.without(how_many).without(total)
-        if told := _told_of_rows(index, tables, bare, noun):
+        if told := _told_of_rows(index, tables, bare.without(total), noun):
             return told
     return (
-        _told_of_figures(index, tables, question, total, "total")
+        _told_of_figures(index, tables, bare, total, "total")
         if total.search(question.folded)
         else []
     )
@@ -171,7 +172,7 @@ def _are_addable(
     figures: Mapping[str, Any],
 ) -> bool:
     """Whether the values of a field are numbers, all of one unit, and none the total of others."""
-    if not _FEWEST <= figures["n_figures"] == figures["n_said"] or figures["n_totals"]:
+    if not _FEWEST <= figures["n_figures"] == figures["n_said"] or figures["n_totals_said"]:
         return False
     if figures["is_unsure"] or figures["is_added"]:
         return False
