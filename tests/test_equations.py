@@ -81,3 +81,46 @@ def test_a_part_without_equations_stays_as_it_is() -> None:
 def test_an_equation_that_is_nested_without_end_is_its_letters() -> None:
     deep = f"{'<m:e>' * 3_000}{said('x')}{'</m:e>' * 3_000}"
     assert only(read("a.docx", docx(equation(deep)))).text == "The catch is x tons."
+
+
+FORMULA = (
+    "<semantics><mrow><mi>P</mi><mo>=</mo><mfrac><mn>1</mn><mn>2</mn></mfrac><mi>ρ</mi>"
+    "<mo>&InvisibleTimes;</mo><msubsup><mi>v</mi><mn>0</mn><mn>3</mn></msubsup><mo>+</mo>"
+    "<msqrt><mi>k</mi></msqrt></mrow><annotation>P</annotation></semantics>"
+)
+LINEAR = "P=1/2 ρ v_0^3+√(k)"
+
+
+@pytest.mark.parametrize("before", ["", '<span style="display: none;">'])
+def test_an_equation_of_a_web_page_is_text_where_it_stands(before: str) -> None:
+    page = f"<p>The power is {before}<math alttext='P'>{FORMULA}</math>, at <math><mi>x</math>.</p>"
+    assert only(read("a.html", page)).text == f"The power is {LINEAR}, at ."
+
+
+def test_a_formula_and_a_chart_of_libreoffice_are_said_where_they_stand() -> None:
+    names = " ".join(
+        f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{space}:1.0"'
+        for name, space in (
+            *(("office", "office"), ("text", "text")),
+            *(("draw", "drawing"), ("table", "table")),
+        )
+    )
+    frame = '<draw:frame><draw:object xlink:href="./Object {}"/></draw:frame>'
+    body = f"<text:p>The power is {frame.format(1)}.</text:p><text:p>{frame.format(2)}</text:p>"
+    rows = "".join(
+        "<table:table-row>"
+        + "".join(f"<table:table-cell><text:p>{c}</text:p></table:table-cell>" for c in cells)
+        + "</table:table-row>"
+        for cells in (("", "Ships"), ("Q1", "12"), ("Q2", "19"))
+    )
+    xlink = 'xmlns:xlink="http://www.w3.org/1999/xlink"'
+    parts = {
+        "content.xml": f"<office:document-content {names} {xlink}><office:body><office:text>{body}"
+        "</office:text></office:body></office:document-content>",
+        "Object 1/content.xml": f'<?xml version="1.0"?><math>{FORMULA}</math>',
+        "Object 2/content.xml": f"<office:document-content {names}><office:body><table:table>{rows}"
+        "</table:table></office:body></office:document-content>",
+    }
+    text = only(read("a.odt", zipped(parts))).text
+    assert text.startswith(f"The power is {LINEAR}.")
+    assert "| Q2 | 19 |" in text

@@ -32,6 +32,17 @@ def body(document: ReadDocument) -> str:
     return document.text.rpartition("\n\n")[2]
 
 
+def test_a_table_of_an_order_in_a_page_that_a_table_lays_out_is_one() -> None:
+    rows = "".join(
+        f"<tr><td>{item}<td>{price}</tr>" for item, price in (("Cap", "€15"), ("Sock", "€12.50"))
+    )
+    order = f"<table><tr><th>Item<th>Price</tr>{rows}</table>"
+    page = f"<table><tr><td>Hello Freja</tr><tr><td>{order}</tr><tr><td>Bye</tr></table>"
+    assert body(own(HEAD + f"Content-Type: text/html; charset=utf-8\n\n{page}".encode())) == (
+        "Hello Freja\n| Item | Price |\n| --- | --- |\n| Cap | €15 |\n| Sock | €12.50 |\nBye"
+    )
+
+
 @pytest.mark.parametrize("charset", ["us-ascii", "iso-8859-1", "utf-8", "no-such-charset"])
 @pytest.mark.parametrize("encoding", ["cp1252", "utf-8"])
 def test_a_charset_that_lies_does_not_spoil_the_text(charset, encoding):

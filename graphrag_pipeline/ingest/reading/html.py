@@ -19,6 +19,7 @@ from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.blocks import Block, BlockKind
 from graphrag_pipeline.ingest.reading.cleaning import one_line
 from graphrag_pipeline.ingest.reading.decoding import decode
+from graphrag_pipeline.ingest.reading.equations import with_linear_math
 from graphrag_pipeline.ingest.reading.html_events import QUOTED, read_attributes, read_pieces
 from graphrag_pipeline.ingest.reading.html_lines import (
     LANDMARK,
@@ -114,6 +115,7 @@ _UNNUMBERED = pattern_of(r"\breversed\b|list-style[^;\"']{0,30}none", re.I)
 _COUNTED_BY = pattern_of(r"(?<![\w-])type\s*=\s*[\"']?([aAiI])\b")
 _MOST_SPANNED = 50
 _MOST_INDENTED = 8
+_FEWEST_WITHIN = 3  # rows of a table in a cell of another
 _MOST_LINES = 1_000_000  # each takes about 200 bytes
 _DEEPEST = 512  # elements in each other, as in browsers
 _BETWEEN_PAGES = "\n\n"
@@ -232,7 +234,7 @@ class _PageParser:
         self.numbers: list[int] = []
         self.counted_by: list[str] = []
         self.cells = Cells()
-        self.row = self.cell = self.groups = self.group = self.definition = 0
+        self.row = self.cell = self.groups = self.group = self.definition = self.table = 0
         self.heading = 0
         self.is_term = self.is_signature = False
         self.defined: Line | None = None
@@ -242,6 +244,7 @@ class _PageParser:
     def parse(self, markup: str) -> Page:
         self.has_usual_space = not any(map(markup.__contains__, _UNUSUAL_SPACE))
         markup = _POWER.sub("^", markup) if "<sup" in markup else markup
+        markup = with_linear_math(markup)
         for text, slash, name, attributes in read_pieces(_without_looks(markup)):
             if text and self.dropped_from is None:
                 self._text(text)
@@ -463,22 +466,35 @@ class _PageParser:
         return f"{indent}{mark_of(number, counted_by[1] if counted_by else self.counted_by[-1])} "
 
     def _start_table(self, written: str) -> None:
-        if self.depth["table"]:
-            return
+        around = (self.row, self.cell, self.cells)
         start = len(self.out.lines)
+        if self.depth["table"]:
+            # A page that is laid out by a table has one column, and rows of others within it.
+            if self.cell > 0 or any(line.cell for line in self.out.lines[self.table :]):
+                return
+        else:
+            self.table = start
         self.row = 0
         self.cells = cells = Cells()
 
         def end() -> None:
+            self._end_line(1)
             lines = self.out.lines[start:]
-            self.row = 0
-            if is_data(lines):
+            is_within = around[0] > 0
+            n_rows = len({line.row for line in lines})
+            last, (self.row, self.cell, self.cells) = self.row, around
+            if is_data(lines) and (not is_within or n_rows >= _FEWEST_WITHIN):
                 self.groups += 1
                 self.out.lines[start:] = as_rows(lines, self.groups, cells)
                 # Rows are fewer lines than their cells: none of them is left out by itself.
                 for regions in (self.out.regions, self.out.main, self.out.articles):
                     while regions and regions[-1].end > start:
                         regions.pop()
+            elif is_within:
+                self.row += last
+                self.cells.take(cells, around[0])
+                for line in lines:
+                    line.row += around[0]
 
         self._at_end(end)
 

@@ -214,6 +214,12 @@ class Cells:
     spans: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
     """How many rows and columns a cell takes, where these are several."""
 
+    def take(self, others: Cells, above: int) -> None:
+        """Take the cells of a table within this one, below as many of its rows."""
+        self.bodies.update(row + above for row in others.bodies)
+        self.labelled.update(row + above for row in others.labelled)
+        self.spans |= {(row + above, cell): span for (row, cell), span in others.spans.items()}
+
 
 def as_rows(lines: Sequence[Line], group: int, cells: Cells) -> list[Line]:
     """Return the lines of a table with a line for each row, and one of dashes below its head.

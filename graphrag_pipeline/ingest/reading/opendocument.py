@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from xml.parsers import expat
 
+from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.word_lists import word_set
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.archives import (
@@ -21,6 +22,7 @@ from graphrag_pipeline.ingest.reading.archives import (
     parse_xml,
     properties,
 )
+from graphrag_pipeline.ingest.reading.equations import with_linear_math
 from graphrag_pipeline.ingest.reading.html import joined_pages, parse_html
 from graphrag_pipeline.ingest.reading.model import (
     FileFormat,
@@ -51,6 +53,7 @@ _TAGS = {
 _SPANS = {"table:number-rows-spanned": "rowspan", "table:number-columns-spanned": "colspan"}
 _OF_COMMENTS = ("http:creator", "http:date")
 _Merged = list[tuple[tuple[int, int], tuple[int, int]]]
+_MATH_PREFIX = pattern_of(r"(</?)math:(?=\w)")
 _HEAD = "Table_20_Heading"
 """The style of paragraphs in heads of tables, which not everybody has repeated on each page."""
 
@@ -59,13 +62,13 @@ def read_opendocument(path: Path, data: bytes, options: ReadingOptions) -> ReadR
     """Read a text or a presentation: headings, paragraphs, lists, tables and notes in order.
 
     In a presentation the slides are pages and their titles headings; the speaker's notes follow the
-    slide. Comments follow at the end, of a slide at its end. Changes that were tracked as deleted
-    and tables of contents are left out.
+    slide. Charts are tables of their numbers, and formulas text. Comments follow at the end, of a
+    slide at its end. Changes that were tracked as deleted and tables of contents are left out.
     """
     parts = _open(path, data, options)
     content = _content(parts)
     about = properties(parts, "meta.xml")
-    markup = _Markup()
+    markup = _Markup(parts)
     page, starts = joined_pages(
         [parse_html(each) for each in markup.of(parts.get("styles.xml", b""), content)]
     )
@@ -223,8 +226,9 @@ class _Markup(_Reader):
 
     dropped = (_DROPPED - _STYLES) | {"table:covered-table-cell"}
 
-    def __init__(self) -> None:
+    def __init__(self, objects: Parts) -> None:
         super().__init__()
+        self.objects = objects
         self.lists = _Lists()
         self.parts = [""]
         self.closing: list[str] = []
@@ -250,6 +254,8 @@ class _Markup(_Reader):
             self.parts[-1] = self.parts[-1].replace("td", "th", 1)
             self.closing[-1] = "</th>"
         opened, closed = self._tags(name, attributes)
+        if name == "drawing:object":
+            opened = self._object(attributes.get("http:href", "").removeprefix("./"))
         self.parts.append(opened)
         self.closing.append(closed)
         self.inside += name in ("text:p", "text:h")
@@ -260,6 +266,13 @@ class _Markup(_Reader):
             self.notes_from = len(self.parts)
         elif name == "office:annotation":
             self.comment_from, self.said_by = len(self.parts), {}
+
+    def _object(self, name: str) -> str:
+        """Return the markup of a chart or a formula, which is a part of its own."""
+        xml = self.objects.get(f"{name}/content.xml", b"")
+        if b"<math" in xml:
+            return with_linear_math(_MATH_PREFIX.sub(r"\1", xml.decode("utf-8", "replace")))
+        return "".join(_Markup({}).of(b"", xml)) if xml else ""
 
     def end(self, name: str) -> None:
         self.parts.append(self.closing.pop())
