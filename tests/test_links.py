@@ -66,7 +66,9 @@ def test_links_between_notes_are_read_as_the_links_they_stand_for(written, text)
         ("See `the crane <../Crane%207.rst#jib>`_.", "Crane 7"),
         ("See `the crane <Crane 7.rst>`__.", "Crane 7"),
         ("See `the crane <https://a.org/crane.html>`_.", ""),
-        ("See :ref:`the crane <crane>` and `Crane 7`_ and ``:doc:``.", ""),
+        ("See :ref:`crane-7`.", "crane 7"),
+        ("See :ref:`the crane <crane-7>`.", "crane 7"),
+        ("See :ref:`genindex` and `Crane 7`_ and ``:doc:``.", ""),
     ],
 )
 def test_references_of_restructured_text_relate_documents(written, target):
@@ -181,6 +183,13 @@ def test_a_link_by_file_ends_at_what_the_title_of_its_document_names(tmp_path):
         ("rule", "file name", "q4", "Quay 4 handbook")
     ]
     assert _rows(engine, "SELECT title FROM entities WHERE title = 'q4'") == []
+
+
+def test_a_reference_ends_at_the_title_of_the_document_that_has_its_label(tmp_path):
+    helmets = ".. _helmet-rule:\n\nWhat one wears\n==============\n\nEverybody wears one.\n"
+    manual = "Harbour manual\n==============\n\nSee :ref:`the rule <helmet-rule>`.\n"
+    engine = build_graph(tmp_path, {"a/helmets.rst": helmets, "manual.rst": manual})
+    assert linked_with(engine, "Harbour manual") == {"What one wears"}
 
 
 def test_each_of_many_links_by_file_ends_at_a_title(tmp_path):

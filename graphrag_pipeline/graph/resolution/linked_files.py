@@ -2,7 +2,8 @@
 
 A link to ``notes/q4.md`` makes a mention of "q4". Where that document is in the corpus and titled
 "Quay 4 handbook", both are one, called by the title, as if ``aliases.csv`` said so. A name that is
-not of one file alone, or that the text says where it links to nothing, stays what it is.
+not of one file alone, or that the text says where it links to nothing, stays what it is. So do the
+labels within a document that a link may call it by, as those of reStructuredText.
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ SELECT DISTINCT id FROM linked WHERE id NOT IN (
     SELECT m.entity_id FROM {prefix}entity_mentions m SEMI JOIN linked l ON l.id = m.entity_id
     ANTI JOIN linked l ON l.id = m.entity_id AND l.chunk_id = m.chunk_id)
 """
-_FILES = "SELECT source, title FROM {prefix}documents WHERE uri = source ORDER BY source"
+_FILES = """
+SELECT source, title, json_extract_string(metadata, '$.labels') AS labels
+FROM {prefix}documents WHERE uri = source ORDER BY source
+"""
 
 
 def linked_files(con: duckdb.DuckDBPyConnection, prefix: str = "") -> list[UserRow]:
@@ -37,9 +41,15 @@ def linked_files(con: duckdb.DuckDBPyConnection, prefix: str = "") -> list[UserR
     if not linked:
         return []
     files = con.execute(_FILES.format(prefix=prefix)).fetchall()
-    names = [(title_of_file(source), title, source) for source, title in files]
+    called = (
+        (title_of_file(name), title, source)
+        for source, title, labels in files
+        for name in (source, *(f"{label}.rst" for label in (labels or "").split(", ") if label))
+    )
+    names = list(dict.fromkeys(called))
     keys = [(normalize_title(name), normalize_title(title)) for name, title, _ in names]
-    n_called = Counter(key for pair in keys for key in {*pair})
+    files_of = {(key, file[2]) for file, pair in zip(names, keys, strict=True) for key in pair}
+    n_called = Counter(key for key, _ in files_of)
     ids = {id for (id,) in linked}
     return [
         UserRow(line=0, action=RENAME, a=name, b=title, note=source)

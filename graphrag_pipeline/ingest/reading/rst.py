@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from graphrag_pipeline.core.patterns import pattern_of
@@ -47,6 +48,9 @@ _DOCUMENT = pattern_of(
     re.I,
 )
 _BETWEEN = pattern_of(r"[-_]+")
+_OF_SPHINX = word_set("genindex modindex search")
+"""Labels of pages that Sphinx makes itself."""
+_LABEL = pattern_of(r"^ *\.\. _([\w.+ -]{1,100}): *$", re.M)
 _LITERAL = pattern_of(r"``(.{1,1000}?)``")
 _SUBSTITUTION = pattern_of(r"\|([^|\s](?:[^|\n]{0,100}[^|\s])?)\|_{0,2}")
 _REPLACED = pattern_of(r"^ *\.\. +\|(?P<name>[^|\n]{1,100})\| +replace:: +(?P<said>\S.*)$", re.M)
@@ -79,14 +83,19 @@ _ADMONITIONS = word_set("attention caution danger error hint important note tip 
 def read_rst(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     """Read one file; titles, literal blocks and tables become Markdown's, roles their text.
 
-    Links to other documents (``:doc:`` and relative ones) are links, too. Comments, targets, tables
-    of contents and images are left out; the text of notes and of every directive that is not known
-    stays.
+    Links to other documents (``:doc:``, ``:ref:`` and relative ones) are links, too; what these
+    refer to is metadata, "labels". Comments, targets, tables of contents and images are left out;
+    the text of notes and of every directive that is not known stays.
     """
     text = clean_text(decode(data, options.encoding))
     if words := {match["name"]: match["said"] for match in _REPLACED.finditer(text)}:
         text = _SUBSTITUTION.sub(lambda match: words.get(match[1], match.group()), text)
-    return read_as_markdown(path, "\n".join(_Converter(text).lines()), options)
+    read = read_as_markdown(path, "\n".join(_Converter(text).lines()), options)
+    if labels := ", ".join(dict.fromkeys(_LABEL.findall(text))):
+        with_labels = ({**each.metadata, "labels": labels} for each in read.documents)
+        named = zip(read.documents, with_labels, strict=True)
+        return replace(read, documents=[replace(each, metadata=own) for each, own in named])
+    return read
 
 
 class _Converter:
@@ -314,7 +323,7 @@ def _role_text(match: re.Match[str]) -> str:
     if words.endswith(">") and "<" in words:
         place = words.rindex("<")
         words, target = words[:place].strip(), words[place + 1 : -1]
-    if match["name"] == "doc":
+    if match["name"] in ("doc", "ref") and words not in _OF_SPHINX:
         target = target or words
         words = words if words != target else _BETWEEN.sub(" ", target.rpartition("/")[2])
         return _linked(words or target, f"{target.removesuffix('.rst')}.rst")
