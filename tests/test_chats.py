@@ -133,10 +133,12 @@ def test_who_is_meant_in_slack_is_named_and_its_marks_are_words() -> None:
         },
         {**said, "user": "U2", "text": "Yes, <@U1> &amp; <mailto:a@x.org|a@x.org> in <#C1|quay>"},
         {**said, "user": "U3", "subtype": "channel_join", "text": "<@U3> has joined the channel"},
+        {**said, "username": "CI", "text": "Build 8", "attachments": [{"text": "3 tests failed"}]},
     ]
     assert chat(day).text == (
         "[2024-05-01 10:00] Ylva Brink: Did Kran AB sign?\n"
-        "[2024-05-01 10:00] U2: Yes, Ylva Brink & a@x.org in #quay"
+        "[2024-05-01 10:00] U2: Yes, Ylva Brink & a@x.org in #quay\n"
+        "[2024-05-01 10:00] CI: Build 8\n3 tests failed"
     )
 
 

@@ -64,6 +64,16 @@ def test_an_event_says_its_time_zone() -> None:
     assert "time zone: Europe/Oslo" in only(read("a.ics", event)).text.split("\n")
 
 
+def test_who_declined_an_invitation_is_told_apart() -> None:
+    event = (
+        "BEGIN:VCALENDAR\nBEGIN:VEVENT\nSUMMARY:Review\n"
+        "ATTENDEE;CN=Aksel Moe;PARTSTAT=ACCEPTED:mailto:a@x\n"
+        "ATTENDEE;CN=Ragna Lie;PARTSTAT=DECLINED:mailto:r@x\nEND:VEVENT\nEND:VCALENDAR\n"
+    )
+    text = only(read("a.ics", event)).text
+    assert text == "title: Review\nattendee: Aksel Moe\ndeclined: Ragna Lie"
+
+
 def test_messages_of_meta_are_a_chat_in_its_order_and_its_letters() -> None:
     said = [
         {

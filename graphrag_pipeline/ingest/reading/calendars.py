@@ -91,7 +91,9 @@ def _entries(lines: list[str]) -> Iterator[dict[str, object]]:
             elif name == "ORG":
                 _add_organization(entry, value)
             elif name in names and said:
-                _add(entry, names[name], said, replaces=name == "FN")
+                has_declined = name == "ATTENDEE" and "=DECLINED" in match[2].upper()
+                field = "declined" if has_declined else names[name]
+                _add(entry, field, said, replaces=name == "FN")
             if name == "DTSTART" and (zone := _ZONE.search(match[2])):
                 entry["time zone"] = zone[1]
 

@@ -254,7 +254,9 @@ def _with_slack_names(items: list[object], listed: Mapping[str, str]) -> list[ob
         return (sign if sign == "#" else "") + (names.get(of) or label or of)
 
     def read(item: Mapping[str, object]) -> dict[str, object]:
-        text, user = item.get("text") or _sent(item), item.get("user")
+        text, user = item.get("text"), item.get("user")
+        if not text or (item.get("attachments") and isinstance(text, str)):
+            text = f"{text or ''}\n{_sent(item)}".strip()
         said = html.unescape(_SLACK_MARK.sub(shown, text)) if isinstance(text, str) else text
         name = names.get(user) if isinstance(user, str) else None
         return {**item, "text": said, **({"author": name} if name else {})}
