@@ -116,4 +116,6 @@ def test_versions_are_compared_number_by_number_and_a_draft_comes_before_what_is
     versions = [version_of(text) for text in named]
     assert None not in versions
     assert versions == sorted(versions)  # pyright: ignore
-    assert version_of("It costs 1,200.50") is None
+    numbers = [version_of(text) for text in ("Rules v2", "Rules v10", "Rules, version 11")]
+    assert numbers == sorted(numbers)  # pyright: ignore
+    assert version_of("It costs 1,200.50") is version_of("In 2 days of 2024") is None

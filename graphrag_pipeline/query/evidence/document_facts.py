@@ -18,6 +18,7 @@ from graphrag_pipeline.core.text import fold, terms, terms_batch
 from graphrag_pipeline.graph.titles import NUMBERED
 from graphrag_pipeline.query.asked_documents import KEYS
 from graphrag_pipeline.query.evidence.bylines import authors_in, date_in
+from graphrag_pipeline.query.evidence.latest import version_of
 from graphrag_pipeline.query.evidence.widening import RankedPassage
 from graphrag_pipeline.query.question import AnalysedQuestion, without_asking, words_pattern
 
@@ -30,6 +31,7 @@ _AUTHORS = ("author", "authors", "creator", "written_by", "byline")
 _WROTE, _PUBLISHED, _DOCUMENT, _GUIDE = (
     pattern_of(words_pattern(section)) for section in ("wrote", "published", "document", "guide")
 )
+_OF_VERSION = pattern_of(r"\bv(?:ersion|\.)? ?\d[\d.]*")
 _COUNTED = pattern_of(r"^\W*(?!(?:19|20)\d\d\b)\d{1,5}[\s.:_-]+(?=[^\W\d])")
 """The number at the beginning of a title that is no year."""
 _FEWEST_TITLES, _IN_NEARLY_ALL = 4, 0.8
@@ -207,10 +209,17 @@ def subject_of(title: str) -> str:
 
 
 def _numbers(question: AnalysedQuestion, titles: Iterable[str]) -> dict[str, str]:
-    """Return the titles that a question calls by their numbers in a series, as PEP 8, and these."""
+    """Return the titles that a question calls by their numbers in a series, as PEP 8, and these.
+
+    Or by their versions: version 2 is v2.
+    """
     words = frozenset(question.terms)
     numbers = {title: number[0] for title in {*titles} if (number := NUMBERED.match(title))}
-    return {title: each for title, each in numbers.items() if words.issuperset(terms(each))}
+    called = {title: each for title, each in numbers.items() if words.issuperset(terms(each))}
+    if version := question.read(version_of):
+        said = " ".join(_OF_VERSION.findall(question.folded))
+        called |= {title: said for title in {*titles} if version_of(title) == version}
+    return called
 
 
 def _title(sentence: Sentence) -> str:

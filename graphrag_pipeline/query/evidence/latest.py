@@ -7,6 +7,10 @@ from graphrag_pipeline.query.asked_dates import LATEST
 from graphrag_pipeline.query.question import AnalysedQuestion, words_pattern
 
 VERSION = pattern_of(r"(?<![\w.,-])v?(\d{1,4}(?:\.\d{1,4}){1,4})(-?[a-z]+\.?\d*)?(?![\w,]|\.\d)")
+_NAMED_VERSION = pattern_of(
+    r"(?<![\w.,-])(?:v(?:ersion|\.)? ?(?=\d)|(?=\d+\.\d))(\d{1,4}(?:\.\d{1,4}){0,4})"
+    r"(-?[a-z]+\.?\d*)?(?![\w,]|\.\d)"
+)
 _NOW = pattern_of(f"{LATEST.pattern}|{words_pattern('now')}")
 # "What is the latest version of" asks for its number, once it asks no more for the latest.
 _ASKS_VERSION = pattern_of(
@@ -50,10 +54,12 @@ def without_latest(question: AnalysedQuestion) -> AnalysedQuestion:
 def version_of(text: str) -> tuple[tuple[int, ...], str] | None:
     """Return the version that a text names first, as it is compared; None where there is none.
 
+    One number alone is a version after its name: v2, version 2.
+
     >>> version_of("Lumen 1.9") < version_of("Lumen 1.10-rc1") < version_of("Lumen 1.10")
     True
     """
-    if found := VERSION.search(text.lower()):
+    if found := _NAMED_VERSION.search(text.lower()):
         numbers = [int(number) for number in found[1].split(".")]
         return tuple(numbers), (found[2] or _LAST_OF_ALL).lstrip("-")
     return None
