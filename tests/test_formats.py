@@ -659,7 +659,7 @@ Crew
     lines = [line for line in document.text.split("\n") if line]
     assert lines == [
         "# The ship",
-        "See the deck, join and the map:",
+        "See [the deck](deck.rst), join and the map:",
         *("```", "hoist(sails)", "```"),
         "Note: Mind",
         "  the gap.",

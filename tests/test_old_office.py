@@ -115,7 +115,12 @@ def test_an_old_workbook_is_read_as_a_new_one() -> None:
     assert texts["Boats!caption"] == "Boats of Tarnfjord"
     assert texts["Boats!row-1"] == "Town: Tarnfjord\n2025 Tons: 140\n2025 Boats: 4"
     assert texts["People!p1"] == "name: Søren Vik\nid: p1\nsince: 2020-01-02\nactive: true"
-    assert "cannot be read" in reason(read("a.xls", b"<html><table></table></html>"))
+    assert "cannot be read" in reason(read("a.xls", b"\x09\x08 no workbook"))
+    page = b"<table><tr><th>Client<th>Sum</tr><tr><td>Nordkyst<td>1200</tr></table>"
+    assert "| Nordkyst | 1200 |" in only(read("a.xls", page)).text
+    assert (
+        only(read("a.xls", b"Boat\tOwner\nFalk\tAda Holm\n")).text == "Boat: Falk\nOwner: Ada Holm"
+    )
 
 
 def test_a_message_of_outlook_is_mail() -> None:

@@ -27,6 +27,9 @@ FILES = {
     "| 2023 | 205 |\n",
     "landings 2023.csv": "Port,Landings\nVard,10\nHolm,20\nLund,5\n",
     "landings 2024.csv": "Port,Landings\nVard,14\nHolm,18\nLund,9\n",
+    "gdp.csv": 'Country,GDP\nArland,"1,200*"\nBoria,980 [1]\nCasta,"2,400 (e)"\n* revised,\n',
+    "ships.csv": "Port,السفن\nAden,١٢٠\nSalalah,٩٥\nSudan,٦٠\n",
+    "iris.csv": '"Sepal","Species"\n"1",5.1,"setosa"\n"2",4.9,"setosa"\n"3",7.0,"versicolor"\n',
     "fees.csv": 'Member,Fee\nCarl Duus,"980,00"\nDina Eck,"2 010,25"\nBerit Aune,"1 200,50"\n',
 }
 
@@ -60,6 +63,10 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryEngine]:
         ("Which year had the most visitors?", "Lights — Year: 2022; Visitors: 340"),
         ("How many landings did Vard have in 2023?", "Vard — Landings: 10"),
         ("How many landings did Vard have in 2024?", "Vard — Landings: 14"),
+        ("Which country has the highest GDP?", "Casta — GDP: 2,400 (e)"),
+        ("What is the total GDP?", "gdp.csv — GDP: 4,580 in all, in 3 records"),
+        ("What is the total of السفن?", "ships.csv — السفن: 275 in all, in 3 records"),
+        ("What is the average Sepal?", "iris.csv — Sepal: 5.67 on average, in 3 records"),
         ("Who pays the highest fee?", "Dina Eck — Fee: 2 010,25"),
     ],
 )

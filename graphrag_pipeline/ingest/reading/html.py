@@ -115,7 +115,7 @@ _UNNUMBERED = pattern_of(r"\breversed\b|list-style[^;\"']{0,30}none", re.I)
 _COUNTED_BY = pattern_of(r"(?<![\w-])type\s*=\s*[\"']?([aAiI])\b")
 _MOST_SPANNED = 50
 _MOST_INDENTED = 8
-_FEWEST_WITHIN = 3  # rows of a table in a cell of another
+_FEWEST_WITHIN, _MOST_WITHIN = 3, 8  # rows of a table in a cell of another, and how deep
 _MOST_LINES = 1_000_000  # each takes about 200 bytes
 _DEEPEST = 512  # elements in each other, as in browsers
 _BETWEEN_PAGES = "\n\n"
@@ -234,9 +234,9 @@ class _PageParser:
         self.numbers: list[int] = []
         self.counted_by: list[str] = []
         self.cells = Cells()
-        self.row = self.cell = self.groups = self.group = self.definition = self.table = 0
+        self.row = self.cell = self.groups = self.group = self.definition = 0
         self.heading = 0
-        self.is_term = self.is_signature = False
+        self.is_term = self.is_signature = self.is_wide = False
         self.defined: Line | None = None
         self.main = 0
         self.has_usual_space = False
@@ -345,6 +345,7 @@ class _PageParser:
 
     def _start_cell(self, name: str, written: str) -> None:
         self.cell += 1
+        self.is_wide |= self.cell > 0
         if name == "td" and not self.depth["thead"]:
             self.cells.bodies.add(self.row)
         elif name == "th" and not self.cell:
@@ -466,21 +467,18 @@ class _PageParser:
         return f"{indent}{mark_of(number, counted_by[1] if counted_by else self.counted_by[-1])} "
 
     def _start_table(self, written: str) -> None:
+        # A page that is laid out by a table has one column, and rows of others within it.
+        is_within = self.depth["table"] > 0
+        if is_within and (self.is_wide or self.depth["table"] > _MOST_WITHIN):
+            return
         around = (self.row, self.cell, self.cells)
         start = len(self.out.lines)
-        if self.depth["table"]:
-            # A page that is laid out by a table has one column, and rows of others within it.
-            if self.cell > 0 or any(line.cell for line in self.out.lines[self.table :]):
-                return
-        else:
-            self.table = start
-        self.row = 0
+        self.row, self.is_wide = 0, False
         self.cells = cells = Cells()
 
         def end() -> None:
             self._end_line(1)
             lines = self.out.lines[start:]
-            is_within = around[0] > 0
             n_rows = len({line.row for line in lines})
             last, (self.row, self.cell, self.cells) = self.row, around
             if is_data(lines) and (not is_within or n_rows >= _FEWEST_WITHIN):
@@ -490,6 +488,7 @@ class _PageParser:
                 for regions in (self.out.regions, self.out.main, self.out.articles):
                     while regions and regions[-1].end > start:
                         regions.pop()
+                self.is_wide = False
             elif is_within:
                 self.row += last
                 self.cells.take(cells, around[0])

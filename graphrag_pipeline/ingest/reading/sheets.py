@@ -25,6 +25,7 @@ from graphrag_pipeline.ingest.reading.archives import bytes_of, open_archive, re
 from graphrag_pipeline.ingest.reading.cell_formats import CellFormat, format_of_code
 from graphrag_pipeline.ingest.reading.cleaning import one_line
 from graphrag_pipeline.ingest.reading.extras import require_extra
+from graphrag_pipeline.ingest.reading.html import read_html
 from graphrag_pipeline.ingest.reading.model import (
     FileFormat,
     ReadingOptions,
@@ -38,13 +39,19 @@ from graphrag_pipeline.ingest.reading.table_head import (
     Spans,
     begins_table,
 )
-from graphrag_pipeline.ingest.reading.tables import MOST_GAPS, one_below_other, read_part
+from graphrag_pipeline.ingest.reading.tables import (
+    MOST_GAPS,
+    one_below_other,
+    read_csv,
+    read_part,
+)
 from graphrag_pipeline.ingest.reading.tables_beside import side_by_side
 
 _MOST_VISITED = 20_000_000
 _MOST_CELLS = 1_000_000  # openpyxl reads about 40,000 a second
 _MOST_ROWS = 200_000  # a document of its own each: about 1 kB
 _UNPACKED_TO_PACKED = 4
+_BEFORE_PAGES, _LOOKED_THROUGH = b"\xef\xbb\xbf \r\n\t", 10_000
 _SHEETS = "xl/worksheets/"
 _LASTS = pattern_of(r"\[(?:h+|m+|s+)]", re.I)
 """What the format of a time has that is no hour of a day: 26:00."""
@@ -97,7 +104,17 @@ def read_xlsx(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
 
 
 def read_xls(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
-    """Read a workbook of Excel 97 to 2003, or older, as `read_xlsx` does."""
+    """Read a workbook of Excel 97 to 2003, or older, as `read_xlsx` does.
+
+    Web pages and text that are called a workbook, as many programs save tables, are read as such.
+    """
+    if data.startswith(b"PK"):
+        return read_xlsx(path, data, options)
+    is_page = data.lstrip(_BEFORE_PAGES)[:1] == b"<"
+    if is_page and b":office:spreadsheet" not in data[:_LOOKED_THROUGH]:
+        return read_html(path, data, options)
+    if not is_page and b"\t" in data and data[:1] > b"\t" and b"\0" not in data[:_LOOKED_THROUGH]:
+        return read_csv(path.with_suffix(".tsv"), data, options)
     with require_extra("xlrd", "legacy", "xls"):
         import xlrd
         from xlrd.biffh import XLRDError

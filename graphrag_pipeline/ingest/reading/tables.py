@@ -156,7 +156,7 @@ def _read_table(path: Path, text: str, delimiter: str, options: ReadingOptions) 
         read = one_below_other([read_part(path, part, (), options) for part in beside])
         return with_captions(path, [*above, *below], read)
     head = head_of(whole)
-    names = _header(head.names or [""] * max(map(len, whole), default=0))
+    names = _header(_with_row_names(head.names, whole) or [""] * max(map(len, whole), default=0))
     problems: dict[int, str] = {}
     if is_plain:
         cells = _unquoted_cells(text, delimiter, head.n_rows, names, problems)
@@ -168,6 +168,12 @@ def _read_table(path: Path, text: str, delimiter: str, options: ReadingOptions) 
     if is_bare and (chat := chat_in_rows(path, names, cells.iter_rows(named=True))):
         return chat
     return with_captions(path, captions, read_columns(path, cells, problems, options))
+
+
+def _with_row_names(names: Sequence[str], rows: Sequence[list[str]]) -> Sequence[str]:
+    """Return the names of columns, one more where R writes names of rows below none."""
+    widths = {len(row) for row in rows[1:]}
+    return ["", *names] if names and widths == {len(names) + 1} == {len(rows[0]) + 1} else names
 
 
 def _labelled(rows: Sequence[list[str]]) -> str:

@@ -105,6 +105,9 @@ totals AS (
 """
 _BLANK = r"[\s\p{Z}]"
 """White space, also that which breaks no line: 12 340."""
+_MARK = r"(?:[*†‡§]|\([a-z]\)|\[[a-z0-9]\])+\s*"
+"""Refers from a figure to a note: 1,200*, 980 [1], 2,400 (e)."""
+_DIGITS = "٠١٢٣٤٥٦٧٨٩۰۱۲۳۴۵۶۷۸۹०१२३४५६७८९"
 _UNSAID = "'', '-', '--', '–', '—', '?', '…', '...', 'n/a', 'na', 'n.a.', 'nan', 'null', 'k.a.'"
 _SAYING = f"""
 SELECT word, field, bool_or(said = plain) AS is_value,
@@ -135,7 +138,9 @@ written AS (
            regexp_matches(value, '\d\.\d') AS has_point,
            bool_or(has_point) OVER () AND bool_and(NOT has_point OR regexp_matches(value,
                '^\D*[1-9]\d{{0,2}}\.\d{{3}}\D*$')) OVER () AND NOT has_comma AS is_unsure
-    FROM said WHERE field = $field),
+    FROM (SELECT place, regexp_replace(translate(value, '{_DIGITS}', '{3 * "0123456789"}'),
+                                       '(\d){_BLANK}?{_MARK}$', '\1') AS value
+          FROM said WHERE field = $field)),
 -- What all figures end in, 40 kW and 75 kW, is no part of them.
 units AS (SELECT place, has_comma, is_unsure, before, after,
                  regexp_replace(regexp_replace(as_is, '[\p{{Sc}}%‰''’]|{_BLANK}', '', 'g'),
