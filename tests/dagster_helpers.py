@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -22,6 +23,8 @@ PEOPLE = "Anna Berg works with Boris Claude at Orion Labs in Lyon. Boris Claude 
 PLACES = "Mira Dorn met Emil Fuchs in Ghent. Emil Fuchs founded Gamma Works. Mira Dorn lives there."
 RIVERS = "Hanna Iversen sails the Jordan River. Kora Lund paints the Jordan River near Montreux."
 
+LEVELS = "GRAPHRAG_COMMUNITIES__LEVELS"
+
 make_dagster_quick()
 
 
@@ -35,6 +38,9 @@ class Pipeline:
         monkeypatch.setenv("GRAPHRAG_HOME", str(self.home))
         monkeypatch.setenv("GRAPHRAG_INPUT__FOLDER", str(self.inbox))
         monkeypatch.setenv("DAGSTER_HOME", str(self.home / "dagster"))
+        # A step for each level, of which small graphs have one, takes a third of a run.
+        if LEVELS not in os.environ:
+            monkeypatch.setenv(LEVELS, "1")
         self.settings: Settings = load_settings()
         if made:
             dagster_home(self.settings)

@@ -16,6 +16,7 @@ import lancedb
 import pyarrow as pa
 import pytest
 from dagster_helpers import (
+    LEVELS,
     PEOPLE,
     PLACES,
     RIVERS,
@@ -65,6 +66,7 @@ class FirstBuild:
 def first_build(tmp_path_factory: pytest.TempPathFactory) -> FirstBuild:
     folder = tmp_path_factory.mktemp("built")
     with pytest.MonkeyPatch.context() as patch, dg.DagsterInstance.ephemeral() as ephemeral:
+        patch.setenv(LEVELS, "4")
         pipeline = Pipeline(folder, patch)
         pipeline.write(FILES)
         (key,) = pipeline.cut()
@@ -77,6 +79,7 @@ def first_build(tmp_path_factory: pytest.TempPathFactory) -> FirstBuild:
 def indexed(first_build: FirstBuild, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pipeline:
     """A pipeline whose index is built and published."""
     shutil.copytree(first_build.folder, tmp_path, dirs_exist_ok=True)
+    monkeypatch.setenv(LEVELS, "4")
     return Pipeline(tmp_path, monkeypatch)
 
 
