@@ -15,7 +15,7 @@ from typing import Any
 import duckdb
 import pytest
 from commands import ForkedPython
-from dagster_helpers import PEOPLE, PLACES, RIVERS
+from dagster_helpers import LEVELS, PEOPLE, PLACES, RIVERS
 
 import graphrag_pipeline
 from conftest import workspace_of
@@ -43,7 +43,7 @@ ROOT = Path(__file__).parents[1]
 TABLES = ("documents", "chunks", "entities", "relationships", "entity_chunks", "entity_aliases")
 HIERARCHY = ("communities", "community_members", "community_reports")
 OF_THE_RUN = ("releases", "batches", "batch_stages", "graph_batches", "stage_seconds", "meta")
-SMALL: dict[str, Any] = {"embeddings": {"dimensions": 32}}
+SMALL: dict[str, Any] = {"embeddings": {"dimensions": 32}, "communities": {"levels": 1}}
 
 
 @pytest.fixture(autouse=True)
@@ -389,6 +389,7 @@ def start(*arguments: str) -> subprocess.Popen[str]:
         **os.environ,
         "GRAPHRAG_HOME": "home",
         "GRAPHRAG_EMBEDDINGS__DIMENSIONS": "32",
+        LEVELS: "1",
     }
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     return ForkedPython([*arguments], env=environment, text=True, **pipes)
