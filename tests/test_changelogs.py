@@ -101,6 +101,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryEngine]:
         ("What is the newest release of Sponge?", "Sponge 3.1.2 final, Release date: 2022-03-04"),
         ("What was deprecated in dredge 2.1.0?", "--rope, which dredge --chain replaces"),
         ("What changed in dredge 2.0.0?", "Support for wooden sieves is gone"),
+        ("When was the swan of Bergen removed?", "The lighthouse was removed in 1931"),
         ("When was the lighthouse removed?", "The lighthouse was removed in 1931"),
     ],
 )
@@ -130,6 +131,9 @@ def test_a_change_cites_its_own_line(asked: QueryEngine) -> None:
         ("Works with Python 3.9 and the mud of 4.1.", ""),
         ("Pacify the compiler of Oracle Studio 12.6", ""),
         ("19 January 2020", ""),
+        ("2.9. Deletions", ""),
+        ("3.2. Versions", ""),
+        ("30.6 WAL Internals", ""),
     ],
 )
 def test_a_head_names_one_version_and_hardly_anything_else(line: str, number: str) -> None:

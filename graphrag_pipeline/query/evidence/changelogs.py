@@ -47,6 +47,8 @@ _LINE = pattern_of(
 )
 _NUMBERS = pattern_of(r"(?:versions?|release)\s+(\d+)(?:\s+(?:and|to)\s+(\d+))?\b")
 _WORD = pattern_of(r"[^\W\d_][^\s\d]*")
+# 2.9. Deletions
+_SECTION = pattern_of(r"(?:\d+\.)+\s")
 # What may date a version below its head, alone on its line.
 _DATED = pattern_of(r"\s*[=~*-]*\s*(\W*\w[^\n]{0,20}?\b(?:19|20)\d\d\b[^\n]{0,20})(?=\n)")
 _MOST_OTHER_WORDS = 2
@@ -163,15 +165,17 @@ def _version_of_change(
     every = {document["id"]: document for document in logs}
     own = [document["id"] for document in _named(question, logs)]
     names = frozenset[str]().union(*(_names(every[key]) for key in own))
-    bare = question.without(_WHICH).without(_BRINGS_IN).split()
-    bare = [word for word in bare if not terms(word) or not names.issuperset(terms(word))]
+    rest = question.without(_WHICH).without(_BRINGS_IN).split()
+    rest = [word for word in rest if not terms(word) or not names.issuperset(terms(word))]
+    bare = AnalysedQuestion(" ".join(rest))
+    wanted = frozenset(bare.without(_CHANGED).terms)
     sentences = [sentence for sentence in sentences if not sentence.announces]
     quotes = [sentence.quote for sentence in sentences]
-    scores = relevance(index, AnalysedQuestion(" ".join(bare)), quotes, sharing=True)
+    scores = relevance(index, bare, quotes, sharing=True)
     found: list[tuple[float, _Version, Sentence]] = []
     beside = 0.0
     for sentence, score in zip(sentences, scores, strict=True):
-        if sentence.document_id in own:
+        if sentence.document_id in own and _says_half(sentence.quote, wanted):
             text = every[sentence.document_id]["text"]
             above = [v for v in _versions(text) if v.body <= sentence.start < v.end]
             found += [(score, version, sentence) for version in above]
@@ -185,6 +189,10 @@ def _version_of_change(
     head = _shown(every[sentence.document_id]["text"], version)
     (said,) = readable([sentence.unnumbered])
     return [RankedPassage(f"{head}: {said}", 1.0, sentence.citation)]
+
+
+def _says_half(text: str, words: frozenset[str]) -> bool:
+    return 2 * len(words.intersection(terms(text))) >= len(words)
 
 
 def _head(index: Release, document: Mapping[str, Any], version: _Version) -> RankedPassage:
@@ -263,9 +271,10 @@ def _number_of(line: str) -> str:
     ('3.0.1', '')
     """
     bare = fold(line.strip("#=*_~ \t"))
-    if bare.endswith((".", ",", ";")) or _SINCE.search(bare):
+    if bare.endswith((".", ",", ";")) or _SINCE.search(bare) or _SECTION.match(bare):
         return ""
     numbers = [found[1] + (found[2] or "") for found in VERSION.finditer(bare)]
     numbers = numbers or [number for found in _NUMBERS.findall(bare) for number in found if number]
     others = _WORD.findall(_OF_HEADS.sub(" ", VERSION.sub(" ", bare)))
-    return numbers[-1] if numbers and len(others) <= _MOST_OTHER_WORDS else ""
+    most = 0 if bare[:1].isdigit() else _MOST_OTHER_WORDS
+    return numbers[-1] if numbers and len(others) <= most else ""
