@@ -117,6 +117,14 @@ def test_a_change_cites_its_own_line(asked: QueryEngine) -> None:
     assert answer.citations[0].text == "- Support for sieves of brass."
 
 
+def test_who_asks_some_documents_is_told_of_no_other(asked: QueryEngine) -> None:
+    question = "What is the latest version of dredge?"
+    where = {"uri": "*notes.txt"}
+    assert "2.1.0" in asked.answer(question, "auto").text
+    assert "2.1.0" not in asked.answer(question, "auto", where=where).text
+    assert "2.1.0" in asked.answer(question, "auto", where={"uri": "*CHANGELOG.md"}).text
+
+
 @pytest.mark.parametrize(
     ("line", "number"),
     [

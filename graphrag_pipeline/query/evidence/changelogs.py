@@ -61,12 +61,13 @@ _ALIKE, _SAYS_AS_MUCH = 0.98, 0.8
 _TITLED = """
 SELECT id FROM (
     SELECT id, len(list_intersect(
-        string_split_regex(lower(title || ' ' || regexp_extract(uri, '[^/]*/[^/]*$')), '[^\\w]|_'),
+        string_split_regex(
+            lower(concat_ws(' ', title, regexp_extract(uri, '[^/]*/[^/]*$'))), '[^\\w]|_'),
         $words::JSON::VARCHAR[])) AS n
     FROM documents)
 WHERE n > 0 ORDER BY n DESC, id LIMIT $most
 """
-_REMEMBERED = 64
+_REMEMBERED = 16
 
 
 class _Version(NamedTuple):
