@@ -10,6 +10,7 @@ from asked_files import index_asked
 
 from benchmarks.answers import passages_of
 from graphrag_pipeline.query import QueryEngine
+from graphrag_pipeline.query.evidence import totals
 
 VOYAGES = [
     ("V1", "Aurora", "Port Rowan", "done", "$1,200.50", "yes"),
@@ -163,6 +164,15 @@ def test_a_figure_of_all_rows_that_are_meant_stands_first(
         field, _, value = told.rpartition("records with ")[2].partition(": ")
         row = cited.text if cited.text.startswith("|") else text[0]["text"]
         assert f"{field}: {value}" in row.split("\n") or f"| {value} |" in row
+
+
+def test_what_was_asked_in_another_language_before_changes_nothing(asked: QueryEngine) -> None:
+    totals._of_rows.cache_clear()
+    for question, told in (
+        ("Was ist der Durchschnitt vom Lohn?", "Lohn: 1,557.69 on average"),
+        ("What is the average number of berths of asleep crews?", "berth: 5 on average"),
+    ):
+        assert told in passages_of(asked.answer(question, "bm25").text)[0]
 
 
 @pytest.mark.parametrize(

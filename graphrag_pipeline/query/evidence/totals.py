@@ -14,7 +14,7 @@ from itertools import chain, takewhile
 from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.core.records import SEPARATOR, parted
-from graphrag_pipeline.core.text import fold, terms
+from graphrag_pipeline.core.text import asked_language, fold, terms
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.query.evidence.asked_figures import BOUNDS
 from graphrag_pipeline.query.evidence.record_tables import (
@@ -267,7 +267,7 @@ def _choices(
     named by the field and a value may be either.
     """
     figures = frozenset(filter(str.isdigit, named))
-    others = frozenset(question.terms) - named - _of_rows()
+    others = frozenset(question.terms) - named - _of_rows(asked_language())
     by_field = {field: said for field in table.columns if (said := said_by_field(others, field))}
     of_fields = frozenset[str]().union(*by_field.values())
     choosing = choices_of(index, table, question, others - of_fields | figures)
@@ -295,8 +295,11 @@ def _choices(
 
 
 @cache
-def _of_rows() -> frozenset[str]:
-    """Return the terms of words that say nothing but that rows are meant: "how many rows are"."""
+def _of_rows(language: str | None) -> frozenset[str]:
+    """Return the terms of words that say nothing but that rows are meant: "how many rows are".
+
+    They are others in each language that is asked in.
+    """
     return frozenset(terms(" ".join(_WORDS["of_rows"]).replace("_", " ")))
 
 
