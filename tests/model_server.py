@@ -27,6 +27,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from graphrag_pipeline.llm.pace import _LEARNT
 from graphrag_pipeline.llm.schemas import without_mosts
 
 METHOD = ":method"
@@ -249,6 +250,9 @@ class ModelServer:
     def __enter__(self) -> Self:
         self._socket = socket.create_server(("127.0.0.1", self._port), backlog=512)
         self._port = self._socket.getsockname()[1]
+        # What a process has learnt of an earlier server of this port is not true of this one.
+        for key in [key for key in _LEARNT if key[0] == self.base_url]:
+            del _LEARNT[key]
         self._thread.start()
         return self
 
