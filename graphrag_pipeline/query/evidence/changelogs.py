@@ -6,7 +6,7 @@ them, which says neither *added* nor *version*.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -87,7 +87,7 @@ def told_by_changelog(
     Only of the documents that say most of what the question names beside these.
     """
     asked = question.folded
-    number = next((found[1] + (found[2] or "") for found in VERSION.finditer(asked)), "")
+    number = next(_numbers_in(asked), "")
     is_of_change = _CHANGED.search(asked) is not None
     asks_which = _WHICH.search(asked) is not None
     asks_when = question.asks_for == "time"
@@ -250,6 +250,10 @@ def _is_number(number: str, asked: str) -> bool:
     return number == asked or number.startswith((f"{asked}.", f"{asked}-", f"{asked}~"))
 
 
+def _numbers_in(text: str) -> Iterator[str]:
+    return (found[1] + (found[2] or "") for found in VERSION.finditer(text))
+
+
 @lru_cache(_REMEMBERED)
 def _versions(text: str) -> list[_Version]:
     """Return the versions of a text that is a changelog: several, or one that it begins with."""
@@ -274,8 +278,9 @@ def _number_of(line: str) -> str:
     bare = fold(line.strip("#=*_~ \t"))
     if bare.endswith((".", ",", ";")) or _SINCE.search(bare) or _SECTION.match(bare):
         return ""
-    numbers = [found[1] + (found[2] or "") for found in VERSION.finditer(bare)]
-    numbers = numbers or [number for found in _NUMBERS.findall(bare) for number in found if number]
+    numbers = [*_numbers_in(bare)] or [
+        number for found in _NUMBERS.findall(bare) for number in found if number
+    ]
     others = _WORD.findall(_OF_HEADS.sub(" ", VERSION.sub(" ", bare)))
     most = 0 if bare[:1].isdigit() else _MOST_OTHER_WORDS
     return numbers[-1] if numbers and len(others) <= most else ""

@@ -23,7 +23,7 @@ from graphrag_pipeline.query.evidence.asked_fields import are_of_one_stem
 from graphrag_pipeline.query.evidence.table_rows import caption_of, cells_of, is_rule, row_told
 from graphrag_pipeline.query.evidence.widening import RankedPassage
 from graphrag_pipeline.query.evidence.wording import with_name
-from graphrag_pipeline.query.operators.chunks import cite_text
+from graphrag_pipeline.query.operators.chunks import cite_text, documents_of
 from graphrag_pipeline.query.question import AnalysedQuestion, bare_word
 
 if TYPE_CHECKING:
@@ -50,10 +50,6 @@ SELECT document_id, start_char, end_char FROM blocks
 SEMI JOIN (SELECT unnest($ids::JSON::VARCHAR[]) AS document_id) USING (document_id)
 WHERE kind = 'table' AND end_char - start_char <= $longest
 ORDER BY document_id, start_char LIMIT $most
-"""
-_DOCUMENTS = """
-SELECT id, title, uri, text FROM documents
-SEMI JOIN (SELECT unnest($ids::JSON::VARCHAR[]) AS id) USING (id)
 """
 _PLAIN = r"' ' || trim(regexp_replace(strip_accents(lower({})), '[^\pL\pM\pN]+', ' ', 'g')) || ' '"
 """What a value says, word by word: it begins and ends with a space, as do its words."""
@@ -327,7 +323,7 @@ def tables_near(index: Release, sentences: Sequence[Sentence]) -> list[RecordTab
     if index.has_rows("blocks"):
         blocks = index.rows(_BLOCKS, ids=ids, longest=_LONGEST_TABLE, most=_MOST_TABLES)
         having = list({block["document_id"] for block in blocks})
-        documents = {row["id"]: row for row in index.rows(_DOCUMENTS, ids=having)}
+        documents = {row["id"]: row for row in documents_of(index, having)}
         within = (_table_within(documents[block["document_id"]], block) for block in blocks)
         tables.extend(filter(None, within))
     return tables
