@@ -71,6 +71,29 @@ MANUAL = {
         "Rain\nTide\n\nHowever, sailors forget to fill in the tide field of the log.\n"
     ),
 }
+PROGRAMS = {
+    f"{name}.html": f"""<html><head><title>{name} - Harbour Tools</title></head><body>
+<h1>{name}</h1><p>From the tools of Port Rowan</p>
+<table><tr><td>{name} [ -v ] [ nets, ... ]</td><td>(1)</td></tr>
+<tr><td>{name} --help</td><td>(2)</td></tr></table><p>{says}</p>
+<p>Whoever runs {name} twice, and {name} again, sees that {name} waits for {name}.</p>
+</body></html>"""
+    for name, says in {
+        "netlift": "Brings all nets aboard that are full. Empty ones stay.",
+        "ropeway": "Winds up whatever rope lies on deck. It needs no crew.",
+        "mudgate": "Opens the gate when the tide falls. It closes by itself.",
+    }.items()
+}
+FAQ = (
+    "Questions\n\nWhat is Haulix?\n\nHaulix is not said here, see below.\n\n"
+    "For the newest Tarnix, please see section 9 of Tarnix.\n\n"
+    "What is Tarnix GNU/Boat?\n\nTarnix GNU/Boat is the system that steers all boats.\n\n"
+    "What is a Tarnix file?\n\nIt holds what Tarnix writes. "
+    "The Tarnix Crew is a club of Tarnix.\n\n"
+    "Then, tideview(8) creates a list, as tideview does. With tideview, tideview is fast.\n\n"
+    "The Tarnix tideview(8) daemon provides a picture of the tide. Some tideview is old.\n\n"
+    "Now this brinesalt is a very curious thing. Some sell brinesalt, and brinesalt is dear.\n"
+)
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +105,9 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryEngine]:
             "guide.md": GUIDE,
             "licence.txt": LICENCE,
             "dictionary.txt": DICTIONARY,
+            "faq.txt": FAQ,
             **MANUAL,
+            **PROGRAMS,
         },
         tmp_path_factory,
     )
@@ -112,6 +137,12 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryEngine]:
         ("What does dredge-log do?", "show what was dredged"),
         ("What does the sponge tool do?", "It takes water from a picture"),
         ("What is the tide field for?", "how high the water stands"),
+        ("What does netlift do?", "netlift: Brings all nets aboard"),
+        ("What is mudgate?", "mudgate: Opens the gate when the tide falls"),
+        ("What is Tarnix?", "is the system that steers all boats"),
+        ("What is tideview?", "daemon provides a picture of the tide"),
+        ("What does the tideview daemon do?", "daemon provides a picture of the tide"),
+        ("What is brinesalt?", "is a very curious thing"),
         ("Was ist das Ebbwerk?", "ein Verfahren namens Ebbwerk"),
     ],
 )

@@ -50,6 +50,16 @@ Nothing here is about nets. The default is to wait.
 """,
 }
 
+FILES["directives.html"] = """<html><head><title>Directives</title></head><body>
+<h1>Directives</h1>
+<h2>RopeLength Directive</h2><table><tr><th><a href="help.html#d">Description:</a></th>
+<td>How long ropes are</td></tr><tr><th><a href="help.html#f">Default:</a></th><td>RopeLength 30
+</td></tr><tr><th><a href="help.html#c">Context:</a></th><td>boat, quay</td></tr></table>
+<p>Ropes are cut by this. A longer RopeLength needs more room than the quay has.</p>
+<h2>Mooring Directive</h2><table><tr><th><a href="help.html#d">Description:</a></th>
+<td>Where boats lie</td></tr><tr><th><a href="help.html#f">Default:</a></th><td>Mooring east</td>
+</tr><tr><th><a href="help.html#c">Context:</a></th><td>harbour</td></tr></table>
+<p>A boat lies there by default.</p></body></html>"""
 FILES["orders.csv"] = """order_id,customer,unit_price,status
 4711,Haldor Nets,12.50,open
 4712,Brine and Sons,9.75,sent
@@ -74,6 +84,9 @@ def first(asked: QueryEngine, question: str) -> str:
         ("What is the default of netSize?", "Defaults to 12 fathoms"),
         ("What does netSize default to?", "Defaults to 12 fathoms"),
         ("How many nets does --side take at most?", "At most nine are taken at a time."),
+        ("What is the default of RopeLength?", "Default: RopeLength 30"),
+        ("What is the context of RopeLength?", "RopeLength — Context: boat, quay"),
+        ("What is the context of Mooring?", "Mooring — Context: harbour"),
     ],
 )
 def test_what_an_entry_says_answers_a_question_that_says_its_name(
@@ -91,6 +104,7 @@ def test_what_an_entry_says_answers_a_question_that_says_its_name(
         ("What does the -s option of haul do?", "-s nets --side=nets: Bring in the nets of"),
         ("What does haul --no-count do?", "Leave out the tally of the fish."),
         ("What does the --side option of mend do?", "Mends the torn side of a net only"),
+        ("What does the RopeLength directive do?", "Description: How long ropes are"),
     ],
 )
 def test_what_an_entry_begins_with_says_what_it_is_about(

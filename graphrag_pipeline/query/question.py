@@ -43,6 +43,7 @@ _ASKED = {kind: pattern_of(words_pattern(kind)) for kind in ("time", "number", "
 _WHAT = pattern_of(words_pattern("what"))
 _WHAT_AFTER = pattern_of(rf"(?:{words_pattern('what_after')})$")
 _WHAT_END = pattern_of(rf"\s+(?:{words_pattern('what_end')})$")
+_WHAT_DOES = pattern_of(words_pattern("what_does"))
 _WHAT_HEAD = pattern_of(rf"(?:{words_pattern('what_head')})\s+")
 _COMPARED = pattern_of(words_pattern("compare"))
 NAME_OF_CODE = pattern_of(r"[^\W_]_+[^\W_]|[a-z\d][A-Z]|(?<!\w)_+[^\W_]|\w\(\)")
@@ -99,14 +100,29 @@ class AnalysedQuestion(str):
 
     @cached_property
     def subject(self) -> str:
-        """What it asks the nature of: "ada king" in "Who is Ada King?"; else nothing."""
+        """What it asks the nature of: "ada king" in "Who is Ada King?"; else nothing.
+
+        Who asks what somebody does asks for that, and who asks what they sell does not.
+        """
         text = self.folded.strip(" ?？¿。")
         if after := _WHAT_AFTER.search(text):
             return text[: after.start()].strip()
         asks = _WHAT.match(text)
         subject = text[asks.end() :].strip() if asks else ""
+        if asks and _WHAT_DOES.fullmatch(asks[0]) and not _WHAT_END.search(subject):
+            return ""
         head = _WHAT_HEAD.match(subject)
         return _WHAT_END.sub("", subject[head.end() if head else 0 :]).strip()
+
+    @property
+    def asks_what(self) -> bool:
+        """Whether it asks what something is, does or has."""
+        return bool(self.subject) or _WHAT.match(self.folded) is not None
+
+    @property
+    def asks_does(self) -> bool:
+        """Whether it asks what something does."""
+        return _WHAT_DOES.match(self.folded) is not None
 
     @cached_property
     def without_quantity(self) -> AnalysedQuestion:

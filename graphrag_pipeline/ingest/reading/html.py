@@ -428,7 +428,8 @@ class _PageParser:
         if text in _PERMALINKS:
             del self.parts[self.link_from :]
         else:
-            if self.address and text:
+            # "Default:" is the name of a field, whatever it leads to.
+            if self.address and text and not text.endswith(":"):
                 words = marked("".join(self.parts[self.link_from :]), len(self.addresses))
                 self.linked += len(words) - len(text)
                 self.parts[self.link_from :] = [words]

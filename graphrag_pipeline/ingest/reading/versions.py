@@ -22,7 +22,7 @@ VERSIONS = {
     "configs": "5",
     "family trees": "2",
     "graphs": "2",
-    "HTML": "16",
+    "HTML": "17",
     "LaTeX": "7",
     "mail": "11",
     "manual pages": "4",

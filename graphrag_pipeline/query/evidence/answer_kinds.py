@@ -46,8 +46,10 @@ WHERE type IN (SELECT unnest($types::JSON::VARCHAR[])) GROUP BY chunk_id
 """
 
 
-# "the maximum number" or "the default size", but not "the city of a large population".
-_MEASURES = pattern_of(rf"(?:the )?(?:\w+ )?(?:{words_pattern('quantity')})")
+# "the maximum number" or "the default page size", but not "the city of a large population".
+_WORDS_BEFORE = rf"(?:(?!(?:{words_pattern('leads_to_name')}))\w+ ){{0,3}}"
+_MEASURES = pattern_of(rf"(?:the )?{_WORDS_BEFORE}(?:{words_pattern('quantity')})")
+_ASKS_LIMIT = pattern_of(words_pattern("asks_limit"))
 # Whoever is asked for by "the architect of the bridge" has a name; "a contributor" is a word.
 _ANY = pattern_of(words_pattern("one"))
 _DESCRIBED = pattern_of(rf"(?!{words_pattern('one')})(?:{words_pattern('articles')})")
@@ -88,7 +90,8 @@ def wanted_of(index: Release, question: AnalysedQuestion, chunks: Sequence[str])
         subject = ""
     if subject and not _MEASURES.match(subject):
         is_person = kind == "person" and not _ANY.match(subject)
-        return AskedFor(says_what_is(subject, is_person=is_person), defines=True)
+        says = says_what_is(subject, is_person=is_person, asks_does=question.asks_does)
+        return AskedFor(says, defines=True)
     if subject or kind in ("time", "number"):
         patterns = (_IS_A_NUMBER,) if subject else _said_where(question.folded, kind)
         return AskedFor(partial(_share_held, patterns))
@@ -98,10 +101,14 @@ def wanted_of(index: Release, question: AnalysedQuestion, chunks: Sequence[str])
 def _said_where(asked: str, kind: str) -> tuple[re.Pattern[str], ...]:
     """Return what a sentence says where a question asks for a time or a number, the best first.
 
-    *When* may be answered by *after two years*, or by *every three years*, if by no date.
+    *When* may be answered by *after two years*, or by *every three years*, if by no date; how many
+    there can be is a limit.
     """
     patterns = (_A_NUMBER,)
-    if _HOW_OFTEN.search(asked):
+    if kind == "number" and _ASKS_LIMIT.search(asked):
+        limits = words_pattern("limits")
+        patterns = (f"(?s:{limits}).*(?:{_A_NUMBER})|(?:{_A_NUMBER}).*(?:{limits})", _A_NUMBER)
+    elif _HOW_OFTEN.search(asked):
         patterns = (_A_FREQUENCY,)
     elif kind == "time" and _HOW_LONG.search(asked):
         patterns = (f"{_A_TIME}|{_A_DURATION}",)
@@ -109,6 +116,11 @@ def _said_where(asked: str, kind: str) -> tuple[re.Pattern[str], ...]:
         patterns = (_A_TIME, f"{_A_DURATION}|{_A_FREQUENCY}")
     # Long ones, compiled for the questions that need them.
     return tuple(map(re.compile, patterns))
+
+
+def asks_limit(question: AnalysedQuestion) -> bool:
+    """Whether a question asks how many there can be."""
+    return question.asks_for == "number" and _ASKS_LIMIT.search(question.folded) is not None
 
 
 def _share_held(patterns: Sequence[re.Pattern[str]], sentence: Sentence) -> float:

@@ -143,7 +143,7 @@ def _words_of_kind(question: str) -> frozenset[str]:
     kind = "time_field" if asked.asks_for == "time" else ""
     if asked.asks_for == "number":
         kind = "amount_field" if _HOW_MUCH.search(asked.folded) else "count_field"
-    elif not asked.asks_for and asked.subject:
+    elif not asked.asks_for and asked.asks_what:
         kind = "amount_field" if _COSTS.search(asked.folded) else "result_field"
     return _last_words(kind, asked_language()) if kind else frozenset()
 

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.text import fold, terms
+from graphrag_pipeline.query.evidence.announcements import CAPTION
 from graphrag_pipeline.query.question import words_pattern
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.evidence.sentences import Sentence
+    from graphrag_pipeline.query.evidence.units import Unit
 
 _DEFINES = pattern_of(words_pattern("defines"))
+# What a manual says of a name and its kind: the qshape(1) program helps ...
+_DOES = pattern_of(words_pattern("does_what"))
 _MEAN = words_pattern("means")
 _MEANS = pattern_of(rf"(?<!the )(?:{_MEAN})")
 # What a contract says between a term and what it means: the "Source" for a work in any form means.
@@ -28,6 +33,9 @@ _INSERTED = pattern_of(r"\([^)]*\)|,.*,\s*$")
 # "For a harbour, a quay is": the subject may stand behind a clause, or in quotes.
 _CLAUSE, _CLOSING = pattern_of(r'[,、„«「『]|[“"](?=\S)'), '»”“」』" '
 _ARTICLE = pattern_of(rf"(?:{words_pattern('articles')})\s+")
+_LEADS_IN = pattern_of(rf"(?:(?:{words_pattern('leads_in')})\s+)+")
+# likely(X) and qshape(1) are what they are called without that.
+_TAKES = pattern_of(r"(?<=\w)\([^()]*\)(?=\]|\s|$)")
 _ANY = pattern_of(rf"(?:{words_pattern('one')})\s+")
 # The urgency field and the command status are what stands below *Urgency* and *status*.
 _KIND = words_pattern("kinds_of_names")
@@ -47,42 +55,42 @@ _APART = pattern_of(r"[\s-]+")
 _NUMBERING = pattern_of(r"^(?:#+\s+)?(?:(?:\d+\.)*\d*\s+)?")
 _NAME_GOES_ON = pattern_of(r"\s[A-Z]")
 _LEAST_INITIALS = 2
-_MOST_ADDED, _NAMED_LONGER = 2, 0.6
+_MOST_ADDED, _NAMED_LONGER, _ASKED_LONGER = 2, 0.6, 0.9
+_DOES_SO = 0.8
+_WORD, _ENDS = pattern_of(r"\w+"), pattern_of(r"[^\W_][)\]\"”]?[.!?](?=\s|$)")
+_PLAIN = pattern_of(r"[(\"“'‘]*[^\W_][\w'’:/-]*[)\"”'’]*[.,;:!?]*")
+_LEAST_WORDS, _PROSE, _MOST_BETWEEN = 4, 0.75, 12
 _INTRODUCED, _BY_LETTERS = 2.0, 0.5
 
 
-def says_what_is(subject: str, *, is_person: bool) -> Callable[[Sentence], float]:
+def says_what_is(
+    subject: str, *, is_person: bool, asks_does: bool = False
+) -> Callable[[Sentence], float]:
     """Return what says how much a sentence counts that says what a subject is; 0 if none does.
 
     It begins with the subject, or some of its words and no others, and goes on with "is a" or the
     like; or it announces what follows and says no other words itself, as a heading or a term does;
     or it is an entry of a manual or a dictionary, or begins with the subject in quotes and what
     that means; or it introduces the subject (see :func:`_introduces`), or says last who or what is
-    it. Of a person, also an apposition ("King, the first ...") and what is said of oneself.
+    it, or what it does, above all where that is asked. Of a person, also an apposition ("King, the
+    first ...") and what is said of oneself.
     """
-    words = terms(subject)
-    named = terms(_name_of(subject))
+    says_so = _INTRODUCED if asks_does else _DOES_SO
+    words, named, article = terms(subject), terms(_name_of(subject)), _ARTICLE.match
     ends = (words, terms(_LEADS.split(subject)[0])) if named == words else ()
     heads = words if is_person else [said[-1] for said in ends if said]
     introduced = _introduces(_ARTICLE.sub("", subject, count=1))
-    bare = re.escape(_ARTICLE.sub("", subject, count=1))
-    # The pilot of the harbour was Ann Lee, ...; a boat is seaworthy if ...
-    inverted = re.compile(
-        rf"(?:^|[.;:]\s+)(?:{_ARTICLE.pattern})[^.,;:]{{3,{_BETWEEN}}}(?<!which)(?<!that)\s(?:{_IS})\s+"
-        rf"(?:(?:{_NAMED})\s+)?(?:{_ARTICLE.pattern})?{bare}"
-        rf"(?=[,.;]|$|\s+(?:{_SUPPOSES.pattern}))"
-    )
-    apposition = re.compile(
-        rf"{_SAYS_OF_ONESELF}[^.]{{0,40}}{re.escape(subject)}, |{re.escape(subject)}, "
-        r"(?:who|an?|the|chief|senior|professor|director|founder|president|ceo|cto)\b"
-    )
+    inverted, asked_longer, apposition = _patterns_of(subject)
 
     def stands(said: list[str]) -> float:
         return float(said == named) or _stands_for(said, words, heads)
 
     def holds(sentence: Sentence) -> float:
-        if _is_head(sentence) and stands(_named_by(sentence.first)) == 1.0:
+        named_so = stands(_named_by(sentence.first)) if _is_head(sentence) else 0.0
+        if named_so == 1.0:
             return 1.0
+        if named_so and asked_longer.search(sentence.first):
+            return _ASKED_LONGER
         text = fold(sentence.quote)
         entry = None if is_person else _ENTRY.match(text)
         if entry and terms(entry[1]) in (words, named):
@@ -92,6 +100,8 @@ def says_what_is(subject: str, *, is_person: bool) -> Callable[[Sentence], float
         begin = text[: len(subject) + _BEGINNING]
         defines = _DEFINES.search(begin)
         said = _INSERTED.sub("", begin[: defines.start()]) if defines else ""
+        if lead := _LEADS_IN.match(said):
+            said = said[lead.end() :]
         before, clause = terms(said), terms(_CLAUSE.split(said.rstrip(_CLOSING))[-1])
         before = clause if clause == words else before
         means = _MEANS.search(text[: len(subject) + _BETWEEN])
@@ -102,23 +112,119 @@ def says_what_is(subject: str, *, is_person: bool) -> Callable[[Sentence], float
         if is_meant or (is_person and apposition.search(text)):
             return float(bool(words))
         sure = 0.0 if _SUPPOSES.match(text) else stands(before)
+        # The Debian Project is another thing than Debian.
+        sure *= 0.5 if sure == _NAMED_LONGER and article(said) and not article(subject) else 1.0
         # What a longer name contains says less of the subject than what it is.
         is_said = sure == 1.0 or (defines is not None and " " in defines[0])
-        return max(sure * is_said, introduced(text, sentence.quote))
+        does = 0.0 if is_person else says_so * _says_does(begin, _name_of(subject))
+        return max(sure * is_said, does, introduced(text, sentence.quote))
 
     return holds
 
 
+def _patterns_of(subject: str) -> tuple[re.Pattern[str], ...]:
+    """Return what says a subject last, asks what a longer name of it is, and stands beside it."""
+    bare = re.escape(_ARTICLE.sub("", subject, count=1))
+    # The pilot of the harbour was Ann Lee, ...; a boat is seaworthy if ...
+    inverted = (
+        rf"(?:^|[.;:]\s+)(?:{_ARTICLE.pattern})[^.,;:]{{3,{_BETWEEN}}}(?<!which)(?<!that)\s(?:{_IS})\s+"
+        rf"(?:(?:{_NAMED})\s+)?(?:{_ARTICLE.pattern})?{bare}"
+        rf"(?=[,.;]|$|\s+(?:{_SUPPOSES.pattern}))"
+    )
+    # What is Debian GNU/Linux? stands above what Debian is, and what is a Debian file does not.
+    asked_longer = rf"(?i:\b{bare})[\s-](?:[A-Z]|\W)[^?]*\?\s*$"
+    apposition = (
+        rf"{_SAYS_OF_ONESELF}[^.]{{0,40}}{re.escape(subject)}, |{re.escape(subject)}, "
+        r"(?:who|an?|the|chief|senior|professor|director|founder|president|ceo|cto)\b"
+    )
+    return tuple(map(re.compile, (inverted, asked_longer, apposition)))
+
+
+def tell_below(subject: str, units: Sequence[Unit]) -> set[int]:
+    """Tell the first sentences below lines that are a subject with these, beyond what is no prose.
+
+    A page on a function has its forms, and one on a ship a table, before it says what that is.
+    Returns the places of these units.
+    """
+    name = _ARTICLE.sub("", _name_of(subject), count=1)
+    firsts: dict[int, dict[int, str]] = {}
+    told: set[int] = set()
+    for place, unit in enumerate(units if name else ()):
+        window = unit.sentence.window
+        if id(window) not in firsts:
+            lines = unit.row["text"].splitlines(keepends=True)
+            firsts[id(window)] = dict(_firsts_below(lines, name))
+        head = firsts[id(window)].get(unit.sentence.start - unit.row["window_start"])
+        if head and _is_prose(unit.sentence.first):
+            unit.told, unit.shown = f"{subject} {unit.told}", f"{head}: {unit.shown}"
+            told.add(place)
+    return told
+
+
+def _firsts_below(lines: Sequence[str], name: str) -> Iterator[tuple[int, str]]:
+    """Yield where the first prose below a line that is a name begins, and that line."""
+    start, head, between = 0, "", 0
+    for line, following in zip_longest(lines, lines[1:], fillvalue=""):
+        said = line.strip().strip("#*_ ")
+        if head and _is_prose(said):
+            if between:
+                yield start + len(line) - len(line.lstrip()), head
+            head = ""
+        elif not following.strip() and _is_bare(line.strip()) and _names(fold(said), name):
+            head, between = said, 0
+        elif line.startswith("#") or between > _MOST_BETWEEN:
+            head = ""
+        else:
+            between += bool(said)
+        start += len(line)
+
+
+def _is_prose(line: str) -> bool:
+    """Whether a line has a sentence: also one that says only what is done, as manuals do."""
+    words = line.split()
+    n_plain = sum(_PLAIN.fullmatch(word) is not None for word in words)
+    return (
+        len(words) >= _LEAST_WORDS and n_plain >= _PROSE * len(words) and bool(_ENDS.search(line))
+    )
+
+
+def _names(line: str, name: str) -> bool:
+    """Whether a line is a name, but for its kind, its number, and what it takes in brackets."""
+    if name not in line:
+        return False
+    bare = _TAKES.sub("", _NUMBERING.sub("", line))
+    return name in (bare, _ARTICLE.sub("", _name_of(bare), count=1))
+
+
+def _is_bare(line: str) -> bool:
+    """Whether a line ends as headings do, not as speech, and is no comment of code."""
+    return (line[-1:].isalnum() or line.endswith((")", "?"))) and not line.startswith("# ")
+
+
+def _says_does(text: str, name: str) -> bool:
+    """Whether a text begins with a name, its kind at most, one word before it, and what it does."""
+    does = _DOES.search(text)
+    said = _INSERTED.sub("", text[: does.start()]).strip("`*[]_ ") if does else ""
+    said = _ARTICLE.sub("", said, count=1)
+    bare = _OF_A_KIND.sub("", said)
+    words, asked = terms(bare), terms(name)
+    is_name = words == asked and len(_WORD.findall(bare)) == len(_WORD.findall(name))
+    return bool(asked) and (is_name or (bare != said and words[1:] == asked))
+
+
 def _is_head(sentence: Sentence) -> bool:
     """Whether a sentence announces what follows, and is not the last of lines below each other."""
-    if not sentence.announces or sentence.is_marked or sentence.first.startswith("#"):
-        return sentence.announces
+    below = sentence.announced.strip() if sentence.announces else ""
+    if not below or (CAPTION.match(below) and "\n" not in below):
+        return False
+    if sentence.is_marked or sentence.first.startswith("#"):
+        return True
     line = sentence.window.line_start(sentence.start)
     return sentence.window.text(max(line - 2, 0), line).strip() == ""
 
 
 def _named_by(heading: str) -> list[str]:
-    return terms(_SPOKEN.sub("", _NUMBERING.sub("", heading)))
+    return terms(_TAKES.sub("", _SPOKEN.sub("", _NUMBERING.sub("", heading))))
 
 
 def _name_of(subject: str) -> str:
@@ -146,9 +252,13 @@ def definition_pattern(subject: str) -> str:
     name = "|".join(between.join(map(re.escape, n.strip(_QUOTES).split())) for n in names)
     name = rf"[{_QUOTES}]?(?:{name})(?:e?s)?"
     inserted = r"(?:\s*\([^()]{1,80}\)|,[^.,]{1,80},|(?:\s+[\w/+-]+){1,2})?"
+    does = (
+        rf"(?:^|\n|[.!?]\s)\s*(?:{_ARTICLE.pattern})?(?:[\w-]+\s+)?[\[`*]*{name}[`*]*(?:\(\w*\))?"
+        rf"(?:\]\([^()\s]*\))?(?:\s+[\w-]+)?\s+(?:{_DOES.pattern})"
+    )
     begins = rf"(?:^|\n|[.!?:;\"”»)\]])\s*(?:{_ARTICLE.pattern})?{name}[{_QUOTES}]?"
     return (
-        rf"(?i){begins}{inserted}\s+(?:{_DEFINES.pattern})|{begins}\s*(?::|–|—|--)\s|"
+        rf"(?i){does}|{begins}{inserted}\s+(?:{_DEFINES.pattern})|{begins}\s*(?::|–|—|--)\s|"
         rf"(?:^|\n)\W*(?:[\d.]+\s+)?{name}\W*(?:\s/[^/\n]+/[^\n]{{0,20}})?(?:\n|$)|"
         rf"\b(?:{_IS})\s+(?:{_ARTICLE.pattern})?{name}\s*(?:[,.;]|\b(?:{_SUPPOSES.pattern}))|{begins}[^.;:]{{0,{_BETWEEN}}}\b(?:{_MEAN})|"
         rf"(?:{_NAMED})\s+(?:[^.,;()]{{1,80}}\()?{name}\b|"

@@ -16,6 +16,7 @@ from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.records import field_line, record_line
 from graphrag_pipeline.core.text import fold, terms, terms_batch
 from graphrag_pipeline.graph.titles import NUMBERED
+from graphrag_pipeline.query.asked_authors import AUTHORS
 from graphrag_pipeline.query.asked_documents import KEYS
 from graphrag_pipeline.query.evidence.bylines import authors_in, date_in
 from graphrag_pipeline.query.evidence.latest import version_of
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.evidence.units import Unit
     from graphrag_pipeline.query.release import Release
 
-_AUTHORS = ("author", "authors", "creator", "written_by", "byline")
 _WROTE, _PUBLISHED, _DOCUMENT, _GUIDE = (
     pattern_of(words_pattern(section)) for section in ("wrote", "published", "document", "guide")
 )
@@ -54,7 +54,7 @@ SELECT id, metadata::VARCHAR AS metadata
 FROM documents SEMI JOIN (SELECT unnest($ids::JSON::VARCHAR[]) AS id) USING (id)
 """
 _FIELDS = "SELECT DISTINCT unnest(json_keys(metadata)) AS name FROM documents ORDER BY name"
-_SAID = {"author": _metadata_sql(_AUTHORS), "date": _metadata_sql(KEYS)}
+_SAID = {"author": _metadata_sql(AUTHORS), "date": _metadata_sql(KEYS)}
 
 
 def told_by_metadata(

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphrag_pipeline.core.patterns import pattern_of
+from graphrag_pipeline.core.records import record_line
 from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.query.evidence.units import DEFINITION, OF_RECORDS
 from graphrag_pipeline.query.names_of_code import names_of_code
@@ -23,14 +24,14 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.question import AnalysedQuestion
     from graphrag_pipeline.query.release import Release
 
-# An option with what it takes, a name with its type or by itself, also before what is said of it;
-# any other heading, and any other short line that stands alone.
+# An option with what it takes, a name with its type, its kind (Timeout Directive) or by itself,
+# also before what is said of it; any other heading, and any other short line that stands alone.
 _LINES = pattern_of(
     r"^(?:(?:#{1,6} +)?[`*]{0,3}(?P<option>--?[^\W\d_][^\n:]{0,80})(?:(?<![.!?;,])$|:(?=\s))"
     r"|(?:#{1,6} +)?[`*]{0,3}(?P<name>[\w$][\w.$/-]{0,80})[`*]{0,3}(?P<type> \([^()\n]{1,40}\))?"
-    r"(?:$|:(?=\s))"
+    rf"(?P<kind>\s+(?:{words_pattern('kinds_of_names')}))?(?:$|:(?=\s))"
     r"|#{1,6} [^\n]*$|(?<=\n\n)[^\n]{1,60}(?<![.!?:;,])(?=\n\n))",
-    re.MULTILINE,
+    re.MULTILINE | re.IGNORECASE,
 )
 _OPTION = pattern_of(r"(?<![\w-])--?[^\W\d_][\w-]*")
 _KINDS = pattern_of(words_pattern("entry_kinds"))
@@ -39,11 +40,15 @@ _REMEMBERED = 1024
 
 
 class _Entry(NamedTuple):
-    """An entry of a text: where it begins, where the lines with its names end, and these."""
+    """An entry of a text: where it begins, where the lines with its names end, and these.
+
+    ``of_a_kind``: it is called "Timeout Directive", of which the first may be any word.
+    """
 
     start: int
     body: int
     names: tuple[str, ...]
+    of_a_kind: bool = False
 
 
 def tell_entries(index: Release, question: AnalysedQuestion, units: Sequence[Unit]) -> None:
@@ -53,10 +58,12 @@ def tell_entries(index: Release, question: AnalysedQuestion, units: Sequence[Uni
     question, which counts most where it begins so: *The default is*. Below the name of another
     entry that is the default of another.
     """
-    said = frozenset(bare_word(word).lower() for word in question.split())
+    written = [bare_word(word) for word in question.split()]
+    said = frozenset(map(str.lower, written))
+    as_names = frozenset(word.lower() for word in written[1:] if word != word.lower())
     words = frozenset(question.without(_KINDS).terms)
     entries = [_entry_of(unit) for unit in units]
-    names = [next((name for name in entry.names if name.lower() in said), "") for entry in entries]
+    names = [_name_said(entry, as_names if entry.of_a_kind else said) for entry in entries]
     asks_by_name = any(names) or question.read(names_of_code)
     others = words.difference(*map(terms, names))
     for unit, entry, name in zip(units, entries, names, strict=True):
@@ -64,6 +71,16 @@ def tell_entries(index: Release, question: AnalysedQuestion, units: Sequence[Uni
             _tell(unit, entry, name, words)
         elif asks_by_name and entry.names and not others.isdisjoint(terms(unit.told)[:1]):
             unit.told = ""
+
+
+def _name_said(entry: _Entry, said: frozenset[str]) -> str:
+    return next((name for name in entry.names if name.lower() in said), "")
+
+
+def stands_in_entry(unit: Unit) -> bool:
+    """Whether a unit stands below the names of an entry: its label is of that."""
+    entry = _entry_of(unit)
+    return bool(entry.names) and unit.sentence.start - unit.row["window_start"] >= entry.body
 
 
 def _tell(unit: Unit, entry: _Entry, name: str, words: frozenset[str]) -> None:
@@ -77,6 +94,8 @@ def _tell(unit: Unit, entry: _Entry, name: str, words: frozenset[str]) -> None:
             unit.told, unit.kind, unit.section = f"{unit.told} {name}", DEFINITION, 1.0
     elif told := others.intersection(terms(unit.told)):
         is_subject = terms(unit.told)[0] in told
+        if unit.kind == "table":
+            unit.shown = record_line(name, unit.shown)
         unit.kind = DEFINITION if is_subject else unit.kind
         unit.section = max(unit.section, 1.0 if is_subject else _WITHIN)
         unit.told = f"{unit.told} {name}"
@@ -114,7 +133,7 @@ def _entries(text: str) -> list[_Entry]:
         if names and above and above.names and not text[above.body : start].strip():
             start, names = above.start, above.names + names
             entries.pop()
-        entries.append(_Entry(start, line.end(), names))
+        entries.append(_Entry(start, line.end(), names, of_a_kind=line["kind"] is not None))
     return entries
 
 
@@ -123,6 +142,6 @@ def _called(line: re.Match[str]) -> tuple[str, ...] | None:
     name = line["name"] or ""
     if line["option"]:
         return tuple(_OPTION.findall(line["option"]))
-    if line["type"] or NAME_OF_CODE.search(name) or "." in name.rstrip("."):
+    if line["type"] or line["kind"] or NAME_OF_CODE.search(name) or "." in name.rstrip("."):
         return (name,)
     return None if line[0].endswith(":") else ()

@@ -16,6 +16,7 @@ from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.prose import REPEATED_IN
 from graphrag_pipeline.core.records import record_line
 from graphrag_pipeline.core.text import terms, terms_batch
+from graphrag_pipeline.query.asked_authors import asked_author
 from graphrag_pipeline.query.evidence.answer_kinds import (
     AskedFor,
     name_another,
@@ -33,9 +34,10 @@ from graphrag_pipeline.query.evidence.asked_figures import tell_figures
 from graphrag_pipeline.query.evidence.asked_sections import told_by_section
 from graphrag_pipeline.query.evidence.changelogs import told_by_changelog
 from graphrag_pipeline.query.evidence.code_lines import by_code_lines
+from graphrag_pipeline.query.evidence.definitions import tell_below
 from graphrag_pipeline.query.evidence.divisions import told_by_division
 from graphrag_pipeline.query.evidence.document_facts import tell_titles, told_by_metadata
-from graphrag_pipeline.query.evidence.entries import tell_entries
+from graphrag_pipeline.query.evidence.entries import stands_in_entry, tell_entries
 from graphrag_pipeline.query.evidence.extremes import told_of_extremes
 from graphrag_pipeline.query.evidence.findings import (
     found_findings,
@@ -99,7 +101,7 @@ REPEATED_WORTH = 0.5
 LEAST_SHARE = 0.45
 """A passage that scores less than this share of the best says nothing to the question."""
 
-_SAID = 0.75
+_SAID, _SURE = 0.75, 0.9
 _BRACKETED = pattern_of(r"\s*\([^()]*\)$")
 
 _Ranking = list[tuple[RankedPassage, Sentence]]
@@ -212,15 +214,28 @@ def _ranked(
     say(index, question, units)
     for tell in _TELLS:
         tell(index, question, units)
-    scores = _relevance(index, without_latest(question).without_quantity, units)
+    if wanted is not None and wanted.defines:
+        for place in tell_below(question.subject, units):
+            units[place].kind = DEFINITION
+    author = asked_author(index, question)
+    topic = author.topic if author else without_latest(question).without_quantity
+    scores = _relevance(index, topic, units)
     if index.lexical and not any(scores):
         return []
     weigh_fields(question, units, scores)
-    totals = _totals(question, units, scores, names, wanted)
-    best = by_worth(units, totals, most, wanted)
-    if best and wanted is not None and wanted.defines:
+    repeated = _repeated(units)
+    totals = _totals(question, units, scores, names, wanted, repeated)
+    surely: dict[int, int] = {}
+    if wanted is not None and wanted.defines:
+        said = (place for place, score in enumerate(scores) if score)
+        surely = {place: _defines(units[place], wanted, repeated) for place in said}
+    sure = [place for place, how in surely.items() if how > 1]
+    best = by_worth(units, totals, most, wanted, sure)
+    if best and surely:
         floor = LEAST_SHARE * best[0][1]
-        best.sort(key=lambda row: row[1] < floor or not _defines(units[row[0]], wanted))
+        best.sort(key=lambda row: (row[1] < floor, -surely.get(row[0], 0)))
+    if author:
+        best.sort(key=lambda row: units[row[0]].document_id not in author.documents)
     ranking: _Ranking = []
     for place, score, leans in best:
         sentence = units[place].sentence
@@ -232,8 +247,15 @@ def _ranked(
     return ranking
 
 
-def _defines(unit: Unit, wanted: AskedFor) -> bool:
-    return unit.kind == DEFINITION or bool(wanted.holds(unit.sentence))
+def _defines(unit: Unit, wanted: AskedFor, repeated: Set[str]) -> int:
+    """Return how surely a unit says what something is: 2, less surely 1, or not 0.
+
+    No heading does by itself, above the same words as others.
+    """
+    held = 1.0 if unit.kind == DEFINITION else wanted.holds(unit.sentence)
+    if unit.shown in repeated or _is_bare_head(unit, held, repeated):
+        return 0
+    return (held > 0) + (held >= _SURE)
 
 
 def _totals(
@@ -242,6 +264,7 @@ def _totals(
     scores: Sequence[float],
     names: set[str],
     wanted: AskedFor | None,
+    repeated: Set[str],
 ) -> list[float]:
     """Return what units are worth: their relevance, and what else counts for them."""
     texts = [without_item_number(unit.shown) for unit in units]
@@ -253,7 +276,6 @@ def _totals(
     led = _led_to(question, units, with_rank)
     written = shares_written(question, texts)
     others = name_another(question, texts)
-    repeated = _repeated(units)
     totals: list[float] = []
     columns = zip(units, named, scores, with_rank, written, others, strict=True)
     for unit, share, score, total, figures, is_other in columns:
@@ -263,11 +285,13 @@ def _totals(
         held = 1.0
         if wanted is not None:
             held = wanted.holds(unit.sentence) if (score or is_led) and not is_other else 0.0
+            held = 0.0 if _is_bare_head(unit, held, repeated) else held
             total += KIND_WEIGHT * held
         is_said = held or unit.section == 1.0
         total += SECTION_WEIGHT * unit.section * (1.0 if is_said else 0.5)
         total += FIELD_WEIGHT * unit.gain + KIND_WEIGHT * (unit.kind == DEFINITION)
-        totals.append(total * (REPEATED_WORTH if unit.shown in repeated else 1.0))
+        is_repeated = unit.shown in repeated or (held == 0.0 and _below(unit) in repeated)
+        totals.append(total * (REPEATED_WORTH if is_repeated else 1.0))
     return totals
 
 
@@ -287,7 +311,8 @@ def _by_labels(question: AnalysedQuestion, units: Sequence[Unit]) -> list[Unit]:
     for unit in units:
         first = unit.sentence.first
         if unit.kind in ("", "table") and is_asked_label(question, first):
-            unit.kind = unit.kind if is_spoken(unit.sentence) else FIELD
+            is_of_all = not (is_spoken(unit.sentence) or stands_in_entry(unit))
+            unit.kind = FIELD if is_of_all else unit.kind
         elif unit.kind in ("", "code", "list") and unit.sentence.is_option:
             unit.kind = OPTION
         elif unit.kind == KEY and is_asked_key(question, first):
@@ -319,11 +344,26 @@ def _led_to(question: AnalysedQuestion, units: Sequence[Unit], scores: Sequence[
 
 
 def _repeated(units: Sequence[Unit]) -> set[str]:
-    """Return the texts that ``REPEATED_IN`` or more of the documents have."""
+    """Return the texts that ``REPEATED_IN`` or more of the documents have.
+
+    Also below headings, which are not all the same.
+    """
     documents_of: dict[str, set[str]] = {}
+    heads_of: dict[str, set[str]] = {}
     for unit in units:
         documents_of.setdefault(unit.shown, set()).add(unit.document_id)
-    return {text for text, ids in documents_of.items() if len(ids) >= REPEATED_IN}
+        if below := _below(unit):
+            heads_of.setdefault(below, set()).add(unit.sentence.first)
+    repeated = {text for text, ids in documents_of.items() if len(ids) >= REPEATED_IN}
+    return repeated | {text for text, heads in heads_of.items() if len(heads) >= REPEATED_IN}
+
+
+def _is_bare_head(unit: Unit, held: float, repeated: Set[str]) -> bool:
+    return held == 1.0 and _below(unit) in repeated
+
+
+def _below(unit: Unit) -> str:
+    return unit.sentence.announced if unit.sentence.announces else ""
 
 
 def _by_turns(index: Release, question: AnalysedQuestion, ranking: _Ranking) -> _Ranking:

@@ -78,7 +78,7 @@ def told_of_totals(
     tables = tables_near(index, sentences) if is_asked else []
     if not tables:
         return []
-    average, total, how_many, other = _patterns()
+    average, total, how_many, other, limit = _patterns()
     said = question.folded
     for column in chain.from_iterable(table.columns for table in tables):
         # "The average price per month" may be the name of a column, and "no" that of a number.
@@ -89,7 +89,8 @@ def told_of_totals(
     if average.search(question.folded):
         return _told_of_figures(index, tables, question, average, "average")
     bare = question.without(how_many)
-    if asks := how_many.search(question.folded):
+    asks = how_many.search(question.folded)
+    if asks and not limit.search(question.folded):
         noun = _noun_after(question.folded[asks.end() :])
         if told := _told_of_rows(index, tables, bare.without(total), noun):
             return told
@@ -102,11 +103,15 @@ def told_of_totals(
 
 @cache
 def _patterns() -> tuple[re.Pattern[str], ...]:
-    """Return what asks for averages, totals and counts, and what makes other rows of those said."""
+    """Return what asks for averages, totals and counts, what makes other rows of those said, "can".
+
+    Who asks how many columns a table can have asks for no number of rows.
+    """
     other = "|".join(map(words_pattern, ("other_rows", "between", *BOUNDS)))
     return (
         *(re.compile(words_pattern(each)) for each in ("average", "in_all", "counted")),
         re.compile(other),
+        re.compile(words_pattern("asks_limit")),
     )
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from itertools import chain
 
 from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.prose import Prose, grade_of
+from graphrag_pipeline.core.text import fold
 from graphrag_pipeline.query.evidence.announcements import CAPTION
 from graphrag_pipeline.query.evidence.answer_kinds import AskedFor
 from graphrag_pipeline.query.evidence.sentences import Sentence
@@ -18,6 +20,7 @@ from graphrag_pipeline.query.evidence.units import (
     TITLE,
     Unit,
 )
+from graphrag_pipeline.query.question import words_pattern
 
 WORTH = {Prose.CODE: 0.35, Prose.FRAGMENT: 0.5, Prose.ITEM: 0.9, Prose.SENTENCE: 1.0}
 """What the score of a sentence is multiplied by, as it reads."""
@@ -28,6 +31,15 @@ _STAMPED = pattern_of(
     r"|(?:\d{1,3}\.){3}\d{1,3} [^\[\n]{1,60}\[\d\d/"
 )
 """How messages of chats and lines of logs begin: with their time, of servers after the address."""
+# For the current release, please see section 4: that says where it is told.
+_REFERS = pattern_of(
+    rf"\W*(?:(?:{words_pattern('leads_to_name')})\s[^.;:]{{1,80}}?,\s+)?(?:please\s+)?(?:{words_pattern('refers_to')})\b"
+)
+_LONGEST_REFERENCE = 240
+# The fee is due in May: few words, and yet a sentence.
+_SHORT = pattern_of(
+    rf"[\"'“„«]?[^\W\d_a-z]\S*(?:\s+\S+){{0,3}}?\s+(?:{words_pattern('is')})\s+\S+(?:\s+\S+){{0,4}}[.!]"
+)
 # Sentences looked at beyond those asked for, in place of those that become part of another.
 SPARE = 3
 # So many are read at once, until there are this many times as many whole sentences as are shown.
@@ -35,24 +47,31 @@ _READ_AT_ONCE, _READ_FOR_EACH = 24, 2
 
 
 def by_worth(
-    units: Sequence[Unit], totals: Sequence[float], most: int, wanted: AskedFor | None
+    units: Sequence[Unit],
+    totals: Sequence[float],
+    most: int,
+    wanted: AskedFor | None,
+    sure: Sequence[int] = (),
 ) -> list[tuple[int, float, bool]]:
     """Return (place, score, leans) of units, best first, totals weighed by what they read as.
 
     Code and fragments stand only before any whole sentence, headings if they hold what is asked
     for, too, but for those of a list: the items of many hardly are sentences. As most of the time
-    would go into reading, no more are read than may be among the best.
+    would go into reading, no more are read than may be among the best, and those at places that
+    are ``sure`` to be looked at.
     """
     bounds = [
         total * _most_worth(unit.kind, unit.sentence.announces)
         for total, unit in zip(totals, units, strict=True)
     ]
-    order = sorted(range(len(units)), key=lambda place: -bounds[place])
+    looked_at = frozenset(sure)
+    order = [place for place in range(len(units)) if place not in looked_at]
+    order.sort(key=lambda place: -bounds[place])
+    batches = (order[n : n + _READ_AT_ONCE] for n in range(0, len(order), _READ_AT_ONCE))
     whole: list[tuple[int, float, bool]] = []
     others: list[tuple[int, float, bool]] = []
     enough = _READ_FOR_EACH * (most + SPARE)
-    for begin in range(0, len(order), _READ_AT_ONCE):
-        places = order[begin : begin + _READ_AT_ONCE]
+    for places in chain([sure], batches):
         scores = sorted((score for _, score, _ in whole), reverse=True)
         if len(scores) >= enough and scores[enough - 1] >= bounds[places[0]]:
             break
@@ -90,7 +109,7 @@ def _grade(sentence: Sentence, reads_as: Prose, kind: str) -> Prose:
 
     A record's line is read with the record's title, which makes it whole; a key alone says little.
     What stands with what it announces says as much as an item of a list, and so does a message or a
-    line of a log, however it is written; a caption says less.
+    line of a log, however it is written; a caption and a reference say less.
     """
     best = _best_of(kind, sentence.announces)
     if kind in OF_RECORDS or kind in (OPTION, DEFINITION):
@@ -100,7 +119,15 @@ def _grade(sentence: Sentence, reads_as: Prose, kind: str) -> Prose:
         reads_as < Prose.ITEM and _STAMPED.match(sentence.first)
     ):
         reads_as = Prose.ITEM
-    return min(best, reads_as, Prose.FRAGMENT if CAPTION.match(sentence.first) else best)
+    if reads_as == Prose.FRAGMENT and not kind and _SHORT.fullmatch(sentence.first):
+        reads_as = Prose.ITEM
+    says_less = CAPTION.match(sentence.first) or _is_reference(sentence)
+    return min(best, reads_as, Prose.FRAGMENT if says_less else best)
+
+
+def _is_reference(sentence: Sentence) -> bool:
+    is_short = not sentence.announces and len(sentence.first) <= _LONGEST_REFERENCE
+    return is_short and _REFERS.match(fold(sentence.first)) is not None
 
 
 @cache

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.core.text import names_apart
 from graphrag_pipeline.query import operators as op
+from graphrag_pipeline.query.asked_authors import asked_author
 from graphrag_pipeline.query.asked_themes import asked_types, asks_for_themes
+from graphrag_pipeline.query.evidence.answer_kinds import asks_limit
 from graphrag_pipeline.query.evidence.definitions import definition_pattern
 from graphrag_pipeline.query.evidence.divisions import division_pattern
 from graphrag_pipeline.query.evidence.series import first_of_series
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 
 _MOST_SHOWN = 3
 _MOST_INTRODUCING, _READ_FOR_DEFINITIONS = 6, 500
+_LIMIT = "maximum limit"
+_MOST_OF_AUTHORS, _READ_OF_AUTHORS = 12, 2000
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,8 @@ def auto(index: Release, question: str, p: AutoParameters) -> list[Record]:
 def _introducing(index: Release, question: str, records: Sequence[Record]) -> list[Record]:
     """Return where what a question asks the nature of may be told, beside what is found.
 
-    Of a division that it calls by number, where that begins, and which of a series it may ask for.
+    Of a division that it calls by number, where that begins, and which of a series it may ask for;
+    what those say of something whose words it asks for, and of how many there can be the limit.
     Of the texts that say its name most, those that say "it is a" or the like; and where the
     documents that mention it most do so first.
     """
@@ -69,7 +74,14 @@ def _introducing(index: Release, question: str, records: Sequence[Record]) -> li
     if division := division_pattern(question):
         near = op.fulltext_search(index, "chunks", question, _READ_FOR_DEFINITIONS)
         found |= op.chunks_having(index, near, division, _MOST_INTRODUCING)
-    if subject := AnalysedQuestion.of(question).subject:
+    if author := asked_author(index, question):
+        near = op.fulltext_search(index, "chunks", author.topic, _READ_OF_AUTHORS)
+        found |= op.chunks_of_documents(index, near, author.documents, _MOST_OF_AUTHORS)
+    asked = AnalysedQuestion.of(question)
+    if asks_limit(asked):
+        said = f"{_LIMIT} {asked.without_quantity}"
+        found |= op.fulltext_search(index, "chunks", said, _MOST_INTRODUCING)
+    if subject := asked.subject:
         near = op.fulltext_search(index, "chunks", subject, _READ_FOR_DEFINITIONS)
         found |= op.chunks_having(index, near, definition_pattern(subject), _MOST_INTRODUCING)
         entities = op.entities_titled(index, list(op.names_known(index, question)))

@@ -26,6 +26,7 @@ from graphrag_pipeline.query.operators.chunks import (
     chunk_records as chunk_records,
     chunks_having as chunks_having,
     chunks_of as chunks_of,
+    chunks_of_documents as chunks_of_documents,
     chunks_within as chunks_within,
     entities_in as entities_in,
     every_chunk as every_chunk,

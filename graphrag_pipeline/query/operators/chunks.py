@@ -39,6 +39,10 @@ _HAVING = """
 SELECT id FROM chunks SEMI JOIN (SELECT unnest($ids::JSON::VARCHAR[]) AS id) USING (id)
 WHERE regexp_matches(text, $pattern)
 """
+_OF_DOCUMENTS = """
+SELECT id FROM chunks SEMI JOIN (SELECT unnest($ids::JSON::VARCHAR[]) AS id) USING (id)
+SEMI JOIN (SELECT unnest($documents::JSON::VARCHAR[]) AS document_id) USING (document_id)
+"""
 _CHUNK_AT = """
 SELECT arg_max(id, start_char) AS id FROM chunks
 WHERE document_id = $document AND start_char <= $start
@@ -111,6 +115,16 @@ def first_mentions(index: Release, entities: Iterable[str], limit: int) -> Ranki
 def chunks_having(index: Release, chunks: Ranking, pattern: str, limit: int) -> Ranking:
     """Return the first ``limit`` of ranked chunks in which a pattern (of RE2) is found."""
     found = {row["id"] for row in index.rows(_HAVING, ids=list(chunks), pattern=pattern)}
+    return dict(islice(((key, score) for key, score in chunks.items() if key in found), limit))
+
+
+@operator
+def chunks_of_documents(
+    index: Release, chunks: Ranking, documents: Collection[str], limit: int
+) -> Ranking:
+    """Return the first ``limit`` of ranked chunks that are of some documents."""
+    rows = index.rows(_OF_DOCUMENTS, ids=list(chunks), documents=list(documents))
+    found = {row["id"] for row in rows}
     return dict(islice(((key, score) for key, score in chunks.items() if key in found), limit))
 
 
