@@ -50,6 +50,7 @@ _ONE, _NAMED, _THAT_IS = map(words_pattern, ("one", "introduces", "that_is"))
 _IS = words_pattern("is")
 _IS_NEXT = pattern_of(rf"\s+(?:{_IS})")
 _LEADING = pattern_of(words_pattern("leads_to_name"))
+_WORD_BEFORE = pattern_of(r"(\S+)\s[\"'“«„]?\Z")
 _QUOTES = "\"'“”«»„‘’"
 _APART = pattern_of(r"[\s-]+")
 _NUMBERING = pattern_of(r"^(?:#+\s+)?(?:(?:\d+\.)*\d*\s+)?")
@@ -85,7 +86,7 @@ def says_what_is(
     def stands(said: list[str]) -> float:
         return float(said == named) or _stands_for(said, words, heads)
 
-    def holds(sentence: Sentence) -> float:
+    def says(sentence: Sentence) -> float:
         named_so = stands(_named_by(sentence.first)) if _is_head(sentence) else 0.0
         if named_so == 1.0:
             return 1.0
@@ -118,6 +119,19 @@ def says_what_is(
         is_said = sure == 1.0 or (defines is not None and " " in defines[0])
         does = 0.0 if is_person else says_so * _says_does(begin, _name_of(subject))
         return max(sure * is_said, does, introduced(text, sentence.quote))
+
+    return _once_each(says)
+
+
+def _once_each(says: Callable[[Sentence], float]) -> Callable[[Sentence], float]:
+    """Return a function that reads each sentence of a question once."""
+    known: dict[tuple[int, int, str], float] = {}
+
+    def holds(sentence: Sentence) -> float:
+        key = (id(sentence.window), sentence.start, sentence.quote)
+        if key not in known:
+            known[key] = says(sentence)
+        return known[key]
 
     return holds
 
@@ -279,9 +293,7 @@ def _introduces(name: str) -> Callable[[str, str], float]:
         rf"(?:{_NAMED}) (?:[^.,;()]{{1,80}} \()?[\"'“«„]?{bare}|"
         rf"{bare},? \(?(?:{_THAT_IS})"
     )
-    apposition = re.compile(
-        rf"(?:(\S+)\s)?[\"'“«„]?{bare}[\"'”»“]?(?: \([^()]{{1,80}}\))?, (?:{_ONE})\s"
-    )
+    apposition = re.compile(rf"{bare}[\"'”»“]?(?: \([^()]{{1,80}}\))?, (?:{_ONE})\s")
     several = rf"(?<![\w-]){re.escape(name)}s?(?![\w-])"
     short = re.compile(rf"([^.;:()]{{3,80}}) \({several}|{bare} \(([^()]{{3,80}})\)")
 
@@ -289,9 +301,11 @@ def _introduces(name: str) -> Callable[[str, str], float]:
         if name not in text:
             return 0.0
         called_so = any(not _NAME_GOES_ON.match(written, m.end()) for m in called.finditer(text))
-        beside = (match[1] or "" for match in apposition.finditer(text))
-        if called_so or any(not _LEADING.fullmatch(before) for before in beside):
+        befores = (_WORD_BEFORE.search(text, 0, m.start()) for m in apposition.finditer(text))
+        if called_so or any(not (b and _LEADING.fullmatch(b[1])) for b in befores):
             return _INTRODUCED
+        if f"({name}" not in text and f"{name} (" not in text:
+            return 0.0
         return _BY_LETTERS * any(_spell(name, m[1] or m[2]) for m in short.finditer(text))
 
     return introduces
