@@ -92,6 +92,10 @@ FAQ = (
     "The Tarnix Crew is a club of Tarnix.\n\n"
     "Then, tideview(8) creates a list, as tideview does. With tideview, tideview is fast.\n\n"
     "The Tarnix tideview(8) daemon provides a picture of the tide. Some tideview is old.\n\n"
+    ': ends = splice (rope, eye)\n: ends = splice (rope, eye, "long")\n\n'
+    "Join both ends of a rope in an eye.\n\nSee also splice (rope).\n\nA splice is no knot. "
+    "Sailors splice, and splice again, and every splice holds what splices hold.\n\n"
+    "coil (rope)\n\nSee section 4 for what coil does.\n\n"
     "Now this brinesalt is a very curious thing. Some sell brinesalt, and brinesalt is dear.\n"
 )
 
@@ -143,6 +147,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryEngine]:
         ("What is tideview?", "daemon provides a picture of the tide"),
         ("What does the tideview daemon do?", "daemon provides a picture of the tide"),
         ("What is brinesalt?", "is a very curious thing"),
+        ("What does splice do?", "splice: Join both ends of a rope"),
         ("Was ist das Ebbwerk?", "ein Verfahren namens Ebbwerk"),
     ],
 )

@@ -8,7 +8,7 @@ from graphrag_pipeline.core.languages import function_words
 from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.text import fold, terms
 from graphrag_pipeline.core.word_lists import word_lists
-from graphrag_pipeline.query.question import AnalysedQuestion
+from graphrag_pipeline.query.question import AnalysedQuestion, words_pattern
 
 _ABOUT_ANY_CORPUS = frozenset(
     terms(
@@ -20,6 +20,7 @@ _ABOUT_ANY_CORPUS = frozenset(
 )
 """Words that ask for what documents say as a whole: finding them in a text means nothing."""
 _QUOTED = pattern_of(r"[\"“«„][^\"”»“]{4,}[\"”»“]")
+_ANY = pattern_of(rf"(?:{words_pattern('one')})\s")
 _AROUND = "?.,;:!()\"'¿¡"
 _TYPES = {
     "person": ("PERSON",),
@@ -33,6 +34,8 @@ def asks_for_themes(question: str) -> bool:
     """Whether a question asks what the documents say as a whole, and names nothing particular."""
     asked = AnalysedQuestion.of(question)
     is_of_all = asked.asks_for not in ("place", "time") and not _QUOTED.search(question)
+    # "What is a here document?" asks for what one is.
+    is_of_all = is_of_all and not _ANY.match(asked.subject)
     return is_of_all and not asked.read(particulars)
 
 

@@ -32,6 +32,12 @@ OPTION = pattern_of(r"(?:[-*•] )?[`*]{0,3}--?[^\W\d_][\w-]{0,40}(?=[\s,=:`*\[]
 """How an option of a command begins with what it does: each stands for itself."""
 CAPTION = pattern_of(rf"(?:{words_pattern('captions')})\s+[A-Z]?[\d.]{{1,9}}\.", re.IGNORECASE)
 """How the caption of a figure begins, of which no sentence ends with its number."""
+# For the current release, please see section 4: that says where it is told.
+_REFERS = pattern_of(
+    rf"\W*(?:(?:{words_pattern('leads_to_name')})\s[^.;:]{{1,80}}?,\s+)?"
+    rf"(?:please\s+)?(?:{words_pattern('refers_to')})\b"
+)
+_LONGEST_REFERENCE = 240
 _LONGEST = 200
 _LONGEST_FIRST = 480
 _CLOSING = "\"'”’»)]*_"
@@ -55,6 +61,15 @@ _LAST_WORDS = 60
 _TAIL = 8
 _LEADING, _MOST_OF_GREETING = 3, 7  # words
 _QUESTION, _COLON, _LIST, _LINE, _NONE = "?", ":", "-", "#", ""
+
+
+def is_reference(text: str) -> bool:
+    """Whether a text says no more than where something is told.
+
+    >>> is_reference("For the winch, see section 4."), is_reference("They see the winch.")
+    (True, False)
+    """
+    return len(text) <= _LONGEST_REFERENCE and _REFERS.match(fold(text)) is not None
 
 
 def announcements(text: str, spans: Sequence[Span]) -> Mapping[int, tuple[int, bool]]:

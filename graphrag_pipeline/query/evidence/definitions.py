@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.text import fold, terms
-from graphrag_pipeline.query.evidence.announcements import CAPTION
+from graphrag_pipeline.query.evidence.announcements import CAPTION, is_reference
 from graphrag_pipeline.query.question import words_pattern
 
 if TYPE_CHECKING:
@@ -60,6 +60,11 @@ _MOST_ADDED, _NAMED_LONGER, _ASKED_LONGER = 2, 0.6, 0.9
 _DOES_SO = 0.8
 _WORD, _ENDS = pattern_of(r"\w+"), pattern_of(r"[^\W_][)\]\"”]?[.!?](?=\s|$)")
 _PLAIN = pattern_of(r"[(\"“'‘]*[^\W_][\w'’:/-]*[)\"”'’]*[.,;:!?]*")
+# y = linspace (start, end); void push_back( const T& value ); not linspace (0, 1), x (text).
+_SIGNATURE = (
+    r"(?!{name} \([^,()]*\)$)[\w\s,*&<>\[\]=:~]{{0,60}}(?<![\w.])({name})\s?"
+    r"\((?![^()]*(?<!\w)\d)[^()\n]{{0,120}}\)\s*[;:]?"
+)
 _LEAST_WORDS, _PROSE, _MOST_BETWEEN = 4, 0.75, 12
 _INTRODUCED, _BY_LETTERS = 2.0, 0.5
 
@@ -176,14 +181,20 @@ def tell_below(subject: str, units: Sequence[Unit]) -> set[int]:
 
 
 def _firsts_below(lines: Sequence[str], name: str) -> Iterator[tuple[int, str]]:
-    """Yield where the first prose below a line that is a name begins, and that line."""
-    start, head, between = 0, "", 0
+    """Yield where the first prose below a line that is a name begins, and that line.
+
+    Also below the signature of a function of that name, but for one in code.
+    """
+    signature = re.compile(_SIGNATURE.format(name=re.escape(name)))
+    start, head, between, is_code = 0, "", 0, False
     for line, following in zip_longest(lines, lines[1:], fillvalue=""):
-        said = line.strip().strip("#*_ ")
+        said, is_code = line.strip().strip("#*_ "), is_code ^ line.startswith("```")
         if head and _is_prose(said):
             if between:
                 yield start + len(line) - len(line.lstrip()), head
             head = ""
+        elif not is_code and name in (folded := fold(said)) and (m := signature.fullmatch(folded)):
+            head, between = said[slice(*m.span(1))], 1
         elif not following.strip() and _is_bare(line.strip()) and _names(fold(said), name):
             head, between = said, 0
         elif line.startswith("#") or between > _MOST_BETWEEN:
@@ -197,9 +208,8 @@ def _is_prose(line: str) -> bool:
     """Whether a line has a sentence: also one that says only what is done, as manuals do."""
     words = line.split()
     n_plain = sum(_PLAIN.fullmatch(word) is not None for word in words)
-    return (
-        len(words) >= _LEAST_WORDS and n_plain >= _PROSE * len(words) and bool(_ENDS.search(line))
-    )
+    is_plain = len(words) >= _LEAST_WORDS and n_plain >= _PROSE * len(words)
+    return is_plain and _ENDS.search(line) is not None and not is_reference(line)
 
 
 def _names(line: str, name: str) -> bool:
@@ -229,7 +239,7 @@ def _says_does(text: str, name: str) -> bool:
 def _is_head(sentence: Sentence) -> bool:
     """Whether a sentence announces what follows, and is not the last of lines below each other."""
     below = sentence.announced.strip() if sentence.announces else ""
-    if not below or (CAPTION.match(below) and "\n" not in below):
+    if not below or is_reference(below) or (CAPTION.match(below) and "\n" not in below):
         return False
     if sentence.is_marked or sentence.first.startswith("#"):
         return True

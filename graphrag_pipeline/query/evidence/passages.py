@@ -17,6 +17,7 @@ from graphrag_pipeline.core.prose import REPEATED_IN
 from graphrag_pipeline.core.records import record_line
 from graphrag_pipeline.core.text import terms, terms_batch
 from graphrag_pipeline.query.asked_authors import asked_author
+from graphrag_pipeline.query.evidence.announcements import is_reference
 from graphrag_pipeline.query.evidence.answer_kinds import (
     AskedFor,
     name_another,
@@ -359,7 +360,9 @@ def _repeated(units: Sequence[Unit]) -> set[str]:
 
 
 def _is_bare_head(unit: Unit, held: float, repeated: Set[str]) -> bool:
-    return held == 1.0 and _below(unit) in repeated
+    """Whether a heading stands above words that others stand above, too, or a reference."""
+    below = _below(unit)
+    return held == 1.0 and (below in repeated or (bool(below) and is_reference(below)))
 
 
 def _below(unit: Unit) -> str:

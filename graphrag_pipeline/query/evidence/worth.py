@@ -8,8 +8,7 @@ from itertools import chain
 
 from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.prose import Prose, grade_of
-from graphrag_pipeline.core.text import fold
-from graphrag_pipeline.query.evidence.announcements import CAPTION
+from graphrag_pipeline.query.evidence.announcements import CAPTION, is_reference
 from graphrag_pipeline.query.evidence.answer_kinds import AskedFor
 from graphrag_pipeline.query.evidence.sentences import Sentence
 from graphrag_pipeline.query.evidence.units import (
@@ -31,11 +30,6 @@ _STAMPED = pattern_of(
     r"|(?:\d{1,3}\.){3}\d{1,3} [^\[\n]{1,60}\[\d\d/"
 )
 """How messages of chats and lines of logs begin: with their time, of servers after the address."""
-# For the current release, please see section 4: that says where it is told.
-_REFERS = pattern_of(
-    rf"\W*(?:(?:{words_pattern('leads_to_name')})\s[^.;:]{{1,80}}?,\s+)?(?:please\s+)?(?:{words_pattern('refers_to')})\b"
-)
-_LONGEST_REFERENCE = 240
 # The fee is due in May: few words, and yet a sentence.
 _SHORT = pattern_of(
     rf"[\"'“„«]?[^\W\d_a-z]\S*(?:\s+\S+){{0,3}}?\s+(?:{words_pattern('is')})\s+\S+(?:\s+\S+){{0,4}}[.!]"
@@ -126,8 +120,7 @@ def _grade(sentence: Sentence, reads_as: Prose, kind: str) -> Prose:
 
 
 def _is_reference(sentence: Sentence) -> bool:
-    is_short = not sentence.announces and len(sentence.first) <= _LONGEST_REFERENCE
-    return is_short and _REFERS.match(fold(sentence.first)) is not None
+    return is_reference(sentence.announced if sentence.announces else sentence.first)
 
 
 @cache
