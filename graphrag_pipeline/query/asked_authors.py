@@ -52,6 +52,7 @@ _MOST_OF_ALL = 0.5
 class AskedAuthor:
     """The documents by somebody, or of a name, and of what a question asks that they say."""
 
+    name: str
     documents: frozenset[str]
     topic: AnalysedQuestion
 
@@ -68,7 +69,7 @@ def asked_author(index: Release, question: str) -> AskedAuthor | None:
         return None
     words = _WORD.findall(form["name"])
     documents = index.once(f"documents named {words}", lambda release: _named(release, words))
-    return AskedAuthor(documents, topic) if documents else None
+    return AskedAuthor(form["name"], documents, topic) if documents else None
 
 
 def _named(index: Release, words: list[str]) -> frozenset[str]:
