@@ -75,10 +75,8 @@ def _introducing(index: Release, question: str, records: Sequence[Record]) -> li
         near = op.fulltext_search(index, "chunks", question, _READ_FOR_DEFINITIONS)
         found |= op.chunks_having(index, near, division, _MOST_INTRODUCING)
     if author := asked_author(index, question):
-        n_theirs = f"{len(author.documents)} by or called {author.name}"
-        index.trace.step(
-            f"documents: {n_theirs} come first (by rule: the question asks what it says)"
-        )
+        n, name = len(author.documents), author.name
+        index.trace.step(f"documents by or called {name} come first: {n} (it asks what they say)")
         near = op.fulltext_search(index, "chunks", author.topic, _READ_OF_AUTHORS)
         found |= op.chunks_of_documents(index, near, author.documents, _MOST_OF_AUTHORS)
     asked = AnalysedQuestion.of(question)
