@@ -57,7 +57,7 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
     f"{_READERS}:subtitles": _reading("subtitles"),
     f"{_READERS}:web archives": _reading("mail mail_headers"),
     f"{_READERS}:XML": (
-        *_reading("bank_statements library_records tei xml_text xml_tree"),
+        *_reading("bank_statements library_records spreadsheet_xml tei xml_text xml_tree"),
         "data/fields.txt",
     ),
     f"{_READERS}:code": (*_reading("code"), "data/code.txt"),
@@ -75,8 +75,8 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
     f"{_READERS}:named": _reading("code files text_tables"),
     f"{_READERS}:notebook": _reading("notebook notebook_outputs"),
     f"{_READERS}:office": _reading(
-        "cell_formats charts docx docx_notes docx_numbers epub equations opendocument pptx sheets "
-        "table_head"
+        "cell_formats cell_notes charts docx docx_notes docx_numbers epub equations opendocument "
+        "pptx sheets table_head"
     ),
     f"{_READERS}:PDF": _reading(
         "ocr pdf pdf_columns pdf_forms pdf_layout pdf_lines pdf_rules pdf_tables pdf_text"
@@ -88,12 +88,13 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
         *_reading("slack sql_dumps"),
         *_reading("table_head tables tables_beside"),
         "core/records.py",
+        "core/turned_tables.py",
         "data/nlp_records.txt",
     ),
     f"{_READERS}:reStructuredText": _reading("rst text_tables"),
     f"{_READERS}:RTF": _reading("rtf"),
     f"{_READERS}:wikis": (*_reading("light_wikis wikitext"), "data/documents.txt"),
-    f"{_READERS}:XLS": _reading("cell_formats sheets"),
+    f"{_READERS}:XLS": _reading("cell_formats cell_notes old_workbooks sheets"),
     "ingest/chunking.py:CHUNKER_VERSION": ("ingest/chunking.py",),
     "extraction/rules/nlp.py:NLP_VERSION": (
         "extraction/rules/*.py",

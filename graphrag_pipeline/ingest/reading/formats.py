@@ -50,7 +50,7 @@ _READERS = {
     "docx:DOCX": "docx docm",
     "pptx:PPTX": "pptx pptm ppsx",
     "sheets:XLSX": "xlsx xlsm",
-    "sheets:XLS": "xls",
+    "old_workbooks:XLS": "xls",
     "rtf:RTF": "rtf",
     "opendocument:OPENDOCUMENT": "odt odp fodt fodp",
     "opendocument:ODS": "ods fods",

@@ -53,6 +53,7 @@ _TAGS = {
 _SPANS = {"table:number-rows-spanned": "rowspan", "table:number-columns-spanned": "colspan"}
 _OF_COMMENTS = ("http:creator", "http:date")
 _Merged = list[tuple[tuple[int, int], tuple[int, int]]]
+_Notes = dict[tuple[int, int], str]
 _MATH_PREFIX = pattern_of(r"(</?)math:(?=\w)")
 _HEAD = "Table_20_Heading"
 """The style of paragraphs in heads of tables, which not everybody has repeated on each page."""
@@ -341,7 +342,7 @@ class _Sheets(_Reader):
     def __init__(self, options: ReadingOptions) -> None:
         super().__init__()
         self.budget = CellBudget(options.max_file_bytes)
-        self.tables: list[tuple[str, list[int], list[list[str]], _Merged]] = []
+        self.tables: list[tuple[str, list[int], list[list[str]], _Merged, _Notes]] = []
         self.row: list[str] = []
         self.number = self.empty = 0
         self.cell: list[str] = []
@@ -350,12 +351,15 @@ class _Sheets(_Reader):
 
     def of(self, xml: bytes) -> list[Sheet]:
         self.parse(xml)
-        return [sheet_of(*table, self.budget) for table in self.tables]
+        return [
+            sheet_of(name, numbers, rows, merged, self.budget, notes)
+            for name, numbers, rows, merged, notes in self.tables
+        ]
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         if name == "table:table":
             self.number = 0
-            self.tables.append((attributes.get("table:name", ""), [], [], []))
+            self.tables.append((attributes.get("table:name", ""), [], [], [], {}))
         elif name == "table:table-row":
             self.row, self.empty = [], 0
             self.row_repeated = _number(attributes.get("table:number-rows-repeated"), 1, 1 << 20)
@@ -375,7 +379,7 @@ class _Sheets(_Reader):
             self._add(self.value or "".join(self.cell).strip())
             self.cell = []
         elif name == "table:table-row":
-            _, numbers, rows, _ = self.tables[-1]
+            _, numbers, rows, *_ = self.tables[-1]
             if self.row:
                 again = self.row_repeated - 1
                 self.budget.take(again * len(self.row), again * sum(map(len, self.row)))
@@ -384,7 +388,15 @@ class _Sheets(_Reader):
             self.number += self.row_repeated
 
     def text(self, text: str) -> None:
-        if self.open[-1].startswith("text:"):
+        if "office:annotation" in self.open:
+            at = (self.number, len(self.row) + self.empty)
+            notes = self.tables[-1][4]
+            notes[at] = (
+                f"{notes.get(at, '')}{text}"
+                if self.open[-1].startswith("text:")
+                else notes.get(at, "")
+            )
+        elif self.open[-1].startswith("text:"):
             self.cell.append(text)
 
     def _add(self, value: str) -> None:

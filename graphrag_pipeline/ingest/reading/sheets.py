@@ -6,12 +6,9 @@ a sheet's corners, and a file of 1 kB with two cells far apart ends the whole pr
 
 from __future__ import annotations
 
-import os
-import re
 import warnings
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from itertools import pairwise
@@ -23,9 +20,9 @@ from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.archives import bytes_of, open_archive, refuse_doctype
 from graphrag_pipeline.ingest.reading.cell_formats import CellFormat, format_of_code
+from graphrag_pipeline.ingest.reading.cell_notes import note_line, notes_of
 from graphrag_pipeline.ingest.reading.cleaning import one_line
 from graphrag_pipeline.ingest.reading.extras import require_extra
-from graphrag_pipeline.ingest.reading.html import read_html
 from graphrag_pipeline.ingest.reading.model import (
     FileFormat,
     ReadingOptions,
@@ -42,7 +39,6 @@ from graphrag_pipeline.ingest.reading.table_head import (
 from graphrag_pipeline.ingest.reading.tables import (
     MOST_GAPS,
     one_below_other,
-    read_csv,
     read_part,
 )
 from graphrag_pipeline.ingest.reading.tables_beside import side_by_side
@@ -51,10 +47,7 @@ _MOST_VISITED = 20_000_000
 _MOST_CELLS = 1_000_000  # openpyxl reads about 40,000 a second
 _MOST_ROWS = 200_000  # a document of its own each: about 1 kB
 _UNPACKED_TO_PACKED = 4
-_BEFORE_PAGES, _LOOKED_THROUGH = b"\xef\xbb\xbf \r\n\t", 10_000
 _SHEETS = "xl/worksheets/"
-_LASTS = pattern_of(r"\[(?:h+|m+|s+)]", re.I)
-"""What the format of a time has that is no hour of a day: 26:00."""
 _MERGED = pattern_of(rb'<mergeCell [^>]*?ref="([A-Z]{1,3}\d{1,7}):([A-Z]{1,3}\d{1,7})"')
 _NO_VALUE = pattern_of(
     rb'<c [^>]*?r="([A-Z]{1,3}\d{1,7})"[^>]*><f[^>]*>([^<]*)</f>(?:<v\s*/>|<v></v>)?</c>'
@@ -71,6 +64,8 @@ class Sheet:
     """Its merged cells, by the places of rows among ``rows``."""
     gaps: Sequence[int] = ()
     """Places of rows among ``rows`` that have empty ones above them."""
+    notes: Mapping[int, str] = field(default_factory=dict)
+    """Comments on cells of rows, by the places of these among ``rows``."""
 
 
 def read_xlsx(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
@@ -84,7 +79,11 @@ def read_xlsx(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
         if name.lower().endswith((".xml", ".rels")):
             refuse_doctype(xml[: 1 << 20])
     file = bytes_of(parts)
-    marks = {name: _marks(xml) for name, xml in parts.items() if name.startswith(_SHEETS)}
+    marks = {
+        name: _marks(xml, notes_of(parts, name))
+        for name, xml in parts.items()
+        if name.startswith(_SHEETS)
+    }
     del parts
     with require_extra("openpyxl", "office", "xlsx"):
         from openpyxl import load_workbook
@@ -95,42 +94,11 @@ def read_xlsx(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
             budget = CellBudget(options.max_file_bytes * 4 // 5)
             formats = _formats(book)
             sheets = [
-                _sheet(_WithFormats(each, formats) if formats else each, budget, marks)
+                sheet_read(_WithFormats(each, formats) if formats else each, budget, marks)
                 for each in book.worksheets
             ]
         finally:
             book.close()
-    return read_sheets(path, sheets, options)
-
-
-def read_xls(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
-    """Read a workbook of Excel 97 to 2003, or older, as `read_xlsx` does.
-
-    Web pages and text that are called a workbook, as many programs save tables, are read as such.
-    """
-    if data.startswith(b"PK"):
-        return read_xlsx(path, data, options)
-    is_page = data.lstrip(_BEFORE_PAGES)[:1] == b"<"
-    if is_page and b":office:spreadsheet" not in data[:_LOOKED_THROUGH]:
-        return read_html(path, data, options)
-    if not is_page and b"\t" in data and data[:1] > b"\t" and b"\0" not in data[:_LOOKED_THROUGH]:
-        return read_csv(path.with_suffix(".tsv"), data, options)
-    with require_extra("xlrd", "legacy", "xls"):
-        import xlrd
-        from xlrd.biffh import XLRDError
-    try:
-        with open(os.devnull, "w") as nowhere:
-            book = xlrd.open_workbook(
-                file_contents=data, formatting_info=True, ragged_rows=True, logfile=nowhere
-            )
-    except XLRDError as error:
-        raise Unreadable(f"the workbook cannot be read: {one_line(str(error))[:200]}") from None
-    budget = CellBudget(options.max_file_bytes * 4 // 5)
-    marks = {
-        sheet.name: _Marks(merged=[((a, c), (b - 1, d - 1)) for a, b, c, d in sheet.merged_cells])
-        for sheet in book.sheets()
-    }
-    sheets = [_sheet(_OldSheet(book, each), budget, marks) for each in book.sheets()]
     return read_sheets(path, sheets, options)
 
 
@@ -162,56 +130,21 @@ class _WithFormats:
             ]
 
 
-class _OldSheet:
-    """A sheet of xlrd's, with what is asked of one of openpyxl's."""
-
-    def __init__(self, book: Any, sheet: Any) -> None:
-        self.title = self._worksheet_path = sheet.name
-        self._book, self._sheet = book, sheet
-
-    def reset_dimensions(self) -> None:
-        """Do nothing: xlrd knows how many rows there are."""
-
-    def iter_rows(self, *, values_only: bool) -> Iterator[list[object]]:
-        """Yield the values of each row."""
-        for number in range(self._sheet.nrows):
-            yield [self._value(cell) for cell in self._sheet.row(number)]
-
-    def _value(self, cell: Any) -> object:
-        from xlrd import XL_CELL_BOOLEAN, XL_CELL_DATE, XL_CELL_ERROR
-        from xlrd.biffh import error_text_from_code
-        from xlrd.xldate import XLDateError, xldate_as_datetime
-
-        if cell.ctype == XL_CELL_BOOLEAN:
-            return bool(cell.value)
-        if cell.ctype == XL_CELL_ERROR:
-            return error_text_from_code.get(cell.value, "")
-        style = self._book.xf_list[cell.xf_index]
-        format_ = self._book.format_map.get(style.format_key)
-        if cell.ctype == XL_CELL_DATE:
-            with suppress(XLDateError, ValueError, OverflowError):
-                if format_ and _LASTS.search(format_.format_str):
-                    return timedelta(days=cell.value)
-                moment = xldate_as_datetime(cell.value, self._book.datemode)
-                return moment.time() if cell.value < 1 else moment
-        shown = format_of_code(format_.format_str) if format_ else None
-        return shown.shown(cell.value) if shown else cell.value
-
-
 Merged = Sequence[tuple[tuple[int, int], tuple[int, int]]]
 """The first and the last of cells that are one, by rows and columns."""
 
 
 @dataclass(frozen=True)
-class _Marks:
+class SheetMarks:
     """Marks of a sheet that openpyxl does not give of a stream, by rows and columns."""
 
     formulas: Mapping[tuple[int, int], str] = field(default_factory=dict)
     """Those without a value."""
     merged: Merged = ()
+    notes: Mapping[tuple[int, int], str] = field(default_factory=dict)
 
 
-def _marks(xml: bytes) -> _Marks:
+def _marks(xml: bytes, notes: Mapping[str, str]) -> SheetMarks:
     formulas = {
         _place(match[1].decode()): f"={unescape(match[2].decode('utf-8', 'replace'))}"
         for match in _NO_VALUE.finditer(xml)
@@ -219,17 +152,17 @@ def _marks(xml: bytes) -> _Marks:
     merged = [
         (_place(match[1].decode()), _place(match[2].decode())) for match in _MERGED.finditer(xml)
     ]
-    return _Marks(formulas, merged)
+    return SheetMarks(formulas, merged, {_place(cell): note for cell, note in notes.items()})
 
 
-def _sheet(sheet: Any, budget: CellBudget, marks: Mapping[str, _Marks]) -> Sheet:
+def sheet_read(sheet: Any, budget: CellBudget, marks: Mapping[str, SheetMarks]) -> Sheet:
     """Read a sheet; of a formula without a value the formula itself."""
-    own = marks.get(str(getattr(sheet, "_worksheet_path", "")).lstrip("/"), _Marks())
+    own = marks.get(str(getattr(sheet, "_worksheet_path", "")).lstrip("/"), SheetMarks())
     numbers, rows = [], []
     for number, cells in budget.rows(sheet, own.formulas):
         numbers.append(number)
         rows.append(cells)
-    return sheet_of(sheet.title, numbers, rows, own.merged, budget)
+    return sheet_of(sheet.title, numbers, rows, own.merged, budget, own.notes)
 
 
 def sheet_of(
@@ -238,11 +171,18 @@ def sheet_of(
     rows: list[list[str]],
     merged: Merged,
     budget: CellBudget,
+    notes: Mapping[tuple[int, int], str],
 ) -> Sheet:
     """Return the sheet of rows that have cells, with their numbers in it, from 0."""
     _say_again(rows, numbers, merged, budget)
     gaps = [place for place, (a, b) in enumerate(pairwise(numbers), 1) if b > a + 1]
-    return Sheet(name, rows, list(_spans(merged, numbers[:LOOKED_AT])), gaps)
+    places = {number: place for place, number in enumerate(numbers)} if notes else {}
+    lines: dict[int, str] = {}
+    for (row, column), note in sorted(notes.items()):
+        if (place := places.get(row)) is not None:
+            line = note_line(rows, place, column, note)
+            lines[place] = f"{lines[place]}; {line}" if place in lines else line
+    return Sheet(name, rows, list(_spans(merged, numbers[:LOOKED_AT])), gaps, lines)
 
 
 def _say_again(
@@ -380,7 +320,7 @@ def _read_sheet(path: Path, sheet: Sheet, options: ReadingOptions) -> ReadResult
             starts.append(gap)
     # Merged cells are told by their places in the sheet: those of the first table are as they are.
     tables = [
-        read_part(path, part, spans, options)
+        read_part(path, part, spans, options, _beside(sheet.notes, start, end))
         for start, end in pairwise([*starts, len(rows)])
         for part, spans in side_by_side(rows[start:end], () if start else sheet.spans)
     ]
@@ -388,5 +328,8 @@ def _read_sheet(path: Path, sheet: Sheet, options: ReadingOptions) -> ReadResult
     return one_below_other(tables)
 
 
+def _beside(notes: Mapping[int, str], start: int, end: int) -> dict[int, str]:
+    return {place - start: note for place, note in notes.items() if start <= place < end}
+
+
 XLSX = FileFormat(read_xlsx, versions.of("office", "records"))
-XLS = FileFormat(read_xls, versions.of("XLS", "records"))

@@ -11,10 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, dropwhile, islice, takewhile
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.core.lazy import LazyModule
 from graphrag_pipeline.core.patterns import pattern_of
+from graphrag_pipeline.core.turned_tables import turned
 from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.reading.blocks import Block
 from graphrag_pipeline.ingest.reading.chat_tables import chat_in_rows
@@ -73,7 +75,7 @@ else:
 _DELIMITERS = ",;\t|"
 _DIRECTIVE = pattern_of(r'"?sep=([,;\t|])"?\n', re.IGNORECASE)
 """Excel's line above a table that says how it is separated."""
-_CAPTION = "caption"
+_CAPTION, _NOTE_FIELD = "caption", "Comment"
 _FEWEST_COLUMNS, _MOST_ABOVE = 2, 3
 _NEARLY_ALL = 0.9
 _MOST_REREAD = 20
@@ -152,6 +154,8 @@ def _read_table(path: Path, text: str, delimiter: str, options: ReadingOptions) 
     whole = [row for row in sound if not isinstance(row, str)]
     if len(whole) == len(first) and (fields := _labelled(whole)):
         return whole_document(path, fields).under(f"{_CAPTION}!")
+    if len(whole) == len(first) < LOOKED_AT and turned(whole):
+        return with_captions(path, [*above, *below], read_part(path, whole, (), options))
     if beside := _beside(text, delimiter, escapes, whole):
         read = one_below_other([read_part(path, part, (), options) for part in beside])
         return with_captions(path, [*above, *below], read)
@@ -256,13 +260,28 @@ def _below(text: str, delimiter: str) -> tuple[str, list[str]]:
 
 
 def read_part(
-    path: Path, rows: list[list[str]], spans: Spans, options: ReadingOptions
+    path: Path,
+    rows: list[list[str]],
+    spans: Spans,
+    options: ReadingOptions,
+    notes: Mapping[int, str] = MappingProxyType({}),
 ) -> ReadResult:
-    """Read the table of some rows of any length, and what stands around it: :func:`read_csv`."""
-    rows = [row for row in rows if any(map(str.strip, row))]
+    """Read the table of some rows of any length, and what stands around it: :func:`read_csv`.
+
+    Notes on rows, by their places, are a field of these, and lines above the table by its head.
+    """
+    filled = [place for place, row in enumerate(rows) if any(map(str.strip, row))]
+    rows = [rows[place] for place in filled]
+    notes = {n: notes[place] for n, place in enumerate(filled) if place in notes}
+    if on_side := turned(rows):
+        captions, rows = on_side
+        return _read_rows(path, TableHead([*captions, *notes.values()], rows[0], 1), rows, options)
     if is_prose(rows):
-        return whole_document(path, "\n".join(as_lines(rows))).under(f"{_CAPTION}!")
+        return whole_document(path, "\n".join([*as_lines(rows), *notes.values()])).under(
+            f"{_CAPTION}!"
+        )
     head = head_of(rows[:LOOKED_AT], spans)
+    head, rows = _with_notes(head, rows, notes)
     if n_notes := notes_below(rows[head.n_rows :]):
         captions = [*head.captions, *as_lines(rows[-n_notes:])]
         head, rows = replace(head, captions=captions), rows[:-n_notes]
@@ -270,6 +289,23 @@ def read_part(
         return _read_rows(path, head, rows, options)
     except Unreadable as error:
         return with_captions(path, head.captions, ReadResult([], [Quarantined("", str(error))]))
+
+
+def _with_notes(
+    head: TableHead, rows: list[list[str]], notes: Mapping[int, str]
+) -> tuple[TableHead, list[list[str]]]:
+    """Return a table with a last column of notes on its rows, if there are any."""
+    own = {place: note for place, note in notes.items() if place >= head.n_rows}
+    captions = [*head.captions, *(note for place, note in notes.items() if place not in own)]
+    if not own:
+        return replace(head, captions=captions), rows
+    width = max(map(len, rows))
+    names = [*head.names, *[""] * (width - len(head.names)), _NOTE_FIELD]
+    noted = [
+        [*row, *[""] * (width - len(row)), note] if (note := own.get(place)) else row
+        for place, row in enumerate(rows)
+    ]
+    return replace(head, captions=captions, names=names), noted
 
 
 def _read_rows(

@@ -2,6 +2,8 @@
 
 Databases and reports draw them: columns under a rule of dashes, as ``---- ----`` or ``---+---``,
 and grids of ``+----+``. Columns are where the rule has them; what does not keep to these is no row.
+Frames of box characters are grids, too, and records of which a client of a database writes each
+field on a line of its own, below ``-[ RECORD 1 ]-`` or ``*** 1. row ***``, are rows.
 Under a rule of one piece, as invoices draw it, they are where the head has words, and without any
 where figures end the rows below. What stands alone with an amount at the end of its line, as a
 total does, is a field: ``Total: 4.50``.
@@ -30,6 +32,23 @@ _AMOUNT = pattern_of(
 )
 _WORDS = word_lists("nlp_records.txt")
 _BORDER = pattern_of(r" *\+(?:[-=]+\+)+ *$")
+_BOXES = str.maketrans(
+    {
+        **dict.fromkeys("│┃║┆┊╎", "|"),
+        **dict.fromkeys("─━═", "-"),
+        **dict.fromkeys("┌┐└┘├┤┬┴┼┏┓┗┛┣┫┳┻╋┡┩┢┪╇╈╔╗╚╝╠╣╦╩╬╒╕╘╛╞╡╤╧╪╓╖╙╜╟╢╥╨╫╭╮╯╰", "+"),
+    }
+)
+_IN_BOXES = pattern_of(r"\s*[│┃║┆┌┏╔╒╓╭├┣╠╞╟┡┢└┗╚╘╙╰]")
+_RECORD = pattern_of(r"-\[ RECORD \d+ \]-*(?:\+-*)?|\*{9,} \d+\. row \*{9,}")
+_FIELD = pattern_of(r" *([^\s|:](?:[^|:]*[^\s|:])?) *[|:] ?(.*)")
+_TYPE = pattern_of(
+    r"(?:u?(?:tiny|small|big|huge)?int(?:eger)?\d*|varchar|char|text|str|date|time|boolean|bool"
+    r"|double|float\d*|[iu]\d+|f\d+|real|decimal|numeric|timestamp|datetime|blob|uuid|-{3})"
+    r"(?:\(.*\)|\[.*\])?",
+    re.I,
+)
+"""What DuckDB and Polars write below the names of columns."""
 _MOST_HEAD = 3  # lines
 _LONGEST = 10_000  # characters of a line
 _ENDLESS = 1 << 30
@@ -45,7 +64,9 @@ def with_tables(text: str) -> str:
     lines = text.split("\n")
     if max(map(len, lines)) > _LONGEST:
         return text
-    if "--" in text or "==" in text or "__" in text or _APART_BY in text:
+    if "│" in text or "┃" in text or "║" in text:
+        lines = [line.translate(_BOXES) if _IN_BOXES.match(line) else line for line in lines]
+    if any(map("".join(lines).__contains__, ("--", "==", "__", "**", _APART_BY))):
         lines = _drawn(lines)
     return "\n".join(_with_amounts(lines))
 
@@ -57,6 +78,9 @@ def _drawn(lines: list[str]) -> list[str]:
         line = lines[at]
         if _BORDER.match(line):
             table, end = grid_rows(lines, at, by_line=True)
+            table = [*_without_types(table)]
+        elif _RECORD.fullmatch(line):
+            table, end = _expanded(lines, at)
         elif _RULE.match(line):
             table, n_head, end = _ruled(lines, at, written)
             del written[len(written) - n_head :]
@@ -152,6 +176,44 @@ def grid_rows(lines: Sequence[str], at: int, *, by_line: bool = False) -> tuple[
             rows.append([])
         extend(rows[-1], _between(line, marks))
     return [row for row in rows if row], end
+
+
+def _without_types(rows: Sequence[Row]) -> Iterator[Row]:
+    """Yield the rows of a table without those that say the types of its columns below their names.
+
+    Where these stand in one cell they are lines of it.
+    """
+    is_below = True
+    for number, row in enumerate(rows):
+        is_below &= all(parts and all(map(_TYPE.fullmatch, parts)) for parts in row) or not number
+        if not number and all(len(parts) > 1 and _TYPE.fullmatch(parts[-1]) for parts in row):
+            yield [parts[:1] for parts in row]
+        elif not (number and is_below):
+            yield row
+
+
+def _expanded(lines: Sequence[str], at: int) -> tuple[list[Row], int]:
+    """Return records of one field a line as rows of a table, and the line after them.
+
+    A line that is no field goes on with the value above it.
+    """
+    records: list[dict[str, list[str]]] = []
+    last: list[str] = []
+    end = at
+    while end < len(lines) and lines[end].strip():
+        if _RECORD.fullmatch(lines[end]):
+            records.append({})
+        elif field := _FIELD.fullmatch(lines[end]):
+            last = records[-1].setdefault(field[1], [])
+            last.append(field[2].strip())
+        elif records[-1] and lines[end].startswith(" "):
+            last.append(lines[end].strip(" |+"))
+        else:
+            break
+        end += 1
+    names = list(dict.fromkeys(name for record in records for name in record))
+    rows = [[record.get(name, []) for name in names] for record in records]
+    return ([[[name] for name in names], *rows], end) if names else ([], at + 1)
 
 
 def _between(line: str, marks: Sequence[int]) -> list[str]:

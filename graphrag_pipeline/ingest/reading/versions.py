@@ -28,24 +28,24 @@ VERSIONS = {
     "manual pages": "4",
     "maps": "3",
     "Markdown": "14",
-    "named": "17",  # files without an ending, known by their whole name
+    "named": "18",  # files without an ending, known by their whole name
     "notebook": "2",
-    "office": "18",
+    "office": "19",
     "outlines": "8",
     "Outlook": "3",
     "packed": "2",
     "PDF": "12",
-    "plain": "20",
-    "records": "31",
+    "plain": "21",
+    "records": "32",
     "references": "2",
     "reStructuredText": "8",
     "RTF": "6",
     "subtitles": "2",
-    "text": "20",  # of .txt alone, which once stood for what all readers share
+    "text": "21",  # of .txt alone, which once stood for what all readers share
     "web archives": "2",
     "wikis": "4",
-    "XLS": "6",
-    "XML": "12",
+    "XLS": "7",
+    "XML": "13",
 }
 """The version of the reader of each kind of files."""
 _LIBRARIES = {"Outlook": "oxmsg", "RTF": "striprtf", "XLS": "xlrd"}

@@ -24,6 +24,8 @@ from graphrag_pipeline.ingest.reading.model import (
     whole_document,
 )
 from graphrag_pipeline.ingest.reading.records import read_object, read_records
+from graphrag_pipeline.ingest.reading.sheets import read_sheets
+from graphrag_pipeline.ingest.reading.spreadsheet_xml import is_workbook, sheets_of
 from graphrag_pipeline.ingest.reading.tables import read_value
 from graphrag_pipeline.ingest.reading.tei import is_tei, read_tei
 from graphrag_pipeline.ingest.reading.wikitext import read_dump
@@ -57,7 +59,8 @@ def read_xml(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     one object of fields. Of a text, an element without text its
     attributes are said, and of one of others its name. XML whose root is ``html`` is a web page;
     statements of banks are bookings, MARC is entries of a bibliography, a dump of MediaWiki its
-    pages, TEI has its divisions and speeches, and a property list is read as JSON.
+    pages, a workbook has its sheets, TEI its divisions and speeches, and a property list is read as
+    JSON.
     """
     root = root_of(data)
     if root.name.lower() == "html":
@@ -68,6 +71,8 @@ def read_xml(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
         return read_value(path, _property(inner[0]), options, "property list")
     if is_tei(root):
         return read_tei(path, root)
+    if is_workbook(root):
+        return read_sheets(path, sheets_of(root, options), options)
     if is_camt(root):
         return read_camt(path, root, options)
     if entries := marc_entries(root):

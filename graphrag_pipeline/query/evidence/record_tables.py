@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from graphrag_pipeline.core.records import SEPARATOR, field_line, parted, record_line
 from graphrag_pipeline.core.rows import sql_literal
 from graphrag_pipeline.core.text import fold, terms
+from graphrag_pipeline.core.turned_tables import MOST_TURNED, stands_on_side
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.query.evidence.asked_fields import are_of_one_stem
 from graphrag_pipeline.query.evidence.table_rows import caption_of, cells_of, is_rule, row_told
@@ -101,8 +102,8 @@ totals AS (
 """
 _BLANK = r"[\s\p{Z}]"
 """White space, also that which breaks no line: 12 340."""
-_MARK = r"(?:[*†‡§]|\([a-z]\)|\[[a-z0-9]\])+\s*"
-"""Refers from a figure to a note: 1,200*, 980 [1], 2,400 (e)."""
+_MARK = r"(?:[*†‡§¹²³⁰⁴-⁹]|\([a-z]\)|\[[a-z0-9]\])+\s*"
+"""Refers from a figure to a note: 1,200*, 980 [1], 980¹, 2,400 (e)."""
 _DIGITS = "٠١٢٣٤٥٦٧٨٩۰۱۲۳۴۵۶۷۸۹०१२३४५६७८९"
 _UNSAID = "'', '-', '--', '–', '—', '?', '…', '...', 'n/a', 'na', 'n.a.', 'nan', 'null', 'k.a.'"
 _SAYING = f"""
@@ -346,7 +347,10 @@ def _sources(index: Release) -> list[RecordTable]:
 
 
 def _table_within(row: Mapping[str, Any], block: Mapping[str, Any]) -> RecordTable | None:
-    """Return a table of a document by its heads; None without heads, with two alike, few rows."""
+    """Return a table of a document by its heads.
+
+    None without heads, with two alike, few rows, or where its columns are the records.
+    """
     start, text = block["start_char"], row["text"]
     lines = text[start : block["end_char"]].split("\n")
     begins = [start, *(start + each for each in accumulate(len(line) + 1 for line in lines))]
@@ -360,9 +364,15 @@ def _table_within(row: Mapping[str, Any], block: Mapping[str, Any]) -> RecordTab
     is_table = len(set(heads)) == len(heads) >= _FEWEST_COLUMNS and all(heads)
     if not is_table or len(rows) < _FEWEST_ROWS:
         return None
-    caption = caption_of(text[max(0, start - _ABOVE) : start])
+    if stands_on_side([heads, *(cells_of(text[slice(*row)]) for row in rows[:MOST_TURNED])]):
+        return None
+    above = text[max(0, start - _ABOVE) : start]
+    is_whole = start <= _ABOVE
+    caption = caption_of(above, is_whole=is_whole)
     caption = "" if caption == row["title"] else caption
-    about = f"{row['title']} {caption}"
+    # A statement that ends in a semicolon names its table, and is shown with no row.
+    statement = caption_of(above.rstrip("; \n"), is_whole=is_whole)
+    about = f"{row['title']} {caption or statement}"
     return RecordTable(row["title"], about, heads, document=row, caption=caption, rows=rows)
 
 

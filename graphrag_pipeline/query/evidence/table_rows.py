@@ -124,7 +124,7 @@ def caption_of(above: str, *, is_whole: bool = False) -> str:
     """
     lines = (line.strip() for line in reversed(above.split("\n")[not is_whole :]))
     line = next((line for line in lines if line and not line.startswith("|")), "")
-    is_short = len(line) <= _LONGEST_CAPTION and not line.endswith((".", "!", "?"))
+    is_short = len(line) <= _LONGEST_CAPTION and not line.endswith((".", "!", "?", ";"))
     return line.lstrip("# ").strip("*_: ") if is_short else ""
 
 
