@@ -44,6 +44,7 @@ _WHAT = pattern_of(words_pattern("what"))
 _WHAT_AFTER = pattern_of(rf"(?:{words_pattern('what_after')})$")
 _WHAT_END = pattern_of(rf"\s+(?:{words_pattern('what_end')})$")
 _WHAT_DOES = pattern_of(words_pattern("what_does"))
+_ASKS_DOES = pattern_of(rf"{words_pattern('what_does')}|{words_pattern('asks_does')}")
 _WHAT_HEAD = pattern_of(rf"(?:{words_pattern('what_head')})\s+")
 _COMPARED = pattern_of(words_pattern("compare"))
 NAME_OF_CODE = pattern_of(r"[^\W_]_+[^\W_]|[a-z\d][A-Z]|(?<!\w)_+[^\W_]|\w\(\)")
@@ -122,7 +123,7 @@ class AnalysedQuestion(str):
     @property
     def asks_does(self) -> bool:
         """Whether it asks what something does."""
-        return _WHAT_DOES.match(self.folded) is not None
+        return _ASKS_DOES.match(self.folded.lstrip(" ¿")) is not None
 
     @cached_property
     def without_quantity(self) -> AnalysedQuestion:

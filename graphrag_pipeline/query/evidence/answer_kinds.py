@@ -57,6 +57,10 @@ _CLOCK = r"\b\d{1,2}(?:[:h]\d\d|(?:[.:]\d\d)?\s?(?:h|uhr|uur|am|pm))\b|\d\s*[時
 _A_TIME = f"{_YEAR}|{_CLOCK}|{_CJK_DATE}|{words_pattern('date_words')}"
 _HOW_LONG, _HOW_OFTEN = (pattern_of(words_pattern(each)) for each in ("how_long", "how_often"))
 _A_FREQUENCY = words_pattern("frequency_words")
+_COUNTED = pattern_of(
+    rf"(?:{words_pattern('how_many')})\s+(?!(?:{words_pattern('leads_to_name')}))([^\W\d_]{{4,}})"
+)
+"""How many boats: what is counted."""
 # "In 2023" says when, and not how many.
 _FIGURE = r"(?<!\d)(?!(?<=\bin )(?:1\d|20)\d\d\b)\d"
 _A_NUMBER = rf"{_FIGURE}|{_CJK_NUMBER}|{words_pattern('number_words')}"
@@ -110,6 +114,10 @@ def _said_where(asked: str, kind: str) -> tuple[re.Pattern[str], ...]:
         patterns = (f"(?s:{limits}).*(?:{_A_NUMBER})|(?:{_A_NUMBER}).*(?:{limits})", _A_NUMBER)
     elif _HOW_OFTEN.search(asked):
         patterns = (_A_FREQUENCY,)
+    elif counted := _COUNTED.search(asked):
+        # Boats, a boat, and what German calls sailing boats; forty of them, or forty new ones.
+        some = rf"(?:{_A_NUMBER})[^\s;:()]*\s+(?:[^\s.,;:()]+\s+){{0,2}}?\S*{counted[1][:-1]}"
+        patterns = (some, _A_NUMBER)
     elif kind == "time" and _HOW_LONG.search(asked):
         patterns = (f"{_A_TIME}|{_A_DURATION}",)
     elif kind == "time":

@@ -109,6 +109,8 @@ def says_what_is(
         if lead := _LEADS_IN.match(said):
             said = said[lead.end() :]
         before, clause = terms(said), terms(_CLAUSE.split(said.rstrip(_CLOSING))[-1])
+        # Under systemd is where something else is; for a harbour, a quay is what a quay is.
+        is_placed = clause != words and not article(said) and bool(_LEADING.match(said))
         before = clause if clause == words else before
         means = _MEANS.search(text[: len(subject) + _BETWEEN])
         term = _TERM.match(text)
@@ -117,7 +119,7 @@ def says_what_is(
         is_meant = means is not None and terms(text[: means.start()])[: len(words)] == words
         if is_meant or (is_person and apposition.search(text)):
             return float(bool(words))
-        sure = 0.0 if _SUPPOSES.match(text) else stands(before)
+        sure = 0.0 if is_placed or _SUPPOSES.match(text) else stands(before)
         # The Debian Project is another thing than Debian.
         sure *= 0.5 if sure == _NAMED_LONGER and article(said) and not article(subject) else 1.0
         # What a longer name contains says less of the subject than what it is.
@@ -233,7 +235,8 @@ def _says_does(text: str, name: str) -> bool:
     bare = _OF_A_KIND.sub("", said)
     words, asked = terms(bare), terms(name)
     is_name = words == asked and len(_WORD.findall(bare)) == len(_WORD.findall(name))
-    return bool(asked) and (is_name or (bare != said and words[1:] == asked))
+    is_before_kind = bare != said and said.startswith(bare)
+    return bool(asked) and (is_name or (is_before_kind and words[1:] == asked))
 
 
 def _is_head(sentence: Sentence) -> bool:

@@ -34,6 +34,8 @@ _WROTE, _PUBLISHED, _DOCUMENT, _GUIDE = (
 _OF_VERSION = pattern_of(r"\bv(?:ersion|\.)? ?\d[\d.]*")
 _COUNTED = pattern_of(r"^\W*(?!(?:19|20)\d\d\b)\d{1,5}[\s.:_-]+(?=[^\W\d])")
 """The number at the beginning of a title that is no year."""
+_OF_MANUAL = pattern_of(r"(?<=\w)\([1-9]\w{0,3}\)$")
+"""How titles of manual pages end: ls(1)."""
 _FEWEST_TITLES, _IN_NEARLY_ALL = 4, 0.8
 _HEAD, _END = 3_000, 1_000  # characters
 _SAYS_MUCH = 0.5
@@ -167,13 +169,14 @@ def tell_titles(index: Release, question: AnalysedQuestion, units: Sequence[Unit
     """Tell units with the number by which a question calls their document.
 
     Or with the title, if it asks for a number, a time, a person or a place, not of the document
-    itself: a text hardly ever says its own title. Only units that say something else are told so.
+    itself, or with the name of a manual page: a text hardly ever says its own title. Only units
+    that say something else are told so, beside names of code.
     """
-    words = frozenset(question.terms)
-    titles = {unit.title: unit.title for unit in units}
+    words = frozenset(question.terms).difference(terms(" ".join(question.figures)))
+    titles = {unit.title: _OF_MANUAL.sub("", unit.title) for unit in units}
     is_of_text = question.asks_for and not _asked(question)
-    called = called_whole(question, titles) if is_of_text else {}
-    called |= _numbers(question, titles)
+    named = {title: name for title, name in titles.items() if is_of_text or name != title}
+    called = called_whole(question, named) | _numbers(question, titles)
     for unit in units if called else ():
         name = called.get(unit.title, "")
         if name and not (words - {*terms(name)}).isdisjoint(terms(unit.told)):

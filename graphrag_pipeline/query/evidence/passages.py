@@ -12,10 +12,11 @@ from collections.abc import Callable, Sequence, Set
 from functools import partial
 from typing import TYPE_CHECKING
 
+from graphrag_pipeline.core.languages import language_of
 from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.prose import REPEATED_IN
 from graphrag_pipeline.core.records import record_line
-from graphrag_pipeline.core.text import terms, terms_batch
+from graphrag_pipeline.core.text import asked_language, terms, terms_batch
 from graphrag_pipeline.query.asked_authors import asked_author
 from graphrag_pipeline.query.evidence.announcements import is_reference
 from graphrag_pipeline.query.evidence.answer_kinds import (
@@ -230,6 +231,7 @@ def _ranked(
     if wanted is not None and wanted.defines:
         said = (place for place, score in enumerate(scores) if score)
         surely = {place: _defines(units[place], wanted, repeated) for place in said}
+        _prefer_language_asked(units, surely)
     sure = [place for place, how in surely.items() if how > 1]
     best = by_worth(units, totals, most, wanted, sure)
     if best and surely:
@@ -257,6 +259,16 @@ def _defines(unit: Unit, wanted: AskedFor, repeated: Set[str]) -> int:
     if unit.shown in repeated or _is_bare_head(unit, held, repeated):
         return 0
     return (held > 0) + (held >= _SURE)
+
+
+def _prefer_language_asked(units: Sequence[Unit], surely: dict[int, int]) -> None:
+    """Count what passages in other languages than the question's say of it as less sure."""
+    texts = {place: units[place].row["text"] for place, how in surely.items() if how}
+    asked = asked_language()
+    others = {text for text in {*texts.values()} if language_of(text) != asked}
+    if asked is not None and len(others) < len({*texts.values()}):
+        for place in (place for place, text in texts.items() if text in others):
+            surely[place] -= 1
 
 
 def _totals(
