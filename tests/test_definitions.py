@@ -64,6 +64,13 @@ MANUAL = {
         "# 3.12. Sponge\n\nFigure 14.90. Sponge icon in the box\n\nIt takes water from a picture. "
         "Use it well.\n\n# 3.13. Others\n\nThe Sponge tool goes with the sponge tool of others.\n"
     ),
+    "names.md": (
+        "# Strictly\n\nThese are bins. However, they are not normally called GNU, and no GNU of "
+        "theirs is a GNU.\n\n# Others\n\nSome send a parcel at night. These parcels are called "
+        "Guests of the Night Unit (GNU).\n\n# Is Ebbix on a Boat?\n\nFor Ebbix Boat there was "
+        "Ebbix, and with Ebbix Boat the Ebbix of the Boat.\n\n# What is Ebbix Boat?\n\nA ferry "
+        "of three decks. It is blue.\n"
+    ),
     "fields.md": (
         "# Fields\n\nThere are some.\n\n# Tide\n\nThis says how high the water stands. It is a "
         "number.\n\n# Files\n\nThe value of the Tide field is taken from the log, and "
@@ -148,6 +155,8 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryEngine]:
         ("What does the tideview daemon do?", "daemon provides a picture of the tide"),
         ("What is brinesalt?", "is a very curious thing"),
         ("What does splice do?", "splice: Join both ends of a rope"),
+        ("What is a GNU?", "Guests of the Night Unit (GNU)"),
+        ("What is Ebbix Boat?", "A ferry of three decks"),
         ("Was ist das Ebbwerk?", "ein Verfahren namens Ebbwerk"),
     ],
 )

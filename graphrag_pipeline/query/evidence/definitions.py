@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from graphrag_pipeline.core.patterns import pattern_of
 from graphrag_pipeline.core.text import fold, terms
 from graphrag_pipeline.query.evidence.announcements import CAPTION, is_reference
-from graphrag_pipeline.query.question import words_pattern
+from graphrag_pipeline.query.question import AnalysedQuestion, words_pattern
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.evidence.sentences import Sentence
@@ -50,6 +50,7 @@ _ONE, _NAMED, _THAT_IS = map(words_pattern, ("one", "introduces", "that_is"))
 _IS = words_pattern("is")
 _IS_NEXT = pattern_of(rf"\s+(?:{_IS})")
 _LEADING = pattern_of(words_pattern("leads_to_name"))
+_NEGATES = pattern_of(rf"(?:{words_pattern('negates')})(?:\s+\w+)?\s+\Z")
 _WORD_BEFORE = pattern_of(r"(\S+)\s[\"'“«„]?\Z")
 _QUOTES = "\"'“”«»„‘’"
 _APART = pattern_of(r"[\s-]+")
@@ -67,6 +68,8 @@ _SIGNATURE = (
 )
 _LEAST_WORDS, _PROSE, _MOST_BETWEEN = 4, 0.75, 12
 _INTRODUCED, _BY_LETTERS = 2.0, 0.5
+ASKED_SO = 3.0
+"""How much a heading counts that asks what something is as the question does."""
 
 
 def says_what_is(
@@ -92,9 +95,11 @@ def says_what_is(
         return float(said == named) or _stands_for(said, words, heads)
 
     def says(sentence: Sentence) -> float:
-        named_so = stands(_named_by(sentence.first)) if _is_head(sentence) else 0.0
+        head = _head_of(sentence.first) if _is_head(sentence) else ""
+        asks_of = AnalysedQuestion(head).subject
+        named_so = stands(terms(asks_of or head)) if head else 0.0
         if named_so == 1.0:
-            return 1.0
+            return ASKED_SO if asks_of else _says_it_so(head, subject)
         if named_so and asked_longer.search(sentence.first):
             return _ASKED_LONGER
         text = fold(sentence.quote)
@@ -250,8 +255,21 @@ def _is_head(sentence: Sentence) -> bool:
     return sentence.window.text(max(line - 2, 0), line).strip() == ""
 
 
-def _named_by(heading: str) -> list[str]:
-    return terms(_TAKES.sub("", _SPOKEN.sub("", _NUMBERING.sub("", heading))))
+def _head_of(heading: str) -> str:
+    """Return a heading folded, without its number and how what it names is spoken or used."""
+    return fold(_TAKES.sub("", _SPOKEN.sub("", _NUMBERING.sub("", heading)))).strip()
+
+
+def _says_it_so(heading: str, subject: str) -> float:
+    """Return how much a heading counts that has the terms of a name.
+
+    *There is a floating selection* is less than that, and so is *Does Debian do Linux only?*
+    """
+    words, asked = (_WORD.findall(_name_of(text)) for text in (heading, subject))
+    if heading.endswith("?"):
+        of_name = [place for place, word in enumerate(words) if word in asked] or [0]
+        words = words[of_name[0] : of_name[-1] + 1]
+    return 1.0 if len(words) <= len(asked) or heading.startswith("-") else _DOES_SO
 
 
 def _name_of(subject: str) -> str:
@@ -313,7 +331,10 @@ def _introduces(name: str) -> Callable[[str, str], float]:
     def introduces(text: str, written: str) -> float:
         if name not in text:
             return 0.0
-        called_so = any(not _NAME_GOES_ON.match(written, m.end()) for m in called.finditer(text))
+        called_so = any(
+            not (_NAME_GOES_ON.match(written, m.end()) or _NEGATES.search(text, 0, m.start()))
+            for m in called.finditer(text)
+        )
         befores = (_WORD_BEFORE.search(text, 0, m.start()) for m in apposition.finditer(text))
         if called_so or any(not (b and _LEADING.fullmatch(b[1])) for b in befores):
             return _INTRODUCED

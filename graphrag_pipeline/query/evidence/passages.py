@@ -36,7 +36,7 @@ from graphrag_pipeline.query.evidence.asked_figures import tell_figures
 from graphrag_pipeline.query.evidence.asked_sections import told_by_section
 from graphrag_pipeline.query.evidence.changelogs import told_by_changelog
 from graphrag_pipeline.query.evidence.code_lines import by_code_lines
-from graphrag_pipeline.query.evidence.definitions import tell_below
+from graphrag_pipeline.query.evidence.definitions import ASKED_SO, tell_below
 from graphrag_pipeline.query.evidence.divisions import told_by_division
 from graphrag_pipeline.query.evidence.document_facts import tell_titles, told_by_metadata
 from graphrag_pipeline.query.evidence.entries import stands_in_entry, tell_entries
@@ -251,14 +251,14 @@ def _ranked(
 
 
 def _defines(unit: Unit, wanted: AskedFor, repeated: Set[str]) -> int:
-    """Return how surely a unit says what something is: 2, less surely 1, or not 0.
+    """Return how surely a unit says what something is: 3 if it asks so, 2, less surely 1, not 0.
 
     No heading does by itself, above the same words as others.
     """
     held = 1.0 if unit.kind == DEFINITION else wanted.holds(unit.sentence)
     if unit.shown in repeated or _is_bare_head(unit, held, repeated):
         return 0
-    return (held > 0) + (held >= _SURE)
+    return (held > 0) + (held >= _SURE) + (held >= ASKED_SO)
 
 
 def _prefer_language_asked(units: Sequence[Unit], surely: dict[int, int]) -> None:
