@@ -89,19 +89,14 @@ def says_what_is(
     ends = (words, terms(_LEADS.split(subject)[0])) if named == words else ()
     heads = words if is_person else [said[-1] for said in ends if said]
     introduced = _introduces(_ARTICLE.sub("", subject, count=1))
-    inverted, asked_longer, apposition = _patterns_of(subject)
+    inverted, apposition = _patterns_of(subject)
 
     def stands(said: list[str]) -> float:
         return float(said == named) or _stands_for(said, words, heads)
 
     def says(sentence: Sentence) -> float:
-        head = _head_of(sentence.first) if _is_head(sentence) else ""
-        asks_of = AnalysedQuestion(head).subject
-        named_so = stands(terms(asks_of or head)) if head else 0.0
-        if named_so == 1.0:
-            return ASKED_SO if asks_of else _says_it_so(head, subject)
-        if named_so and asked_longer.search(sentence.first):
-            return _ASKED_LONGER
+        if _is_head(sentence) and (told := _told_by_head(sentence.first, subject, stands)):
+            return told
         text = fold(sentence.quote)
         entry = None if is_person else _ENTRY.match(text)
         if entry and terms(entry[1]) in (words, named):
@@ -149,7 +144,7 @@ def _once_each(says: Callable[[Sentence], float]) -> Callable[[Sentence], float]
 
 
 def _patterns_of(subject: str) -> tuple[re.Pattern[str], ...]:
-    """Return what says a subject last, asks what a longer name of it is, and stands beside it."""
+    """Return what says a subject last, and what stands beside it."""
     bare = re.escape(_ARTICLE.sub("", subject, count=1))
     # The pilot of the harbour was Ann Lee, ...; a boat is seaworthy if ...
     inverted = (
@@ -157,13 +152,11 @@ def _patterns_of(subject: str) -> tuple[re.Pattern[str], ...]:
         rf"(?:(?:{_NAMED})\s+)?(?:{_ARTICLE.pattern})?{bare}"
         rf"(?=[,.;]|$|\s+(?:{_SUPPOSES.pattern}))"
     )
-    # What is Debian GNU/Linux? stands above what Debian is, and what is a Debian file does not.
-    asked_longer = rf"(?i:\b{bare})[\s-](?:[A-Z]|\W)[^?]*\?\s*$"
     apposition = (
         rf"{_SAYS_OF_ONESELF}[^.]{{0,40}}{re.escape(subject)}, |{re.escape(subject)}, "
         r"(?:who|an?|the|chief|senior|professor|director|founder|president|ceo|cto)\b"
     )
-    return tuple(map(re.compile, (inverted, asked_longer, apposition)))
+    return tuple(map(re.compile, (inverted, apposition)))
 
 
 def tell_below(subject: str, units: Sequence[Unit]) -> set[int]:
@@ -258,6 +251,19 @@ def _is_head(sentence: Sentence) -> bool:
 def _head_of(heading: str) -> str:
     """Return a heading folded, without its number and how what it names is spoken or used."""
     return fold(_TAKES.sub("", _SPOKEN.sub("", _NUMBERING.sub("", heading)))).strip()
+
+
+def _told_by_head(first: str, subject: str, stands: Callable[[list[str]], float]) -> float:
+    """Return how much a heading counts: most if it asks what the subject is, or a longer name."""
+    head = _head_of(first)
+    asks_of = AnalysedQuestion(head).subject
+    named_so = stands(terms(asks_of or head))
+    if named_so == 1.0:
+        return ASKED_SO if asks_of else _says_it_so(head, subject)
+    # What is Debian GNU/Linux? stands above what Debian is, and what is a Debian file does not.
+    bare = re.escape(_ARTICLE.sub("", subject, count=1))
+    asks_longer = named_so and re.search(rf"(?i:\b{bare})[\s-](?:[A-Z]|\W)[^?]*\?\s*$", first)
+    return _ASKED_LONGER if asks_longer else 0.0
 
 
 def _says_it_so(heading: str, subject: str) -> float:
