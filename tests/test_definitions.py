@@ -69,7 +69,9 @@ MANUAL = {
         "theirs is a GNU.\n\n# Others\n\nSome send a parcel at night. These parcels are called "
         "Guests of the Night Unit (GNU).\n\n# Is Ebbix on a Boat?\n\nFor Ebbix Boat there was "
         "Ebbix, and with Ebbix Boat the Ebbix of the Boat.\n\n# What is Ebbix Boat?\n\nA ferry "
-        "of three decks. It is blue.\n"
+        "of three decks. It is blue.\n\n"
+        "# Pots\n\nSuch a crab pot can be used as a lone crab pot or as a named crab pot by the crew "
+        "of a crab pot. A crab pot is a cage with a funnel.\n"
     ),
     "fields.md": (
         "# Fields\n\nThere are some.\n\n# Tide\n\nThis says how high the water stands. It is a "
@@ -157,6 +159,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryEngine]:
         ("What does splice do?", "splice: Join both ends of a rope"),
         ("What is a GNU?", "Guests of the Night Unit (GNU)"),
         ("What is Ebbix Boat?", "A ferry of three decks"),
+        ("What is a crab pot?", "a cage with a funnel"),
         ("Was ist das Ebbwerk?", "ein Verfahren namens Ebbwerk"),
     ],
 )

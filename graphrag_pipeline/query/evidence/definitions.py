@@ -50,7 +50,10 @@ _ONE, _NAMED, _THAT_IS = map(words_pattern, ("one", "introduces", "that_is"))
 _IS = words_pattern("is")
 _IS_NEXT = pattern_of(rf"\s+(?:{_IS})")
 _LEADING = pattern_of(words_pattern("leads_to_name"))
-_NEGATES = pattern_of(rf"(?:{words_pattern('negates')})(?:\s+\w+)?\s+\Z")
+# What is not normally called so is not that, and a named table is no name.
+_NOT_CALLED = pattern_of(
+    rf"(?:(?:{words_pattern('negates')})(?:\s+\w+)?|(?:{words_pattern('articles')}))\s+\Z"
+)
 _WORD_BEFORE = pattern_of(r"(\S+)\s[\"'“«„]?\Z")
 _QUOTES = "\"'“”«»„‘’"
 _APART = pattern_of(r"[\s-]+")
@@ -338,7 +341,7 @@ def _introduces(name: str) -> Callable[[str, str], float]:
         if name not in text:
             return 0.0
         called_so = any(
-            not (_NAME_GOES_ON.match(written, m.end()) or _NEGATES.search(text, 0, m.start()))
+            not (_NAME_GOES_ON.match(written, m.end()) or _NOT_CALLED.search(text, 0, m.start()))
             for m in called.finditer(text)
         )
         befores = (_WORD_BEFORE.search(text, 0, m.start()) for m in apposition.finditer(text))
