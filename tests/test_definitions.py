@@ -70,8 +70,9 @@ MANUAL = {
         "Guests of the Night Unit (GNU).\n\n# Is Ebbix on a Boat?\n\nFor Ebbix Boat there was "
         "Ebbix, and with Ebbix Boat the Ebbix of the Boat.\n\n# What is Ebbix Boat?\n\nA ferry "
         "of three decks. It is blue.\n\n"
-        "# Pots\n\nSuch a crab pot can be used as a lone crab pot or as a named crab pot by the crew "
-        "of a crab pot. A crab pot is a cage with a funnel.\n"
+        "# Gear\n\nSuch a crab pot is set as a lone crab pot or as a named crab pot.\n\n"
+        "A crab pot is an object of net and wire that is known to the office and lies on the mud "
+        "below a buoy of the same colour as the boat from which it was set in the spring.\n"
     ),
     "fields.md": (
         "# Fields\n\nThere are some.\n\n# Tide\n\nThis says how high the water stands. It is a "
@@ -159,7 +160,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryEngine]:
         ("What does splice do?", "splice: Join both ends of a rope"),
         ("What is a GNU?", "Guests of the Night Unit (GNU)"),
         ("What is Ebbix Boat?", "A ferry of three decks"),
-        ("What is a crab pot?", "a cage with a funnel"),
+        ("What is a crab pot?", "an object of net and wire"),
         ("Was ist das Ebbwerk?", "ein Verfahren namens Ebbwerk"),
     ],
 )
