@@ -141,6 +141,11 @@ def test_a_message_of_outlook_is_mail() -> None:
     assert row.key == "attachment-1/row-1"
     assert "Frida" in row.text
     assert "no message of Outlook" in reason(read("a.msg", b'::msgcat::mcset it "Abort"'))
+    # An entry of a directory has 128 bytes, and ends with the size of its stream.
+    sound = outlook("Bo sails.", {})
+    entry = sound.index("__substg1.0_001A001F".encode("utf-16-le"))
+    damaged = sound[: entry + 120] + b"\xff" * 4 + sound[entry + 124 :]
+    assert "larger than the whole" in reason(read("a.msg", damaged))
 
 
 def test_a_message_attached_to_one_of_outlook_is_a_document_of_its_own() -> None:

@@ -113,6 +113,9 @@ def read_msg(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
         from olefile import OleFileIO
         from oxmsg.storage import Storage
     with OleFileIO(io.BytesIO(data)) as file:
+        # Small parts stand within one of the file itself.
+        if sum(part.size for part in file.direntries if part) > 2 * len(data):
+            raise Unreadable("it is damaged: a part of it is said to be larger than the whole")
         root = Storage.from_ole(file)
     item = _Properties(root, _HEAD, _names(root))
     kind = item.text(0x1A)
