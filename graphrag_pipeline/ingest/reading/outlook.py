@@ -112,7 +112,8 @@ def read_msg(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     with require_extra("oxmsg", "legacy", "msg"):
         from olefile import OleFileIO
         from oxmsg.storage import Storage
-    with OleFileIO(io.BytesIO(data)) as file:
+    opened: Any = OleFileIO(io.BytesIO(data))
+    with opened as file:
         # Small parts stand within one of the file itself.
         if sum(part.size for part in file.direntries if part) > 2 * len(data):
             raise Unreadable("it is damaged: a part of it is said to be larger than the whole")
