@@ -37,6 +37,7 @@ from graphrag_pipeline.releases.kept_releases import (
 )
 from graphrag_pipeline.store.hashing import rows_hash
 from graphrag_pipeline.store.workspace import Workspace
+from graphrag_pipeline.structures.vector_tables import noted_versions
 from graphrag_pipeline.upkeep.backups import back_up, restore
 from graphrag_pipeline.upkeep.checking import check
 from graphrag_pipeline.upkeep.purging import purge
@@ -131,16 +132,22 @@ def rows_of(place: Place) -> object:
 
 
 def rows_in(workspace: Workspace) -> object:
-    """Return hashes of what does not depend on clocks: rows of the index, ids and vectors."""
+    """Return hashes of what does not depend on clocks: rows of the index, ids and vectors.
+
+    Of vectors those that the index names: a repair that was killed while it made those of an older
+    release again has left others behind them.
+    """
     with duckdb.connect(str(workspace.paths.index), read_only=True) as con:
         hashes = {
             table: con.execute(f"SELECT {rows_hash(table, ', '.join(columns))}").fetchone()
             for table, columns in con.execute(COLUMNS, [OF_A_RUN, [*_OWN, "quality"]]).fetchall()
         }
-    vectors = {
-        name: lance_table(workspace, name).to_arrow().sort_by("id").select(WHOSE).to_pydict()
-        for name in sorted(path.stem for path in workspace.paths.vectors.glob("*.lance"))
-    }
+        versions = {name: n for name, n in noted_versions(con).items() if n}
+    vectors = dict[str, object]()
+    for name, version in versions.items():
+        table = lance_table(workspace, name)
+        table.checkout(version)
+        vectors[name] = table.to_arrow().sort_by("id").select(WHOSE).to_pydict()
     return hashes, vectors
 
 
