@@ -299,7 +299,8 @@ def _totals(
         if wanted is not None:
             held = wanted.holds(unit.sentence) if (score or is_led) and not is_other else 0.0
             held = 0.0 if _is_bare_head(unit, held, repeated) else held
-            total += KIND_WEIGHT * held
+            # A heading that asks the question comes first, and is no reason to leave others out.
+            total += KIND_WEIGHT * (held if held < ASKED_SO else 1.0)
         is_said = held or unit.section == 1.0
         total += SECTION_WEIGHT * unit.section * (1.0 if is_said else 0.5)
         total += FIELD_WEIGHT * unit.gain + KIND_WEIGHT * (unit.kind == DEFINITION)
