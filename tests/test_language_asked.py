@@ -8,7 +8,9 @@ import pytest
 from asked_files import index_asked
 
 from benchmarks.answers import passages_of
+from graphrag_pipeline.core.text import asked_in
 from graphrag_pipeline.query import QueryEngine
+from graphrag_pipeline.query.evidence.definitions import _introduces
 from graphrag_pipeline.query.question import AnalysedQuestion
 
 GERMAN = (
@@ -34,6 +36,9 @@ FILES = {
     "es/boya.md": "# boya(1)\n\n## Nombre\n\nboya - mueve las boyas del puerto\n\n## Descripción\n"
     "\nEl programa conserva los permisos que tienen los ficheros de la boya en el puerto, y los "
     "permisos de los demás. A veces es como la orden marea, aunque para las boyas.\n",
+    "de/boje.md": "# Seezeichen\n\nIst die Boje gesetzt, klicken Sie auf die Boje, um sie auf der "
+    "Karte zu sehen.\n\n## Von der Boje\n\nEine Boje mit der Boje.\n\n## Boje\n\nSie ist eine "
+    "Tonne an einer Kette, die auf dem Wasser schwimmt.\n",
     "es/faro.md": "# El faro\n\nNo cambia el faro azul, en sí mismo, cuando llega la noche a la "
     "costa.\n\nEl faro azul es una torre de piedra que guía los barcos hasta el puerto.\n",
 }
@@ -57,6 +62,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryEngine]:
         ("Wie viele Boote enthält die Flotte?", "mehr als 340 neue Boote"),
         ("¿Qué hace la orden marea?", "lee el nivel del agua"),
         ("¿Para qué sirve marea?", "lee el nivel del agua"),
+        ("Was ist eine Boje?", "eine Tonne an einer Kette"),
         ("¿Qué es el faro azul?", "una torre de piedra"),
         ("¿Qué opción de marea conserva los permisos?", "--keep"),
     ],
@@ -89,3 +95,12 @@ def test_what_something_does_is_asked_in_these_languages(question: str) -> None:
 
 def test_what_one_of_many_does_somewhere_is_not_asked_of_it() -> None:
     assert not AnalysedQuestion("What did the harbour master do on Monday?").subject
+
+
+@pytest.mark.parametrize(("language", "counts"), [("pt", True), ("de", False)])
+def test_what_stands_beside_a_name_is_read_in_the_language_of_the_question(
+    language: str, counts: bool
+) -> None:
+    text = "na ilha chamam baleeira, um barco de madeira"
+    with asked_in(language):
+        assert bool(_introduces("baleeira")(text, text)) == counts

@@ -8,7 +8,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.patterns import pattern_of
-from graphrag_pipeline.core.text import fold, terms
+from graphrag_pipeline.core.text import asked_language, fold, terms
 from graphrag_pipeline.query.evidence.announcements import CAPTION, is_reference
 from graphrag_pipeline.query.question import AnalysedQuestion, words_pattern
 
@@ -47,6 +47,7 @@ _ENTRY = pattern_of(r"(?!-)([^\n.,;:]{1,60}?)(?:\s+(?:—|–|--?)|(:))\s+(?=\w)
 # How dictionaries say one: heisenbug /hi:'zen-buhg/, n.
 _SPOKEN = pattern_of(rf"\s/[^/\n]+/|[\s(](?:{words_pattern('parts_of_speech')})\.")
 _ONE, _NAMED, _THAT_IS = map(words_pattern, ("one", "introduces", "that_is"))
+_ONE_IN = {code: words_pattern(f"one_{code}") for code in ("pt", "sv", "da", "no")}
 _IS = words_pattern("is")
 _IS_NEXT = pattern_of(rf"\s+(?:{_IS})")
 _LEADING = pattern_of(words_pattern("leads_to_name"))
@@ -274,7 +275,8 @@ def _says_it_so(heading: str, subject: str) -> float:
 
     *There is a floating selection* is less than that, and so is *Does Debian do Linux only?*
     """
-    words, asked = (_WORD.findall(_name_of(text)) for text in (heading, subject))
+    bare = _ARTICLE.sub("", subject, count=1)
+    words, asked = (_WORD.findall(_name_of(text)) for text in (heading, bare))
     if heading.endswith("?"):
         of_name = [place for place, word in enumerate(words) if word in asked] or [0]
         words = words[of_name[0] : of_name[-1] + 1]
@@ -333,7 +335,8 @@ def _introduces(name: str) -> Callable[[str, str], float]:
         rf"(?:{_NAMED}) (?:[^.,;()]{{1,80}} \()?[\"'“«„]?{bare}|"
         rf"{bare},? \(?(?:{_THAT_IS})"
     )
-    apposition = re.compile(rf"{bare}[\"'”»“]?(?: \([^()]{{1,80}}\))?, (?:{_ONE})\s")
+    one = f"{_ONE}|{_ONE_IN.get(asked_language() or '', _ONE)}"
+    apposition = re.compile(rf"{bare}[\"'”»“]?(?: \([^()]{{1,80}}\))?, (?:{one})\s")
     several = rf"(?<![\w-]){re.escape(name)}s?(?![\w-])"
     short = re.compile(rf"([^.;:()]{{3,80}}) \({several}|{bare} \(([^()]{{3,80}})\)")
 

@@ -262,12 +262,15 @@ def _defines(unit: Unit, wanted: AskedFor, repeated: Set[str]) -> int:
 
 
 def _prefer_language_asked(units: Sequence[Unit], surely: dict[int, int]) -> None:
-    """Count what passages in other languages than the question's say of it as less sure."""
-    texts = {place: units[place].row["text"] for place, how in surely.items() if how}
-    asked = asked_language()
-    others = {text for text in {*texts.values()} if language_of(text) != asked}
-    if asked is not None and len(others) < len({*texts.values()}):
-        for place in (place for place, text in texts.items() if text in others):
+    """Count what is said of it in other languages than the question's as less sure.
+
+    That is by what the passage begins in, or by the words themselves.
+    """
+    asked, said = asked_language(), [place for place, how in surely.items() if how]
+    texts = {place: (units[place].row["text"], units[place].shown) for place in said}
+    others = [place for place in said if asked not in [*map(language_of, texts[place])]]
+    if asked is not None and len(others) < len(said):
+        for place in others:
             surely[place] -= 1
 
 
