@@ -264,11 +264,15 @@ def _defines(unit: Unit, wanted: AskedFor, repeated: Set[str]) -> int:
 def _prefer_language_asked(units: Sequence[Unit], surely: dict[int, int]) -> None:
     """Count what is said of it in other languages than the question's as less sure.
 
-    That is by what the passage begins in, or by the words themselves.
+    The passage tells it by how it begins, or the words themselves where they are enough.
     """
     asked, said = asked_language(), [place for place, how in surely.items() if how]
-    texts = {place: (units[place].row["text"], units[place].shown) for place in said}
-    others = [place for place in said if asked not in [*map(language_of, texts[place])]]
+    others = [
+        place
+        for place in said
+        if language_of(units[place].row["text"]) != asked
+        and not (asked and language_of(units[place].shown) == asked)
+    ]
     if asked is not None and len(others) < len(said):
         for place in others:
             surely[place] -= 1
